@@ -1,0 +1,48 @@
+# Everything a person or CI runs here. `make help` lists it. Needs Python 3.11+ and nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check test-peers bench proto clean
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv with the project and its tools
+
+$(STAMP): pyproject.toml
+	@echo "==> setup: creating $(VENV) and installing pymaestro with its tools (about half a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pymaestro needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1,<27'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]' --group dev
+	@touch $(STAMP)
+
+demo: setup  ## the main job on the embedded database, in under a minute
+	@$(BIN)/python -m pymaestro.cli.main demo
+
+check: setup  ## format, lint, import contract, types
+	@echo "==> check: ruff, import-linter, mypy --strict"
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/lint-imports --no-cache > $(VENV)/lint-imports.log 2>&1 || { cat $(VENV)/lint-imports.log; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+
+test: check  ## all tests that need no outside service
+	@echo "==> test: unit, store and stack tests on an embedded PostgreSQL"
+	@$(BIN)/pytest -q -m 'not peers' -n 2 --dist loadfile
+
+test-peers: setup  ## against the real Go Maestro; installs what it needs, says what it skips
+	@echo "==> test-peers: side by side with the Go Maestro"
+	@$(BIN)/pytest -q -m peers tests/peers
+
+bench: setup  ## speed, printed as a table and written to bench/results
+	@$(BIN)/python -m bench
+
+proto: setup  ## regenerate the protobuf messages from proto/
+	@$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/pymaestro/wire/_pb --pyi_out=src/pymaestro/wire/_pb proto/cloudevents.proto
+
+clean:  ## remove .venv and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
