@@ -1,0 +1,1 @@
+"""PostgreSQL: the tables of Maestro, and the only place that speaks SQL."""

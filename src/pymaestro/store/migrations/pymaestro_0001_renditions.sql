@@ -1,0 +1,13 @@
+-- The bytes that lists and deliveries send, kept as they arrived. jsonb is slow to turn back into text
+-- (about 200 MB/s here against more than 1,200 MB/s for plain bytes), so what is only passed through is kept
+-- beside it. A row is valid while its version equals the resource's: a Go server that updates a resource never
+-- touches this table, and the next reader fills it again.
+CREATE TABLE IF NOT EXISTS renditions (
+    id text PRIMARY KEY REFERENCES resources (id) ON DELETE CASCADE,
+    version bigint NOT NULL,
+    data bytea,
+    metadata bytea
+);
+ALTER TABLE renditions ALTER COLUMN data SET STORAGE EXTERNAL;
+-- The pages of a resource move with every status update; a little room keeps those updates on the same page.
+ALTER TABLE resources SET (fillfactor = 85);

@@ -1,0 +1,87 @@
+"""The connection pool: who holds a connection, for how long, and what its errors mean.
+
+One rule keeps the pool from locking itself up: a task that holds a connection never asks for a second one.
+`Database` enforces it, so the mistake fails in the first test instead of under load.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import asyncpg
+
+from pymaestro.store import dsn as dsns
+from pymaestro.store import errors
+
+# asyncpg ships no types; the alias marks what is a connection without pretending to know its methods.
+Connection = Any
+
+_holding: ContextVar[bool] = ContextVar("pymaestro_store_holding", default=False)
+
+# Long enough for a slow disk, short enough that a caller learns of a stuck database before its own deadline.
+COMMAND_TIMEOUT_SECONDS = 30.0
+ACQUIRE_TIMEOUT_SECONDS = 10.0
+CLOSE_TIMEOUT_SECONDS = 5.0
+
+
+class Database:
+    """A pool of connections to one Maestro database."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Lend a connection in autocommit mode; each statement is its own transaction."""
+        if _holding.get():
+            raise errors.Misuse("this task already holds a database connection; pass it on instead")
+        try:
+            connection = await self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS)
+        except errors.DRIVER_ERRORS as error:
+            raise errors.translate(error) from error
+        token = _holding.set(True)
+        try:
+            yield connection
+        except errors.DRIVER_ERRORS as error:
+            raise errors.translate(error) from error
+        finally:
+            _holding.reset(token)
+            await self._pool.release(connection)
+
+    @asynccontextmanager
+    async def transaction(self, *, durable: bool = True) -> AsyncIterator[Connection]:
+        """Lend a connection inside a transaction that commits when the block ends without an error.
+
+        `durable=False` is for facts that a later sweep would find again (delivery marks, heartbeats): the commit
+        does not wait for the disk.
+        """
+        async with self.connection() as connection, connection.transaction():
+            if not durable:
+                await connection.execute("SET LOCAL synchronous_commit TO off")
+            yield connection
+
+    async def close(self) -> None:
+        """Close every connection; those still busy after a short grace are cut."""
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_SECONDS):
+                await self._pool.close()
+        except errors.DRIVER_ERRORS:
+            self._pool.terminate()
+
+
+async def connect(address: dsns.Dsn, *, max_connections: int, application_name: str = "pymaestro") -> Database:
+    """Open a pool of up to `max_connections` connections to the database at `address`."""
+    try:
+        pool = await asyncpg.create_pool(
+            **address.connect_kwargs(),
+            min_size=1,
+            max_size=max_connections,
+            command_timeout=COMMAND_TIMEOUT_SECONDS,
+            max_inactive_connection_lifetime=60.0,
+            server_settings={"application_name": application_name, "jit": "off"},
+        )
+    except errors.DRIVER_ERRORS as error:
+        raise errors.translate(error) from error
+    return Database(pool)
