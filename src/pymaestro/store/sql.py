@@ -6,7 +6,7 @@ of the package: text from outside can only ever be a parameter.
 
 from collections.abc import Iterator, Mapping
 from importlib import resources
-from typing import LiteralString, cast
+from typing import LiteralString
 
 _MARK = "-- name:"
 
@@ -37,5 +37,4 @@ def load(family: str) -> Statements:
 def _split(text: str) -> Iterator[tuple[str, LiteralString]]:
     for chunk in text.split(_MARK)[1:]:
         name, _, body = chunk.partition("\n")
-        # The files ship with the package, so their text is as constant as a literal.
-        yield name.strip(), cast("LiteralString", body.strip())
+        yield name.strip(), body.strip()

@@ -5,8 +5,9 @@
 CREATE TABLE IF NOT EXISTS renditions (
     id text PRIMARY KEY REFERENCES resources (id) ON DELETE CASCADE,
     version bigint NOT NULL,
-    data bytea,
-    metadata bytea
+    envelope bytea NOT NULL, -- the stored event without `metadata` and `data`
+    metadata bytea,          -- the work's ObjectMeta, a JSON object
+    data bytea               -- the manifest bundle, as the source sent it
 );
 ALTER TABLE renditions ALTER COLUMN data SET STORAGE EXTERNAL;
 -- The pages of a resource move with every status update; a little room keeps those updates on the same page.

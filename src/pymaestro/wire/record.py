@@ -1,0 +1,96 @@
+"""How events lie in the database: the JSON event format with one change, `metadata` is an object.
+
+That makes labels searchable. The pieces (`Parts`) are what the store keeps beside the jsonb, so that sending an event
+again needs no jsonb at all.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from pymaestro.wire import errors, event, instant, jsonevent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A stored event in three pieces of JSON; absent pieces are empty."""
+
+    envelope: bytes
+    metadata: bytes
+    data: bytes
+
+    def document(self) -> str:
+        """Return the whole stored document; the pieces are joined as bytes, nothing is parsed."""
+        joined = [self.envelope[:-1]]
+        if self.metadata:
+            joined += (b',"metadata":', self.metadata)
+        if self.data:
+            joined += (b',"data":', self.data)
+        joined.append(b"}")
+        return b"".join(joined).decode()
+
+
+def to_parts(value: event.Event) -> Parts:
+    """Take an event apart for storing; `metadata` must be a JSON object, as text, or absent."""
+    _refuse_nul(value)
+    metadata = value.extensions.get(event.METADATA)
+    without = {name: item for name, item in value.extensions.items() if name != event.METADATA}
+    return Parts(
+        envelope=msgspec.json.encode(jsonevent.context_members(replace(value, extensions=without))),
+        metadata=b"" if metadata is None else _object(metadata),
+        data=value.data,
+    )
+
+
+def from_parts(parts: Parts) -> event.Event:
+    """Put an event together again."""
+    found = jsonevent.from_members(jsonevent.split(parts.envelope, what="the stored event"))
+    if not parts.metadata:
+        return replace(found, data=parts.data)
+    extensions = dict(found.extensions)
+    extensions[event.METADATA] = parts.metadata.decode()
+    return replace(found, extensions=extensions, data=parts.data)
+
+
+def split(stored: bytes | str) -> Parts:
+    """Take a stored document apart."""
+    members = jsonevent.split(stored, what="the stored event")
+    metadata = members.pop(event.METADATA, None)
+    data = members.pop("data", None)
+    return Parts(
+        envelope=msgspec.json.encode(members),
+        metadata=b"" if metadata is None else bytes(metadata),
+        data=b"" if data is None or bytes(data) == b"null" else bytes(data),
+    )
+
+
+def metadata_with(metadata: bytes, changes: Mapping[str, str]) -> str:
+    """Return the ObjectMeta with some of its members set; the others are not touched."""
+    members: dict[str, object] = dict(jsonevent.split(metadata, what="metadata")) if metadata else {}
+    members.update(changes)
+    return msgspec.json.encode(members).decode()
+
+
+def timestamps(created: instant.Timestamp, deleted: instant.Timestamp | None) -> dict[str, str]:
+    """Return the members that tell when a work was created and when its deletion was asked for."""
+    found = {"creationTimestamp": created.rfc3339_seconds()}
+    if deleted is not None:
+        found["deletionTimestamp"] = deleted.rfc3339_seconds()
+    return found
+
+
+def _object(value: event.Attribute) -> bytes:
+    if not isinstance(value, str):
+        raise errors.Malformed("extension metadata must be a string that holds a JSON object")
+    raw = value.encode()
+    jsonevent.split(raw, what="extension metadata")
+    return raw
+
+
+def _refuse_nul(value: event.Event) -> None:
+    """PostgreSQL cannot hold NUL in text, so it must not come that far."""
+    named: dict[str, object] = {"id": value.id, "source": value.source, "type": value.type}
+    for name, text in (named | dict(value.extensions)).items():
+        if isinstance(text, str) and "\x00" in text:
+            raise errors.Malformed(f"attribute {name} holds a NUL character, which cannot be stored; remove it")
