@@ -1,0 +1,1 @@
+"""The few questions the server asks a Kubernetes API server."""

@@ -1,0 +1,1 @@
+"""Moving events between processes, and knowing who is at the other end."""
