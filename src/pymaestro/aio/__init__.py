@@ -1,0 +1,1 @@
+"""asyncio building blocks that know nothing of the domain."""
