@@ -1,8 +1,8 @@
 """Where a PostgreSQL is and who we are to it.
 
-A `Dsn` is a value: it is read from a connection string or put together from its parts, and it gives the driver its
-keyword arguments. It never pastes a password into a string; both its texts, `str` and `repr`, leave the password out.
-It opens no connection, and what it does not understand it refuses instead of passing on.
+A `Dsn` is a value: it is read from a connection string or put together from its parts, and it gives the
+driver its keyword arguments. It never pastes a password into a string; both its texts, `str` and `repr`, leave
+the password out. It opens no connection, and what it does not understand it refuses instead of passing on.
 """
 
 import shlex
@@ -30,15 +30,15 @@ _PARAMETERS = {
 
 
 class DsnError(ValueError):
-    """A connection string that cannot be used. The message never holds the string, which may hold a password."""
+    """A connection string that cannot be used. The message never quotes it, as it may hold a password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dsn:
     """The address of one database.
 
-    A `host` that begins with `/` is the directory of a unix socket. Without a `password` the driver looks for one
-    where PostgreSQL's own tools do: PGPASSWORD, then the password file.
+    A `host` that begins with `/` is the directory of a unix socket. Without a `password` the driver looks for
+    one where PostgreSQL's own tools do: PGPASSWORD, then the password file.
     """
 
     host: str
@@ -89,7 +89,7 @@ class Dsn:
 
     def _ssl(self) -> ssl.SSLContext | str:
         verifies = self.sslmode in {"verify-ca", "verify-full"}
-        # As in libpq, a root certificate turns `require` into `verify-ca`: nobody names one to have it ignored.
+        # As in libpq, a root certificate turns `require` into `verify-ca`: nobody names one for nothing.
         if not verifies and not (self.sslmode == "require" and self.rootcert):
             return self.sslmode
         context = ssl.create_default_context(cafile=self.rootcert)
@@ -102,9 +102,7 @@ class Dsn:
         if self.rootcert:
             parameters["sslrootcert"] = str(self.rootcert)
         query = urlencode(parameters, quote_via=quote, safe="/")
-        return (
-            f"postgresql://{quote(self.user, safe='')}@:{self.port}/{quote(self.database, safe='')}?{query}"
-        )
+        return f"postgresql://{quote(self.user, safe='')}@:{self.port}/{quote(self.database, safe='')}?{query}"
 
 
 def _from_url(text: str) -> dict[str, str]:
@@ -140,9 +138,7 @@ def _from_words(text: str) -> dict[str, str]:
         raise DsnError("has a quotation mark without its partner") from error
     pairs = [word.partition("=") for word in words]
     if not pairs or not all(separator for _, separator, _ in pairs):
-        raise DsnError(
-            "is neither a URL nor words such as host=…; write postgresql://user@host:5432/database"
-        )
+        raise DsnError("is neither a URL nor words such as host=…; write postgresql://user@host:5432/database")
     return _named({name: value for name, _, value in pairs})
 
 

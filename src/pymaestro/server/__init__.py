@@ -1,0 +1,1 @@
+"""The server: accepts wishes, delivers them to agents, absorbs what agents report."""

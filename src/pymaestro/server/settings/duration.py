@@ -1,0 +1,59 @@
+"""Lengths of time as Go writes them: `2m0s`, `500ms`, `1.5h`. Pure."""
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+
+# Go's flag package knows these units and no days.
+_MICROSECONDS = {
+    "ns": Fraction(1, 1000),
+    "us": Fraction(1),
+    "µs": Fraction(1),
+    "μs": Fraction(1),
+    "ms": Fraction(1000),
+    "s": Fraction(1_000_000),
+    "m": Fraction(60_000_000),
+    "h": Fraction(3_600_000_000),
+}
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+
+# The longest duration Go can hold, 2^63-1 nanoseconds: about 292 years. It stands for "never".
+LONGEST = timedelta(microseconds=(2**63 - 1) // 1000)
+
+
+def parse(text: str) -> timedelta:
+    """Return the duration that `text` means; raise ValueError if it means none."""
+    unsigned = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
+    if unsigned == "0":
+        return timedelta()
+    if not unsigned or not re.fullmatch(f"(?:{_PART.pattern})+", unsigned, re.ASCII):
+        raise ValueError(text)
+    total = sum(Fraction(number) * _MICROSECONDS[unit] for number, unit in _PART.findall(unsigned))
+    if total * 1000 > 2**63 - 1:
+        raise ValueError(text)
+    return timedelta(microseconds=int(total)) * (-1 if text.startswith("-") else 1)
+
+
+def render(length: timedelta) -> str:
+    """Return `length` as Go prints it, to the microsecond."""
+    if length < timedelta():
+        return "-" + render(-length)
+    microseconds = length // timedelta(microseconds=1)
+    if not microseconds:
+        return "0s"
+    if microseconds < 1000:
+        return f"{microseconds}µs"
+    if microseconds < 1_000_000:
+        return f"{_decimal(microseconds, 1000)}ms"
+    minutes, rest = divmod(microseconds, 60_000_000)
+    seconds = f"{_decimal(rest, 1_000_000)}s"
+    if not minutes:
+        return seconds
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds}" if hours else f"{minutes}m{seconds}"
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, rest = divmod(amount, unit)
+    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)

@@ -1,0 +1,138 @@
+"""What a command line flag is: its name, its kind of value, its default and its explanation.
+
+Everything is read from the settings dataclasses, so a flag is written down once. The explanation is the string
+under the field; it is read from the source only when someone asks for help. Nothing here knows which flags exist.
+"""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+
+from pymaestro.server.settings import duration
+from pymaestro.server.settings.errors import SettingsError
+from pymaestro.store.dsn import Dsn, DsnError
+
+# Go's strconv.ParseBool.
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+
+def flag(name: str, *, hidden: bool = False) -> Mapping[str, object]:
+    """Return the metadata of a field that the command line sets with the flag `name`."""
+    return {"flag": name, "hidden": hidden}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag of the command line and the field that it sets."""
+
+    name: str
+    group: str
+    attribute: str
+    kind: Any
+    default: Any
+    hidden: bool
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the bare flag means true."""
+        return bool in (self.kind, *get_args(self.kind))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The only words allowed, or nothing when every value is."""
+        return get_args(self.kind) if get_origin(self.kind) is Literal else ()
+
+    def read(self, text: str) -> object:
+        """Return the value that `text` means for this flag."""
+        if self.choices:
+            if text in self.choices:
+                return text
+            raise SettingsError(f"{self.name}={text}: use one of {', '.join(self.choices)}")
+        kinds = [kind for kind in get_args(self.kind) or (self.kind,) if kind is not NoneType]
+        if get_origin(self.kind) is tuple:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if not text and NoneType in get_args(self.kind):
+            return None
+        reader, wanted = _READERS[kinds[0]]
+        try:
+            return reader(text)
+        except DsnError as error:
+            # A connection string may hold a password: it is never quoted.
+            raise SettingsError(f"{self.name} {error}") from None
+        except ValueError:
+            raise SettingsError(f"{self.name}={text}: write {wanted}") from None
+
+    def shown_default(self) -> str:
+        """Return the default as a user would type it."""
+        match self.default:
+            case None | ():
+                return ""
+            case bool():
+                return str(self.default).lower()
+            case timedelta():
+                return duration.render(self.default)
+            case tuple():
+                return ",".join(self.default)
+            case _:
+                return str(self.default)
+
+
+def flags_of(settings: type) -> Iterator[Flag]:
+    """Yield the flags of every group in `settings`, in the order in which they are written."""
+    for group, kind in get_type_hints(settings).items():
+        hints = get_type_hints(kind)
+        for item in dataclasses.fields(kind):
+            if "flag" in item.metadata:
+                yield Flag(
+                    name=item.metadata["flag"],
+                    group=group,
+                    attribute=item.name,
+                    kind=hints[item.name],
+                    default=item.default,
+                    hidden=item.metadata["hidden"],
+                )
+
+
+def explanations(group: type) -> dict[str, str]:
+    """Return what the source says under each field of `group`."""
+    body = cast("ast.ClassDef", ast.parse(inspect.getsource(group)).body[0]).body
+    found = {}
+    for statement, following in itertools.pairwise(body):
+        match statement, following:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
+            case _:
+                pass
+    return found
+
+
+def _read_bool(text: str) -> bool:
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise ValueError(text)
+
+
+def _read_int(text: str) -> int:
+    # int() also takes spaces, underscores and digits of other scripts, which no flag should.
+    if not (text.isascii() and text.removeprefix("-").isdigit()):
+        raise ValueError(text)
+    return int(text)
+
+
+_READERS: dict[type, tuple[Callable[[str], object], str]] = {
+    bool: (_read_bool, "true or false"),
+    int: (_read_int, "a whole number"),
+    float: (float, "a number"),
+    timedelta: (duration.parse, "a duration with its unit, such as 500ms, 10s or 2m0s"),
+    Path: (Path, "a path"),
+    str: (str, "a text"),
+    Dsn: (Dsn.parse, "postgresql://user@host:5432/database"),
+}
