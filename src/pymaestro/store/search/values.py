@@ -87,8 +87,7 @@ def json_text(literal: Literal, *, field: str) -> str:
         raise SearchError(f"{field} holds JSON; write the value in single quotes")
     try:
         value = msgspec.json.decode(literal)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        # A ValueError is an integer beyond what Python converts from text.
+    except (msgspec.MsgspecError, RecursionError):
         raise SearchError(f"the value for {field} is not JSON: {shown(literal)}") from None
     _check_json(value, field=field, depth=0)
     # Written anew, because jsonb refuses some JSON (1e-20000) that reads well as a float.
