@@ -114,11 +114,10 @@ class SigningKeys:
     def _is_due(self, kid: str | None) -> bool:
         if self._tried_at is None:
             return True
+        waited = self._clock() - self._tried_at
         if self._keys is None:
-            wait = RETRY_SECONDS
-        else:
-            wait = MAX_AGE_SECONDS if self._keys.knows(kid) else REFRESH_SECONDS
-        return self._clock() - self._tried_at >= wait
+            return waited >= RETRY_SECONDS
+        return waited >= (MAX_AGE_SECONDS if self._keys.knows(kid) else REFRESH_SECONDS)
 
     async def _read(self) -> None:
         try:
