@@ -6,6 +6,7 @@ again needs no jsonb at all.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import msgspec
 
@@ -70,6 +71,11 @@ def metadata_with(metadata: bytes, changes: Mapping[str, str]) -> str:
     members: dict[str, object] = dict(jsonevent.split(metadata, what="metadata")) if metadata else {}
     members.update(changes)
     return msgspec.json.encode(members).decode()
+
+
+def moments(created_at: datetime, deleted_at: datetime | None) -> tuple[instant.Timestamp, instant.Timestamp | None]:
+    """Return a row's two times as the protocol writes them."""
+    return instant.from_datetime(created_at), None if deleted_at is None else instant.from_datetime(deleted_at)
 
 
 def timestamps(created: instant.Timestamp, deleted: instant.Timestamp | None) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""Decisions of the server: values in, verdicts out. No I/O, no clock."""

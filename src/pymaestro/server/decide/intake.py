@@ -1,0 +1,141 @@
+"""Judge a status report against what the store already knows.
+
+Reports travel at least once: they arrive twice, late and out of order. This module answers one question: what, if
+anything, does this report change? `pymaestro.server.absorb` carries the verdict out.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from pymaestro.store import rows
+from pymaestro.wire import errors, event, order, record
+
+_DELETED = "Deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What one event of an agent tells."""
+
+    id: str
+    consumer: str
+    version: int
+    sequence_id: str
+    status_hash: str
+    deleted: bool
+    operation_id: str
+    received: event.Event
+
+    @property
+    def size(self) -> int:
+        """How many bytes the report keeps in memory, roughly."""
+        return len(self.received.data) + 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """Nothing changes."""
+
+    reason: str
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The bundle gets a newer status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Everything is gone from the cluster, so the row may go too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redeliver:
+    """The agent dropped what nobody asked it to drop: it should get it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """The report is not about what it claims to be about."""
+
+    reason: str
+
+
+Verdict = Ignore | Update | Finish | Redeliver | Reject
+
+
+class _Condition(msgspec.Struct):
+    type: str = ""
+    status: str = ""
+
+
+class _StatusData(msgspec.Struct):
+    conditions: list[_Condition] | None = None
+
+
+_status_data = msgspec.json.Decoder(_StatusData)
+
+
+def read_report(received: event.Event, *, source_id: str, operation_id: str) -> Report:
+    """Read a status event; raises `WireError` naming what is wrong."""
+    report = Report(
+        id=received.text(event.RESOURCE_ID),
+        version=received.integer(event.RESOURCE_VERSION),
+        consumer=received.text(event.CLUSTER_NAME),
+        sequence_id=received.text(event.SEQUENCE_ID),
+        status_hash=received.optional_text(event.STATUS_HASH),
+        deleted=_says_deleted(received.data),
+        operation_id=operation_id,
+        received=received,
+    )
+    original_source = received.text(event.ORIGINAL_SOURCE)
+    if original_source != source_id:
+        raise errors.Malformed(
+            f"unmatched original source id {original_source[:128]} for resource {report.id}: this server is {source_id}"
+        )
+    order.parse(report.sequence_id)
+    return report
+
+
+def judge(held: rows.Observed | None, report: Report) -> Verdict:
+    """Return what `report` changes."""
+    if held is None:
+        return Ignore("there is no such resource")
+    if held.consumer != report.consumer:
+        return Reject(f"unmatched consumer name {report.consumer} for resource {report.id}")
+    try:
+        is_newer = order.is_newer(report.sequence_id, held.sequence_id)
+    except errors.Invalid as error:
+        return Reject(str(error))
+    if not is_newer:
+        return Ignore("its sequence is not newer than the stored one")
+    if report.deleted:
+        # Only a deletion somebody asked for ends a bundle: a late word about an earlier bundle of the same id must
+        # not take its successor along.
+        return Redeliver() if held.deleted_at is None else Finish()
+    if held.version != report.version:
+        return Ignore(f"it belongs to version {report.version}, the resource has {held.version}", stale=True)
+    is_same = report.status_hash != "" and report.status_hash == held.status_hash
+    if is_same and held.observed_version == str(report.version):
+        return Ignore("the status is unchanged")
+    return Update()
+
+
+def stored_status(held: rows.Observed, report: Report) -> str:
+    """Return the report as the store keeps it: the agent's event under the metadata that the source gave."""
+    created, deleted = record.moments(held.created_at, held.deleted_at)
+    parts = record.to_parts(report.received)
+    metadata = record.metadata_with(held.metadata, record.timestamps(created, deleted)) if held.metadata else "{}"
+    return record.Parts(envelope=parts.envelope, metadata=metadata.encode(), data=parts.data).document()
+
+
+def _says_deleted(data: bytes) -> bool:
+    if not data:
+        return False
+    try:
+        status: _StatusData = _status_data.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise errors.Malformed(f"failed to unmarshal event data: {str(error)[:200]}") from error
+    return any(each.type == _DELETED and each.status == "True" for each in status.conditions or ())

@@ -1,0 +1,88 @@
+"""Spec events: the queue between those who accept wishes and those who deliver them."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from pymaestro.store import pool, rows, sql
+
+_QUERIES = sql.load("events")
+
+
+async def read_events(connection: pool.Connection, ids: Collection[str]) -> list[rows.Pending]:
+    """Return those of the events that exist."""
+    found = await connection.fetch(_QUERIES["read_events"], list(ids))
+    return [
+        rows.Pending(row["id"], row["source_id"], row["event_type"], row["consumer_name"], row["reconciled"])
+        for row in found
+    ]
+
+
+async def pending_events(
+    connection: pool.Connection, consumers: Collection[str], *, per_consumer: int, limit: int
+) -> list[rows.Pending]:
+    """Return pending events of the consumers, at most `per_consumer` of each."""
+    found = await connection.fetch(_QUERIES["pending_events"], list(consumers), per_consumer, limit)
+    return [rows.Pending(row["id"], row["source_id"], row["event_type"], row["consumer_name"]) for row in found]
+
+
+async def reconcile(connection: pool.Connection, ids: Collection[str], *, now: datetime) -> None:
+    """Mark events as done."""
+    await connection.execute(_QUERIES["reconcile"], list(ids), now)
+
+
+async def reconcile_sent(
+    connection: pool.Connection, resource_ids: Collection[str], *, read_at: datetime, now: datetime
+) -> None:
+    """Mark as done what was pending at `read_at` for bundles that a resync has sent."""
+    await connection.execute(_QUERIES["reconcile_sent"], list(resource_ids), read_at, now)
+
+
+async def retire_orphans(connection: pool.Connection, *, now: datetime, limit: int) -> int:
+    """Mark events of bundles that are gone as done; return how many."""
+    return _count(await connection.execute(_QUERIES["retire_orphans"], now, limit))
+
+
+async def purge_events(connection: pool.Connection, *, done_before: datetime, limit: int) -> int:
+    """Remove events that have been done for long enough; return how many."""
+    return _count(await connection.execute(_QUERIES["purge_events"], done_before, limit))
+
+
+async def purge_status_events(
+    connection: pool.Connection, *, told_before: datetime, created_before: datetime, limit: int
+) -> int:
+    """Remove status events everybody has passed on, and those older than `created_before`; return how many."""
+    return _count(await connection.execute(_QUERIES["purge_status_events"], told_before, created_before, limit))
+
+
+async def retire_stale_deletes(connection: pool.Connection, *, marked_before: datetime, now: datetime) -> int:
+    """Give up on deletions that no agent has taken; return how many."""
+    return len(await connection.fetch(_QUERIES["retire_stale_deletes"], marked_before, now))
+
+
+async def republish_undelivered(
+    connection: pool.Connection, *, silent_since: datetime, now: datetime
+) -> list[rows.Republished]:
+    """Queue bundles again that nobody has answered for since `silent_since`."""
+    found = await connection.fetch(_QUERIES["republish_undelivered"], silent_since, now)
+    return [
+        rows.Republished(
+            id=row["id"], consumer=row["consumer_name"], source=row["source"] or "", created_at=row["created_at"]
+        )
+        for row in found
+    ]
+
+
+async def oldest_pending_age(connection: pool.Connection, *, now: datetime) -> float:
+    """Return the age of the oldest pending event in seconds, 0 if there is none."""
+    age: float | None = await connection.fetchval(_QUERIES["oldest_pending_age"], now)
+    return max(0.0, age) if age is not None else 0.0
+
+
+async def notification_queue_usage(connection: pool.Connection) -> float:
+    """Return how full PostgreSQL's notification queue is, from 0 to 1."""
+    return float(await connection.fetchval(_QUERIES["notification_queue_usage"]))
+
+
+def _count(tag: str) -> int:
+    """Read the row count from a command tag such as `DELETE 5`."""
+    return int(tag.rpartition(" ")[2])
