@@ -1,0 +1,1 @@
+"""What a laptop lacks, brought along: the embedded PostgreSQL and the demonstration."""

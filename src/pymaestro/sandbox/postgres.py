@@ -1,0 +1,215 @@
+"""A PostgreSQL of our own, so that a server needs nothing but a directory.
+
+Only the programs come from the wheel; we run them ourselves, because the wheel's own code would open our directories
+to everybody and create users when it runs as root. The server outlives us if we are killed; whoever comes next finds
+it and goes on with it. A lock held by the process, not by a file's existence, keeps a directory to one of us at a time.
+
+PostgreSQL answers on a unix socket in a private directory and on nothing else, so it needs no password.
+"""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import time
+from pathlib import Path
+from types import TracebackType
+
+from pymaestro.sandbox import account as accounts
+from pymaestro.sandbox import postmaster
+from pymaestro.sandbox.dirlock import DirectoryLock
+from pymaestro.sandbox.errors import SandboxError
+from pymaestro.sandbox.programs import Programs
+from pymaestro.store.dsn import Dsn
+
+USER = "maestro"
+DATABASE = "postgres"
+
+# Recovery after a crash reads at most max_wal_size; a minute is far more than that takes.
+START_TIMEOUT_SECONDS = 60
+STOP_TIMEOUT_SECONDS = 30
+# How long a PostgreSQL that somebody else started may take until it listens.
+HESITATION_SECONDS = 3
+_PAUSE_SECONDS = 0.02
+_RETRY_SECONDS = 0.25
+
+# Beyond PostgreSQL's defaults, which keep every commit safe: fsync and synchronous_commit stay on.
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "shared_buffers": "128MB",
+    # Fewer checkpoints under load; each one makes the next writes to every page larger.
+    "max_wal_size": "2GB",
+    "checkpoint_timeout": "15min",
+    # Nobody replicates from a laptop, so the log holds only what recovery needs.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    # Our statements are short; compiling one costs more than running it.
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+}
+
+INITDB_OPTIONS = (
+    f"--username={USER}",
+    "--auth-local=trust",
+    "--auth-host=reject",
+    "--encoding=UTF8",
+    "--locale=C",
+    # Order by code point, the same on every system: an index made here is right elsewhere too.
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--no-instructions",
+)
+
+
+class EmbeddedPostgres:
+    """`async with EmbeddedPostgres(data_dir) as dsn:` runs a PostgreSQL whose data stays in `data_dir`."""
+
+    def __init__(self, data_dir: Path, *, max_connections: int = 200) -> None:
+        self._cluster = Cluster(data_dir, max_connections=max_connections)
+
+    async def __aenter__(self) -> Dsn:
+        # In a thread, because not every event loop can start a process under another account.
+        starting = asyncio.get_running_loop().run_in_executor(None, self._cluster.start)
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(SandboxError):
+                await starting
+            await asyncio.to_thread(self._cluster.stop)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self._cluster.stop)
+
+
+class Cluster:
+    """The PostgreSQL of one directory. Blocking; `EmbeddedPostgres` is for event loops."""
+
+    def __init__(self, data_dir: Path, *, max_connections: int) -> None:
+        self._home = data_dir.absolute()
+        self._data = self._home / "postgres"
+        self._log = self._data / "server.log"
+        self._max_connections = max_connections
+        self._lock: DirectoryLock | None = None
+
+    def start(self) -> Dsn:
+        """Make the database if it is new, start it if it does not run, and return its address."""
+        try:
+            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = DirectoryLock.take(self._home)
+        except OSError as error:
+            raise SandboxError(
+                f"--data-dir={self._home} cannot be used ({error.strerror}); give a directory you can write to"
+            ) from error
+        try:
+            if not (self._data / "PG_VERSION").exists():
+                self._create()
+            return Dsn(host=str(self._run()), user=USER, database=DATABASE, sslmode="disable")
+        except BaseException:
+            self._lock.release()
+            self._lock = None
+            raise
+
+    def stop(self) -> None:
+        """End PostgreSQL and every connection to it, without loss; then let others have the directory."""
+        if self._lock is None:
+            return
+        try:
+            running = postmaster.recorded(self._data)
+            if running and postmaster.answers(running):
+                self._end(running)
+        finally:
+            self._lock.release()
+            self._lock = None
+
+    def _end(self, running: postmaster.Postmaster) -> None:
+        # SIGINT is PostgreSQL's fast shutdown; SIGQUIT gives up, and the next start recovers.
+        for signal_, seconds in ((signal.SIGINT, STOP_TIMEOUT_SECONDS), (signal.SIGQUIT, 5)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(running.pid, signal_)
+            for _ in range(int(seconds / _PAUSE_SECONDS)):
+                if postmaster.recorded(self._data) is None:
+                    _remove_runtime(running)
+                    return
+                time.sleep(_PAUSE_SECONDS)
+
+    def _create(self) -> None:
+        # Made aside and moved into place when complete: a half-made one can then only be thrown away.
+        unfinished = self._home / "postgres.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        account = accounts.choose(unfinished)
+        runtime = accounts.runtime_dir(account, os.environ)
+        try:
+            unfinished.mkdir(mode=0o700)
+            if not account.is_ours:
+                os.chown(unfinished, account.uid, account.gid)
+            Programs(unfinished, runtime=runtime).run("initdb", *INITDB_OPTIONS)
+        finally:
+            shutil.rmtree(runtime, ignore_errors=True)
+        unfinished.rename(self._data)
+
+    def _run(self) -> Path:
+        patience = int(HESITATION_SECONDS / _PAUSE_SECONDS)
+        for _ in range(int(START_TIMEOUT_SECONDS / _PAUSE_SECONDS)):
+            found = postmaster.recorded(self._data)
+            if found is None:
+                self._launch()
+            elif postmaster.answers(found) and found.socket_dir:
+                if found.is_ready:
+                    return found.socket_dir
+                time.sleep(_PAUSE_SECONDS)
+            elif patience and postmaster.may_be_starting(found.pid):
+                patience -= 1
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                self._bury(found)
+                self._launch()
+        raise SandboxError(f"The embedded database did not get ready; its last words are in {self._log}")
+
+    def _bury(self, dead: postmaster.Postmaster) -> None:
+        _remove_runtime(dead)
+        if postmaster.is_alive(dead.pid):
+            # The pid now belongs to somebody else, which PostgreSQL cannot tell: it would refuse to start. Should we
+            # be wrong, its lock on the shared memory still keeps a second server out.
+            (self._data / postmaster.FILE_NAME).unlink(missing_ok=True)
+
+    def _launch(self) -> None:
+        runtime = accounts.runtime_dir(accounts.choose(self._data), os.environ)
+        settings = {**SETTINGS, "max_connections": str(self._max_connections)}
+        options = [f"-c {name}={shlex.quote(value)}" for name, value in settings.items()]
+        options.append(f"-k {shlex.quote(str(runtime))}")
+        try:
+            programs = Programs(self._data, runtime=runtime)
+            programs.run(
+                *("pg_ctl", "start", "-w", "-t", str(START_TIMEOUT_SECONDS)),
+                *("-l", f"{programs.directory}/{self._log.name}", "-o", " ".join(options)),
+            )
+        except SandboxError as error:
+            shutil.rmtree(runtime, ignore_errors=True)
+            words = self._last_words()
+            # After a kill of the first process its children need a moment to notice, and hold the memory until then.
+            if "shared memory block" not in words:
+                raise SandboxError(
+                    f"The embedded database does not start: {words or error}; see {self._log}"
+                ) from error
+            time.sleep(_RETRY_SECONDS)
+
+    def _last_words(self) -> str:
+        try:
+            lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:]
+        except OSError:
+            return ""
+        complaints = [line for line in lines if "FATAL" in line or "PANIC" in line]
+        return complaints[-1] if complaints else ""
+
+
+def _remove_runtime(gone: postmaster.Postmaster) -> None:
+    if gone.socket_dir and gone.socket_dir.name.startswith(accounts.RUNTIME_PREFIX):
+        shutil.rmtree(gone.socket_dir, ignore_errors=True)
