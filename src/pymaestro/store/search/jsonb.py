@@ -7,11 +7,12 @@ the Go server may write, `column->>'key'` and `column@>'json'` are read too: lab
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import NoReturn
 
 from pymaestro.store.search.columns import Collection, Column, ColumnType, find
 from pymaestro.store.search.errors import SearchError
-from pymaestro.store.search.limits import MAX_DEPTH, MAX_JOINS, MAX_LIST, MAX_PATH
+from pymaestro.store.search.limits import MAX_DEPTH, MAX_JOINS, MAX_LIST, MAX_PATH, MAX_TOKENS
 from pymaestro.store.search.tree import (
     All,
     AnyOf,
@@ -65,11 +66,14 @@ def parse(text: str, *, collection: Collection) -> Predicate:
 
 
 def _tokens(text: str) -> list[_Token]:
-    return [
+    matches = (match for match in _TOKEN.finditer(text) if match.lastgroup != "space")
+    tokens = [
         _Token(kind=str(match.lastgroup), text=match.group(), position=match.start() + 1)
-        for match in _TOKEN.finditer(text)
-        if match.lastgroup != "space"
+        for match in islice(matches, MAX_TOKENS + 1)
     ]
+    if len(tokens) > MAX_TOKENS:
+        _refuse(f"more than {MAX_TOKENS} words and symbols")
+    return tokens
 
 
 def _refuse(problem: str, *, at: _Token | None = None) -> NoReturn:

@@ -7,6 +7,9 @@ answers "stack depth limit exceeded" to deep expressions), or in the planner. Al
 MAX_BYTES = 64 * 1024
 """A client that watches many namespaces joins them all with `or`; about 800 of them fit."""
 
+MAX_TOKENS = 10_000
+"""Words, symbols and literals, so that a text of parentheses only is not cut to its end."""
+
 MAX_DEPTH = 32
 """Nested parentheses and NOTs."""
 

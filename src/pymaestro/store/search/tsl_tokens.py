@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from pymaestro.store.search.errors import SearchError
+from pymaestro.store.search.limits import MAX_TOKENS
+
 _TOKEN = re.compile(
     r"""
       (?P<space>  [ \t\r\n\v]+ )
@@ -42,4 +45,6 @@ def tokens(text: str) -> list[Token] | None:
             kind, word = "keyword", word.upper()
         if kind != "space":
             found.append(Token(kind, word))
+        if len(found) > MAX_TOKENS:
+            raise SearchError(f"the search holds more than {MAX_TOKENS} words and symbols")
     return found

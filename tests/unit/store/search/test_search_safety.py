@@ -33,7 +33,28 @@ FRAGMENTS = [
     *("payload->'metadata'->'labels'", "'labels'", " ", "\n", "null", "'{\"a\":[1]}'", "name='a'", "id in ('a')"),
 ]
 
+tree_literals = st.text(st.characters(exclude_characters="\0", codec="utf-8")).map(
+    lambda text: "'" + text.replace("'", "''") + "'"
+)
+path_literals = tree_literals.map(lambda text: text.replace("\\", "/").replace("''", "\\'"))
+tree_terms = st.tuples(
+    st.sampled_from(["id", "name", "resources.id", "consumers.name", '"name"', "not [id]", "( `name`"]),
+    st.sampled_from(["=", "<>", "!=", ">=", " is not ", " like ", " not ilike ", " not in ("]),
+    tree_literals,
+    st.sampled_from(["", "", ")", " or deleted_at is null"]),
+).map("".join)
+path_terms = st.tuples(
+    st.sampled_from(["payload->", "labels->", "payload->'metadata'->'labels'->", "payload->'a'->"]),
+    path_literals.map(lambda key: f">{key}"),
+    st.sampled_from(["=", "<>", " like ", " in (", " not in ("]),
+    path_literals,
+    st.sampled_from(["", "", ")"]),
+).map("".join)
 hostile = st.one_of(
+    tree_terms,
+    path_terms,
+    st.lists(tree_terms, min_size=2, max_size=4).map(" and ".join),
+    st.lists(path_terms, min_size=2, max_size=4).map(" or ".join),
     st.text(),
     st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join),
     st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=4)), max_size=10).map(" ".join),

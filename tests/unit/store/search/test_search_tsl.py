@@ -313,5 +313,10 @@ def test_limits(fits: str, too_much: str) -> None:
     assert "Failed to parse" not in refusal(too_much)
 
 
+@pytest.mark.parametrize("text", ["(" * 60_000, "(" * 30_000 + "->>"], ids=["tree", "path"])
+def test_a_text_of_symbols_is_not_read_to_its_end(text: str) -> None:
+    assert refusal(text).endswith("more than 10000 words and symbols")
+
+
 def test_a_reason_repeats_only_the_beginning_of_a_long_value() -> None:
     assert len(refusal(f"version = '{'x' * 5000}'")) < 200
