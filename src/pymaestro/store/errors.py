@@ -51,7 +51,7 @@ def translate(error: BaseException) -> StoreError:
     match error:
         case asyncpg.UniqueViolationError():
             return Conflict(text, constraint=error.constraint_name or "")
-        case asyncpg.ForeignKeyViolationError():
+        case asyncpg.ForeignKeyViolationError() | asyncpg.RestrictViolationError():  # the second since PostgreSQL 18
             return Dangling(text, constraint=error.constraint_name or "")
         case asyncpg.DataError() | asyncpg.ProgramLimitExceededError() | asyncpg.StatementTooComplexError():
             return BadValue(text)

@@ -60,6 +60,19 @@ class Columns:
     metadata: bool = True
     status: bool = True
 
+    def weight(self) -> str:
+        """Return the SQL of a row's rough size; it asks for lengths only, which are known without the values."""
+        # jsonb is kept compressed, to about a quarter.
+        parts = ["0::bigint"]
+        if self.data:
+            parts.append("coalesce(octet_length(rendition_data), pg_column_size(resources.payload)::bigint * 4, 0)")
+        if self.status:
+            parts.append("coalesce(pg_column_size(resources.status)::bigint * 4, 0)")
+        return " + ".join(parts)
+
+
+ALL_COLUMNS = Columns()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
@@ -92,11 +105,11 @@ class Snapshot:
     def __init__(self, connection: pool.Connection) -> None:
         self._connection = connection
 
-    async def outline(self, question: Question) -> Outline:
-        """Return what the page of `question` holds."""
+    async def outline(self, question: Question, columns: Columns = ALL_COLUMNS) -> Outline:
+        """Return what the page of `question` holds, weighed by the columns that will be read."""
         entries: list[tuple[str, int]] = []
         if question.limit:
-            statement = compose(_STATEMENTS["outline"], question)
+            statement = compose(_STATEMENTS["outline"].replace(":weight", columns.weight()), question)
             entries = [tuple(row) for row in await self._connection.fetch(statement, *question.params)]
         # A page that is not full ends the list, so its end is the total and counting would repeat the search.
         if entries and len(entries) < question.limit:

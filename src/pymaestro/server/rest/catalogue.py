@@ -1,0 +1,86 @@
+"""Every kind of error the API answers with: its id, its HTTP status, and what it says when nothing better is known.
+
+Ids and texts are Maestro's; clients and dashboards compare them. The `/errors` pages are this table.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+HREF: Final = "/api/maestro/v1/errors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of error."""
+
+    id: int
+    status: int
+    reason: str
+
+    @property
+    def code(self) -> str:
+        """Return the id as clients know it."""
+        return f"maestro-{self.id}"
+
+    def body(self, *, reason: str | None = None, operation_id: str = "") -> dict[str, str]:
+        """Return an error of this kind as JSON members in alphabetical order."""
+        return {
+            "code": self.code,
+            "href": f"{HREF}/{self.id}",
+            "id": str(self.id),
+            "kind": "Error",
+            "operation_id": operation_id,
+            "reason": self.reason if reason is None else reason,
+        }
+
+
+INVALID_TOKEN: Final = Kind(id=1, status=403, reason="Invalid token provided")
+FORBIDDEN: Final = Kind(id=4, status=403, reason="Forbidden to perform this action")
+CONFLICT: Final = Kind(id=6, status=409, reason="An entity with the specified unique values already exists")
+NOT_FOUND: Final = Kind(id=7, status=404, reason="Resource not found")
+VALIDATION: Final = Kind(id=8, status=400, reason="General validation failure")
+GENERAL: Final = Kind(id=9, status=500, reason="Unspecified error")
+NOT_IMPLEMENTED: Final = Kind(id=10, status=405, reason="HTTP Method not implemented for this endpoint")
+UNAUTHORIZED: Final = Kind(id=11, status=403, reason="Account is unauthorized to perform this action")
+UNAUTHENTICATED: Final = Kind(id=15, status=401, reason="Account authentication could not be verified")
+MALFORMED: Final = Kind(id=17, status=400, reason="Unable to read request body")
+BAD_REQUEST: Final = Kind(id=21, status=400, reason="Bad request")
+BAD_SEARCH: Final = Kind(id=23, status=400, reason="Failed to parse search query")
+LOCKING: Final = Kind(id=26, status=500, reason="Database advisory lock error")
+
+ALL: Final = (
+    INVALID_TOKEN,
+    FORBIDDEN,
+    CONFLICT,
+    NOT_FOUND,
+    VALIDATION,
+    GENERAL,
+    NOT_IMPLEMENTED,
+    UNAUTHORIZED,
+    UNAUTHENTICATED,
+    MALFORMED,
+    BAD_REQUEST,
+    BAD_SEARCH,
+    LOCKING,
+)
+
+# Not in the table: what a bug of ours looks like from outside.
+UNEXPECTED: Final = Kind(
+    id=1000,
+    status=500,
+    reason="An unexpected error happened, please check the log of the service for details",
+)
+
+_BY_ID: Final = {kind.id: kind for kind in ALL}
+
+
+def find(text: str) -> Kind | None:
+    """Return the kind whose id is `text`, or None: not a number, or not one of ours."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 4):
+        return None
+    return _BY_ID.get(int(text))
+
+
+def by_id(number: int) -> Kind:
+    """Return the kind with this id; an id we do not know is a general error."""
+    return _BY_ID.get(number, GENERAL)
