@@ -1,0 +1,117 @@
+"""Fixtures of the peers' tests: the Go Maestro and our server, side by side, each on a PostgreSQL of the test's own.
+
+The Go programs are built before the first test, outside any test's timeout; where that cannot be, every test here is
+skipped with the reason. The logs of all processes are shown with a failed test.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import peer_build
+import peer_postgres
+import pytest
+from peer_clients import Agent, WorkClient, rest
+from peer_processes import tail
+from peer_servers import RunningServer, go_server, python_server, python_server_exists
+
+BUILT = pytest.StashKey[peer_build.Programs | str]()
+LOGS = pytest.StashKey[list[Path]]()
+HERE = Path(__file__).parent
+NUMBERS = itertools.count(1)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if not any(HERE in item.path.parents for item in session.items):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    say = reporter.write_line if reporter else print
+    try:
+        session.config.stash[BUILT] = peer_build.programs(say)
+    except peer_build.Unavailable as reason:
+        session.config.stash[BUILT] = str(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report: pytest.TestReport = yield
+    if report.failed:
+        for log in item.config.stash.get(LOGS, []):
+            report.sections.append((f"end of {log}", tail(log)))
+    return report
+
+
+@pytest.fixture(scope="session")
+def programs(pytestconfig: pytest.Config) -> peer_build.Programs:
+    built = pytestconfig.stash[BUILT]
+    if isinstance(built, str):
+        pytest.skip(built)
+    return built
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peer_postgres.Cluster]:
+    with peer_postgres.cluster(tmp_path_factory.mktemp("postgres")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["go", "python"])
+def server(
+    request: pytest.FixtureRequest,
+    programs: peer_build.Programs,
+    postgres: peer_postgres.Cluster,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[RunningServer]:
+    """One server for all tests of a module, on its own database: first the Go one, then ours."""
+    folder = tmp_path_factory.mktemp(f"{request.param}-server")
+    if request.param == "python" and not python_server_exists():
+        pytest.skip("`python -m pymaestro.cli.main server` does not exist yet")
+    database = postgres.create(f"maestro{next(NUMBERS)}")
+    logs = request.config.stash.setdefault(LOGS, [])
+    with ExitStack() as stack:
+        if request.param == "go":
+            running = stack.enter_context(go_server(programs, database=database, folder=folder))
+        else:
+            running = stack.enter_context(python_server(database=database, folder=folder))
+        logs.append(running.log)
+        yield running
+        logs.remove(running.log)
+
+
+@pytest.fixture
+def consumer(server: RunningServer) -> str:
+    """The name of a new consumer, so that tests on one server do not meet."""
+    name = f"cluster{next(NUMBERS)}"
+    rest(server, "POST", "/consumers", {"name": name})
+    return name
+
+
+@pytest.fixture
+def start_agent(
+    programs: peer_build.Programs, server: RunningServer, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Agent]]:
+    """Start Go agents; those still running end with the test."""
+    logs = request.config.stash.setdefault(LOGS, [])
+    with ExitStack() as stack:
+
+        def start(cluster: str) -> Agent:
+            log = tmp_path / f"agent{next(NUMBERS)}.log"
+            logs.append(log)
+            stack.callback(logs.remove, log)
+            return stack.enter_context(Agent(programs, server, cluster=cluster, log=log))
+
+        yield start
+
+
+@pytest.fixture
+def client(
+    programs: peer_build.Programs, server: RunningServer, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[WorkClient]:
+    """A Go work client with a source id of its own."""
+    log = tmp_path / "workclient.log"
+    logs = request.config.stash.setdefault(LOGS, [])
+    with WorkClient(programs, server, source=f"source{next(NUMBERS)}", log=log) as running:
+        logs.append(log)
+        yield running
+        logs.remove(log)

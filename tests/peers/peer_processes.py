@@ -1,0 +1,62 @@
+"""Starts processes for tests and ends them: ports, logs, waiting for a state."""
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+Found = TypeVar("Found")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return that many loopback ports nobody listens on; all are held until all are known, so none comes twice."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None, user: str | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `command` with all its output in `log`, and end it with the block."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, user=user
+        )
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+def end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+    """Ask the process to stop, and insist after five seconds."""
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def wait_for(look: Callable[[], Found | None], *, what: str, seconds: float = 20) -> Found:
+    """Return the first true thing `look` finds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(0.02)
+
+
+def tail(log: Path, *, lines: int = 60) -> str:
+    """Return the last lines of a log."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
