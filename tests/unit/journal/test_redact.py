@@ -1,0 +1,97 @@
+import json
+
+import pytest
+
+from pymaestro.journal import redact
+from pymaestro.journal.redact import HIDDEN
+
+PEM = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----"
+SECRET = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "aHVudGVyMg=="}, "stringData": {"b": "hunter2"}}
+MASKED = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": HIDDEN}, "stringData": {"b": HIDDEN}}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("postgres://maestro:hunter2@db:5432/x", f"postgres://maestro:{HIDDEN}@db:5432/x", id="dsn"),
+        pytest.param("postgres://m:hunter2@x@db/x", f"postgres://m:{HIDDEN}@db/x", id="dsn-with-at-in-password"),
+        pytest.param("host=db password=hunter2 dbname=x", f"host=db password={HIDDEN} dbname=x", id="dsn-keywords"),
+        pytest.param("password='hunter 2' dbname=x", f"password='{HIDDEN}' dbname=x", id="dsn-quoted"),
+        pytest.param("Authorization: Bearer hunter2hunter2", f"Authorization: Bearer {HIDDEN}", id="header"),
+        pytest.param("Authorization: hunter2", f"Authorization: {HIDDEN}", id="header-without-scheme"),
+        pytest.param("got eyJhbGci.eyJzdWIi.c2ln here", f"got {HIDDEN} here", id="jwt"),
+        pytest.param("https://x/y?token=hunter2&a=1", f"https://x/y?token={HIDDEN}&a=1", id="query"),
+        pytest.param(
+            'bad body: {"clientSecret": "hunter2"', f'bad body: {{"clientSecret": "{HIDDEN}"', id="broken-json"
+        ),
+        pytest.param(r"x {\"token\":\"hunter2\"}", rf"x {{\"token\":\"{HIDDEN}\"}}", id="escaped-json"),
+        pytest.param(f"key is {PEM}.", "key is [redacted EC PRIVATE KEY].", id="pem"),
+        pytest.param("-----BEGIN PRIVATE KEY-----\\nhunter2", "[redacted PRIVATE KEY]", id="pem-cut-off"),
+        pytest.param(json.dumps(SECRET), json.dumps(MASKED, separators=(",", ":")), id="manifest"),
+    ],
+)
+def test_secrets_in_texts(text: str, shown: str) -> None:
+    assert redact.text(text) == shown
+    assert redact.fields({"message": text}) == {"message": shown}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('secrets "my-secret" not found', id="name-of-a-secret"),
+        pytest.param("invalid token: expired", id="cause-after-a-colon"),
+        pytest.param("password authentication failed for user maestro", id="password-failed"),
+        pytest.param("https://maestro.example:8090/path", id="port"),
+        pytest.param('{"kind":"ConfigMap","data":{"a":"b"},"secretName":"x"}', id="config-map"),
+        pytest.param("someone@example.com", id="mail"),
+    ],
+)
+def test_harmless_texts_stay(text: str) -> None:
+    assert redact.text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        pytest.param({"password": "hunter2"}, {"password": HIDDEN}, id="password"),
+        pytest.param({"db-password": b"hunter2"}, {"db-password": HIDDEN}, id="bytes"),
+        pytest.param(
+            {"x": {"clientSecret": "a", "secretName": "b"}},
+            {"x": {"clientSecret": HIDDEN, "secretName": "b"}},
+            id="nested",
+        ),
+        pytest.param({"x": {1: {"token": 7}}}, {"x": {1: {"token": HIDDEN}}}, id="numbers"),
+        pytest.param({"token": "", "x": 1}, {"token": "", "x": 1}, id="unset"),
+        pytest.param({"tokens": ["hunter2"], "token": ["a"]}, {"tokens": ["hunter2"], "token": [HIDDEN]}, id="list"),
+        pytest.param(
+            {"event": {"data": {"manifests": [SECRET]}}}, {"event": {"data": {"manifests": [MASKED]}}}, id="manifest"
+        ),
+        pytest.param(
+            {"x": {"kind": "SecretList", "items": [{"data": {"a": "b"}}]}},
+            {"x": {"kind": "SecretList", "items": [{"data": {"a": HIDDEN}, "kind": "Secret"}]}},
+            id="list-of-secrets",
+        ),
+        pytest.param({"err": ValueError("token=hunter2")}, {"err": f"token={HIDDEN}"}, id="exception"),
+    ],
+)
+def test_secrets_in_fields(fields: dict[str, object], shown: dict[str, object]) -> None:
+    assert redact.fields(fields) == shown
+
+
+def test_manifests_hidden_in_annotations_are_found() -> None:
+    applied = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": [SECRET]})}}
+    cleaned = redact.fields({"extensions": {"metadata": json.dumps(applied)}})
+    assert "hunter2" not in str(cleaned)
+    assert "aHVudGVyMg==" not in str(cleaned)
+
+
+def test_nesting_has_an_end() -> None:
+    deep: dict[str, object] = {"password": "hunter2"}
+    for _ in range(2000):
+        deep = {"x": deep}
+    assert "hunter2" not in str(redact.fields(deep))
+
+
+def test_the_common_case_copies_nothing() -> None:
+    fields = {"resourceID": "1", "extensions": {"metadata": '{"name":"nginx"}', "resourceversion": 1}, "QoS": 1}
+    assert redact.fields(fields) is fields
