@@ -8,6 +8,7 @@ Speaking never fails and never waits.
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, cast
 
@@ -123,7 +124,8 @@ class Journal:
             if bound and not self._context.keys().isdisjoint(fields):
                 bound = render.pairs(redact.fields(_without(self._context, fields)))
             trouble = None if err is None else redact.text(chain.describe(err))
-            said = Record(severity, v, stamp, pid, caller, message, trouble, bound, redact.fields(fields))
+            spoken = _message(message)
+            said = Record(severity, v, stamp, pid, caller, spoken, trouble, bound, redact.fields(fields))
             line = render.line(said)
         except Exception as reason:  # noqa: BLE001 -- a value that cannot be printed must not stop the work it tells of
             about = {Key.MESSAGE: message, Key.REASON: type(reason).__name__}
@@ -140,6 +142,9 @@ def _without(context: Mapping[str, object], overriding: Mapping[str, object]) ->
     """Return `context` without the keys given anew: the last one wins and stands where it was given."""
     return {key: value for key, value in context.items() if key not in overriding}
 
+
+# Messages are constants, so looking through each once is enough; the bound is for those that are not.
+_message = lru_cache(maxsize=1024)(redact.text)
 
 _places: Final[dict[tuple[int, int], tuple[CodeType, str]]] = {}
 

@@ -128,6 +128,12 @@ def test_errors_tell_their_causes_without_secrets() -> None:
     assert tape.bodies == ['"m" err="cannot connect: postgres://m:[redacted]@db" a=1']
 
 
+def test_messages_that_are_no_constants_are_redacted_too() -> None:
+    tape = Tape()
+    journal(tape).info("connect to postgres://m:hunter2@db")
+    assert tape.bodies == ['"connect to postgres://m:[redacted]@db"']
+
+
 def test_json_lines() -> None:
     tape = Tape()
     pen = Journal(tape, clock=lambda: MORNING, verbosity=4, format="json")
