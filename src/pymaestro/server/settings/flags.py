@@ -35,6 +35,7 @@ class Flag:
 
     name: str
     group: str
+    group_kind: type
     attribute: str
     kind: Any
     default: Any
@@ -94,6 +95,7 @@ def flags_of(settings: type) -> Iterator[Flag]:
                 yield Flag(
                     name=item.metadata["flag"],
                     group=group,
+                    group_kind=kind,
                     attribute=item.name,
                     kind=hints[item.name],
                     default=item.default,

@@ -1,0 +1,42 @@
+"""Turn an exception into one sentence and an exit code. No user ever sees a traceback they did not ask for."""
+
+USAGE = 2
+FAILED = 1
+INTERRUPTED = 130
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the first real error inside groups of errors."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def sentence(error: BaseException) -> str:
+    """Return what to tell the user."""
+    kind = type(error)
+    # Our own errors are written for the user; an error of the system names the file or the address.
+    if kind.__module__.startswith("pymaestro."):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror}{place}"
+    words = " ".join(str(error).split())
+    return f"something unexpected happened ({kind.__name__}: {words}); run again with -v=4 to see where"
+
+
+def exit_code(error: BaseException) -> int:
+    """Return 2 for a mistake in the command line, 1 for everything else."""
+    return USAGE if type(error).__name__ in {"SettingsError", "UsageError"} else FAILED
+
+
+def report(error: BaseException, *, verbosity: int) -> str:
+    """Return all that goes to standard error."""
+    cause = innermost(error)
+    return f"{_trace(error) if verbosity >= 4 else ''}Error: {sentence(cause)}\n"
+
+
+def _trace(error: BaseException) -> str:
+    import traceback
+
+    return "".join(traceback.format_exception(error))

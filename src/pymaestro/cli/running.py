@@ -1,0 +1,94 @@
+"""Run something until it ends or somebody asks it to stop.
+
+SIGTERM ends in good order with exit code 0, Ctrl-C likewise with 130. A second signal does not wait for good order.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from pymaestro.cli.failure import INTERRUPTED
+
+
+class Stop:
+    """Somebody's wish that we stop; `signal_number` says whose."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.signal_number: int | None = None
+
+    def ask(self, signal_number: int) -> None:
+        """Ask for the end."""
+        self.signal_number = self.signal_number or signal_number
+        self._event.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the end has been asked for."""
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        """Return when the end is asked for."""
+        await self._event.wait()
+
+
+def run(work: Callable[[Stop], Awaitable[int]]) -> int:
+    """Run `work` to its end and return the exit code."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_with_signals(work))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _with_signals(work: Callable[[Stop], Awaitable[int]]) -> int:
+    stop = Stop()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task
+
+    def on_signal(number: int) -> None:
+        if stop.is_asked:
+            task.cancel()
+        stop.ask(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        code = await work(stop)
+    except asyncio.CancelledError:
+        if not stop.is_asked:
+            raise
+        code = 1
+    return INTERRUPTED if stop.signal_number == signal.SIGINT else code
+
+
+async def until(stop: Stop, work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` until it ends by itself; when `stop` is asked for, cancel it and let it clean up."""
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(work, name="work")
+        waiting = group.create_task(stop.wait(), name="wait for the end")
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        working.cancel()
+        waiting.cancel()
+
+
+def stop_when_closed(descriptor: int, stop: Stop) -> None:
+    """Ask for the end when the other side of the pipe `descriptor` is gone."""
+    loop = asyncio.get_running_loop()
+
+    def on_readable() -> None:
+        with contextlib.suppress(BlockingIOError):
+            if not os.read(descriptor, 64):
+                loop.remove_reader(descriptor)
+                stop.ask(signal.SIGTERM)
+
+    loop.add_reader(descriptor, on_readable)
