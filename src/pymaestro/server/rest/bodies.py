@@ -26,6 +26,10 @@ _LABEL_RULE: Final = (
 )
 
 
+# The decoder lets through what Python's own decoder of text and its own limit say.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 class NewConsumer(msgspec.Struct, frozen=True):
     """The body of a creation; keys we do not know are ignored."""
 
@@ -49,7 +53,7 @@ async def new_consumer(request: Request) -> NewConsumer:
     raw = await _read(request)
     try:
         wanted = _new_consumer(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise _malformed(error) from error
     if wanted.id:
         raise problems.Problem(catalogue.VALIDATION, "id must be empty")
@@ -64,7 +68,7 @@ async def consumer_patch(request: Request) -> ConsumerPatch:
     raw = await _read(request)
     try:
         wanted = _consumer_patch(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise _malformed(error) from error
     _check_labels(wanted.labels)
     return wanted
@@ -86,7 +90,13 @@ async def _read(request: Request) -> bytes:
 
 
 def _malformed(error: Exception) -> problems.Problem:
-    detail = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    match error:
+        case RecursionError():
+            detail = "it is nested too deeply"
+        case UnicodeDecodeError():
+            detail = "it is not UTF-8"
+        case _:
+            detail = str(error)
     return problems.Problem(catalogue.MALFORMED, f"Invalid request format: {detail}")
 
 
