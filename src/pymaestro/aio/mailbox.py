@@ -9,10 +9,10 @@ class Overflow(Exception):
 
 
 class Mailbox:
-    """Messages for one reader, at most one per key, in the order in which their keys first came.
+    """Messages for one reader, at most one per key, in the order in which they were last written.
 
-    Values are bytes that many mailboxes may share. `put` never waits: a mailbox that is full refuses, and its owner
-    decides whether to wait for room (`wait_for_room`) or to give the reader up.
+    Values are bytes that many mailboxes may share. `put` never waits: a full mailbox refuses, and its owner decides
+    whether to wait for room beforehand (`wait_for_room`) or to give the reader up.
     """
 
     def __init__(self, *, max_items: int, max_bytes: int) -> None:
@@ -28,31 +28,38 @@ class Mailbox:
     def __len__(self) -> int:
         return len(self._messages)
 
-    def has_room(self, size: int) -> bool:
-        """Say whether a message of `size` bytes under a new key fits; the first message always does."""
-        if not self._messages:
-            return True
-        return len(self._messages) < self._max_items and self._bytes + size <= self._max_bytes
+    @property
+    def has_room(self) -> bool:
+        """Whether a writer that cares should write now; half of the space is kept for those that cannot wait."""
+        return 2 * len(self._messages) <= self._max_items and 2 * self._bytes <= self._max_bytes
 
     def put(self, key: str, message: bytes) -> None:
         """Queue `message`, in place of an older one under the same key."""
         if self._closed is not None:
             return
-        older = self._messages.get(key)
-        if older is None and not self.has_room(len(message)):
+        self.discard(key)
+        # A single message may be as large as it likes: refusing it would refuse it for ever.
+        crowded = len(self._messages) >= self._max_items or self._bytes + len(message) > self._max_bytes
+        if self._messages and crowded:
             raise Overflow
         self._messages[key] = message
-        self._bytes += len(message) - (len(older) if older is not None else 0)
-        if not self.has_room(1):
+        self._bytes += len(message)
+        if not self.has_room:
             self._room.clear()
         self._readable.set()
+
+    def discard(self, key: str) -> None:
+        """Forget the message under `key`, if any: something newer makes it pointless."""
+        older = self._messages.pop(key, None)
+        if older is not None:
+            self._bytes -= len(older)
 
     async def wait_for_room(self) -> None:
         """Wait until the reader has taken something out, or has gone."""
         await self._room.wait()
 
     async def take(self) -> Sequence[bytes]:
-        """Wait for messages and return all of them; raises what `close` was given."""
+        """Wait for messages and return all of them; raises what `close` was given once nothing is left."""
         while not self._messages:
             if self._closed is not None:
                 raise self._closed

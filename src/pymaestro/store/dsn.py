@@ -98,11 +98,15 @@ class Dsn:
 
     def __str__(self) -> str:
         """Return the address as a URL without the password; `parse` reads it back."""
-        parameters = {"host": self.host, "sslmode": self.sslmode}
+        parameters = {"sslmode": self.sslmode}
+        host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
+        if self.host.startswith("/"):
+            host, parameters["host"] = "", self.host
         if self.rootcert:
             parameters["sslrootcert"] = str(self.rootcert)
         query = urlencode(parameters, quote_via=quote, safe="/")
-        return f"postgresql://{quote(self.user, safe='')}@:{self.port}/{quote(self.database, safe='')}?{query}"
+        user, database = quote(self.user, safe=""), quote(self.database, safe="")
+        return f"postgresql://{user}@{host}:{self.port}/{database}?{query}"
 
 
 def _from_url(text: str) -> dict[str, str]:

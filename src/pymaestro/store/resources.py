@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from pymaestro.store import locks, pool, rows, sql
-from pymaestro.wire import record
+from pymaestro.wire import record, resync
 
 _QUERIES = sql.load("resources")
 
@@ -90,10 +90,10 @@ async def read_specs(connection: pool.Connection, ids: Collection[str]) -> list[
     ]
 
 
-async def versions_of_consumer(connection: pool.Connection, consumer: str) -> list[rows.Version]:
+async def versions_of_consumer(connection: pool.Connection, consumer: str) -> list[resync.Row]:
     """Return id, version and deletion mark of every bundle of a consumer."""
     found = await connection.fetch(_QUERIES["versions_of_consumer"], consumer)
-    return [rows.Version(row["id"], row["version"], row["deleting"]) for row in found]
+    return [resync.Row(row["id"], row["version"], row["deleting"]) for row in found]
 
 
 async def status_hashes_of_consumer(connection: pool.Connection, consumer: str) -> dict[str, str]:

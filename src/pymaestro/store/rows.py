@@ -46,15 +46,6 @@ class Spec:
     parts: record.Parts
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """What a spec resync compares."""
-
-    id: str
-    version: int
-    deleting: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """A bundle as the store holds it, for judging a report about it."""

@@ -9,7 +9,7 @@ import enum
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import grpc
 
@@ -17,6 +17,8 @@ from pymaestro.transport import identity
 from pymaestro.wire import envelope, errors, event
 
 SUBSCRIPTION_ID = "subscription-id"
+
+Method = Literal["Publish", "Subscribe"]
 
 
 class Code(enum.Enum):
@@ -64,10 +66,10 @@ class Service(Protocol):
 class Observer(Protocol):
     """Who counts calls."""
 
-    def called(self, method: str, source: str) -> None:
+    def called(self, method: Method, source: str) -> None:
         """A call came in."""
 
-    def finished(self, method: str, source: str, *, code: str, seconds: float) -> None:
+    def finished(self, method: Method, source: str, *, code: str, seconds: float) -> None:
         """A call ended."""
 
     def crashed(self, method: str, error: Exception) -> None:
@@ -86,6 +88,8 @@ class Limits:
     server_ping_seconds: float = 30.0
     server_ping_timeout_seconds: float = 10.0
     permit_ping_without_stream: bool = False
+    share_port: bool = False
+    """Let other processes listen on the same port; off, so that a second server by mistake is an error."""
 
     def options(self) -> list[tuple[str, int]]:
         """Return these limits as options of the gRPC library."""
@@ -98,7 +102,7 @@ class Limits:
             ("grpc.keepalive_time_ms", round(self.server_ping_seconds * 1000)),
             ("grpc.keepalive_timeout_ms", round(self.server_ping_timeout_seconds * 1000)),
             ("grpc.keepalive_permit_without_calls", int(self.permit_ping_without_stream)),
-            ("grpc.so_reuseport", 1),
+            ("grpc.so_reuseport", int(self.share_port)),
         ]
         if self.max_connection_age_seconds is not None:
             options.append(("grpc.max_connection_age_ms", round(self.max_connection_age_seconds * 1000)))

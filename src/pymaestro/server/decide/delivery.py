@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pymaestro.store import rows
-from pymaestro.wire import event, instant, record
+from pymaestro.wire import event, instant, record, resync
 
 _EMPTY = b"{}"
 
@@ -36,7 +36,7 @@ def action_for(event_type: str, *, deleting: bool) -> event.Action:
 
 
 def orphan_deletion(
-    resource_id: str, *, version: int, consumer: str, source_id: str, fresh_id: str, now: instant.Timestamp
+    orphan: resync.Row, *, consumer: str, source_id: str, fresh_id: str, now: instant.Timestamp
 ) -> event.Event:
     """Return the event that tells an agent to remove a bundle we do not know."""
     return event.Event(
@@ -45,8 +45,8 @@ def orphan_deletion(
         type=event.SPEC_RESYNC_RESPONSE,
         time=now,
         extensions={
-            event.RESOURCE_ID: resource_id,
-            event.RESOURCE_VERSION: version,
+            event.RESOURCE_ID: orphan.id,
+            event.RESOURCE_VERSION: orphan.version,
             event.CLUSTER_NAME: consumer,
             event.ORIGINAL_SOURCE: "",
             event.DELETION_TIMESTAMP: now,

@@ -1,0 +1,183 @@
+"""Stage: pending events become messages to the agents connected here.
+
+A wake-up names events, the sweep asks for everything; either way the rows are read again and sent as they are now, so
+a wake-up too many is harmless and one too few is made up for. Each consumer gets its turn, however long the queue of
+another is, and a bundle with several pending events is sent once.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from pymaestro.aio import signals
+from pymaestro.journal.fields import Deliver as Phrase
+from pymaestro.journal.fields import Key, Logger
+from pymaestro.server import describe
+from pymaestro.server.decide import admission, delivery
+from pymaestro.server.streams import Streams
+from pymaestro.server.world import World
+from pymaestro.store import errors as store_errors
+from pymaestro.store import events, resources, rows
+from pymaestro.wire import envelope, event, resync
+
+_TICKETS_AT_ONCE = 2000
+_ROWS_AT_ONCE = 64
+_PER_CONSUMER = 256
+_SCAN_LIMIT = 5000
+
+_PHRASES = {
+    event.Action.CREATE_REQUEST: Phrase.INSERTED,
+    event.Action.UPDATE_REQUEST: Phrase.UPDATED,
+    event.Action.DELETE_REQUEST: Phrase.DELETED,
+}
+
+
+@dataclass(slots=True)
+class _Due:
+    """What one consumer should be sent: the pending events of each changed bundle."""
+
+    by_resource: dict[str, list[rows.Pending]] = field(default_factory=lambda: defaultdict(list))
+
+
+class Deliver:
+    """Sends specs to agents, and answers their resync requests."""
+
+    def __init__(self, world: World, streams: Streams) -> None:
+        self._world = world
+        self._journal = world.journal.bind({Key.LOGGER: Logger.CONTROLLERS})
+        self._streams = streams
+        self.tickets = signals.Tickets()
+        # Rows are read and queued under this lock, so that what is queued later was also read later: an agent never
+        # gets an older state of a bundle after a newer one.
+        self._in_order = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Deliver for ever."""
+        while True:
+            ids, everything = await self.tickets.take(at_most=_TICKETS_AT_ONCE)
+            try:
+                await self._deliver(await self._look_up(ids, everything=everything))
+            except store_errors.StoreError as error:
+                # Nothing is lost: the events are still pending, and the sweep comes back to them.
+                self._journal.error(Phrase.HANDLE_FAILED, {Key.COUNT: len(ids)}, err=error)
+
+    async def _look_up(self, ids: Collection[str], *, everything: bool) -> list[rows.Pending]:
+        async with self._world.database.connection() as connection:
+            found = await events.read_events(connection, ids) if ids else []
+            if everything and self._streams.topics():
+                found += await events.pending_events(
+                    connection, self._streams.topics(), per_consumer=_PER_CONSUMER, limit=_SCAN_LIMIT
+                )
+            gone = [each.id for each in found if each.consumer is None and not each.reconciled]
+            if gone:
+                await events.reconcile(connection, gone, now=self._world.now())
+        if len(found) >= _SCAN_LIMIT:
+            self.tickets.add_everything()
+        return found
+
+    async def _deliver(self, found: Sequence[rows.Pending]) -> None:
+        """Send in rounds: at most a few bundles of each consumer, then the next round."""
+        due: dict[str, _Due] = {}
+        for pending in found:
+            # Events another instance has reconciled are still sent here: it told its agents, not ours.
+            if pending.consumer is not None and pending.consumer in self._streams:
+                by_resource = due.setdefault(pending.consumer, _Due()).by_resource
+                by_resource[pending.resource_id].append(pending)
+        while due:
+            share = max(1, _ROWS_AT_ONCE // len(due))
+            batch: dict[str, list[rows.Pending]] = {}
+            for consumer in list(due):
+                waiting = due[consumer].by_resource
+                for resource_id in list(waiting)[:share] if self._has_room(consumer) else ():
+                    batch[resource_id] = waiting.pop(resource_id)
+                if not waiting or not self._has_room(consumer):
+                    del due[consumer]
+                if len(batch) >= _ROWS_AT_ONCE:
+                    break
+            if batch:
+                await self._send(batch)
+
+    def _has_room(self, consumer: str) -> bool:
+        """Say whether the consumer's agents keep up; if not, their events stay pending and the sweep returns."""
+        return all(subscriber.box.has_room for subscriber in self._streams.of(consumer))
+
+    async def _send(self, batch: dict[str, list[rows.Pending]]) -> None:
+        async with self._in_order:
+            async with self._world.database.connection() as connection:
+                specs = await resources.read_specs(connection, batch.keys())
+            for spec in specs:
+                newest = batch[spec.id][-1]
+                action = delivery.action_for(newest.event_type, deleting=spec.deleted_at is not None)
+                self._queue(spec, action=action, event_id=newest.id)
+        done = [pending.id for group in batch.values() for pending in group if not pending.reconciled]
+        if done:
+            # A mark that is lost costs one more delivery, which changes nothing: no need to wait for the disk.
+            async with self._world.database.transaction(durable=False) as connection:
+                await events.reconcile(connection, done, now=self._world.now())
+        self._world.metrics.specs_delivered(len(batch))
+
+    def _queue(self, spec: rows.Spec, *, action: event.Action, event_id: str) -> None:
+        outgoing = delivery.spec_event(
+            spec,
+            action=action,
+            source_id=self._world.source_id,
+            fresh_id=self._world.new_id(),
+            now=self._world.timestamp(),
+        )
+        fields = {
+            Key.EVENT: event_id,
+            **describe.with_operation(admission.operation_id(outgoing), spec.id),
+        }
+        if action in _PHRASES:
+            self._journal.info(_PHRASES[action], fields)
+        if self._journal.enabled(2):
+            self._journal.info(
+                Phrase.SENDING,
+                {**fields, **describe.event_fields(self._journal, outgoing, whole_from=5)},
+                v=2,
+            )
+        message = envelope.encode_event(outgoing)
+        for subscriber in self._streams.of(spec.consumer):
+            subscriber.send(spec.id, message)
+
+    async def answer_resync(self, consumer: str, body: bytes) -> None:
+        """Send an agent what it lacks, by comparing versions; then take that off the queue."""
+        reported = resync.decode_versions(body)
+        read_at = self._world.now()
+        async with self._world.database.connection() as connection:
+            known = await resources.versions_of_consumer(connection, consumer)
+        answer = resync.spec_answer(known, reported)
+        for start in range(0, len(answer.send), _ROWS_AT_ONCE):
+            await self._resend(consumer, answer.send[start : start + _ROWS_AT_ONCE])
+        for resource_id, version in answer.orphans.items():
+            await self._drop_orphan(consumer, resync.Row(resource_id, version, is_deleting=True))
+        if answer.send:
+            async with self._world.database.transaction(durable=False) as connection:
+                await events.reconcile_sent(connection, answer.send, read_at=read_at, now=self._world.now())
+
+    async def _resend(self, consumer: str, ids: Sequence[str]) -> None:
+        for subscriber in self._streams.of(consumer):
+            await subscriber.box.wait_for_room()
+        async with self._in_order:
+            async with self._world.database.connection() as connection:
+                specs = await resources.read_specs(connection, ids)
+            for spec in specs:
+                self._queue(spec, action=event.Action.RESYNC_RESPONSE, event_id="")
+
+    async def _drop_orphan(self, consumer: str, orphan: resync.Row) -> None:
+        async with self._in_order:
+            async with self._world.database.connection() as connection:
+                created_meanwhile = await resources.read_specs(connection, [orphan.id])
+            if created_meanwhile:
+                return
+            outgoing = delivery.orphan_deletion(
+                orphan,
+                consumer=consumer,
+                source_id=self._world.source_id,
+                fresh_id=self._world.new_id(),
+                now=self._world.timestamp(),
+            )
+            message = envelope.encode_event(outgoing)
+            for subscriber in self._streams.of(consumer):
+                subscriber.send(orphan.id, message)

@@ -1,0 +1,45 @@
+"""Events as fields of the journal, and the one line that tells of a refused request."""
+
+from pymaestro.journal.emit import Journal
+from pymaestro.journal.fields import Key, Verbosity
+from pymaestro.wire import event, instant, jsonevent
+
+
+def event_fields(journal: Journal, told: event.Event, *, whole_from: int = Verbosity.DETAIL) -> dict[str, object]:
+    """Return what a line says of an event: its attributes, or all of it where the verbosity asks for that."""
+    if journal.enabled(whole_from):
+        return {Key.EVENT: jsonevent.encode(told).decode()}
+    return {
+        Key.EVENT_ID: told.id,
+        Key.EVENT_TYPE: told.type,
+        Key.EVENT_SOURCE: told.source,
+        Key.EXTENSIONS: extensions(told),
+    }
+
+
+def extensions(told: event.Event) -> dict[str, object]:
+    """Return the extension attributes as JSON values."""
+    return {
+        name: value.rfc3339() if isinstance(value, instant.Timestamp) else value
+        for name, value in told.extensions.items()
+    }
+
+
+def with_operation(operation_id: str, resource_id: str) -> dict[str, object]:
+    """Return the two fields by which a request is followed through all processes."""
+    if not operation_id:
+        return {Key.RESOURCE_ID: resource_id}
+    return {Key.OP_ID: operation_id, Key.RESOURCE_ID: resource_id}
+
+
+def refused(journal: Journal, received: event.Event, *, operation_id: str, reason: str) -> None:
+    """Write why an event was not taken; a refusal without a trace costs somebody a night."""
+    journal.warning(
+        "request refused",
+        {
+            **with_operation(operation_id, received.optional_text(event.RESOURCE_ID)),
+            Key.EVENT_TYPE: received.type[:256],
+            Key.EVENT_SOURCE: received.source[:256],
+            Key.REASON: reason,
+        },
+    )

@@ -1,0 +1,157 @@
+"""Stage: status events become messages to the sources subscribed here.
+
+Every instance passes every status event on to its own subscribers. A status is encoded once for all of them, and a
+newer status of the same bundle replaces one that a slow subscriber has not read yet.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from pymaestro.aio import signals
+from pymaestro.journal.fields import Fanout as Phrase
+from pymaestro.journal.fields import Key, Logger
+from pymaestro.server import describe
+from pymaestro.server.decide import admission, delivery
+from pymaestro.server.streams import Streams
+from pymaestro.server.world import World
+from pymaestro.store import errors as store_errors
+from pymaestro.store import resources, rows, statuses
+from pymaestro.wire import envelope, resync
+
+_TICKETS_AT_ONCE = 2000
+_ROWS_AT_ONCE = 64
+_REMEMBERED = 100_000
+_SCAN_LIMIT = 20_000
+# Clocks of instances differ, and a transaction becomes visible later than its timestamp says.
+_OVERLAP = timedelta(seconds=60)
+
+
+class Fanout:
+    """Tells sources what became of their bundles."""
+
+    def __init__(self, world: World, streams: Streams) -> None:
+        self._world = world
+        self._journal = world.journal.bind({Key.LOGGER: Logger.CONTROLLERS})
+        self._streams = streams
+        self.tickets = signals.Tickets()
+        self._told: OrderedDict[str, None] = OrderedDict()
+        self._unrecorded: list[str] = []
+        self._scan_from = world.now()
+        self._in_order = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Pass statuses on for ever."""
+        while True:
+            ids, everything = await self.tickets.take(at_most=_TICKETS_AT_ONCE)
+            try:
+                if everything:
+                    ids += await self._missed()
+                await self._broadcast([each for each in ids if each not in self._told])
+            except store_errors.StoreError as error:
+                # Those that were named are asked for again by the sweep: they are not among the told.
+                self._journal.error(Phrase.HANDLE_RESOURCE_FAILED, {Key.COUNT: len(ids)}, err=error)
+
+    async def _missed(self) -> list[str]:
+        now = self._world.now()
+        async with self._world.database.connection() as connection:
+            found = await statuses.missed_status_events(connection, since=self._scan_from - _OVERLAP, limit=_SCAN_LIMIT)
+        if len(found) < _SCAN_LIMIT:
+            self._scan_from = now
+        return found
+
+    async def _broadcast(self, ids: Sequence[str]) -> None:
+        if not ids:
+            return
+        async with self._world.database.connection() as connection:
+            found = await statuses.read_status_events(connection, ids)
+        heard = [each for each in found if each.source in self._streams]
+        if found and not heard:
+            self._journal.info(Phrase.NO_CLIENTS, v=4)
+        for status_event in heard:
+            self._tell_broadcast(status_event)
+        live = list(dict.fromkeys(each.resource_id for each in heard if not each.final))
+        final = [each.id for each in heard if each.final]
+        for start in range(0, len(live), _ROWS_AT_ONCE):
+            await self._send_live(live[start : start + _ROWS_AT_ONCE])
+        for start in range(0, len(final), _ROWS_AT_ONCE):
+            await self._send_final(final[start : start + _ROWS_AT_ONCE])
+        self._remember(ids)
+        self._world.metrics.statuses_told(len(heard))
+
+    async def _send_live(self, ids: Collection[str]) -> None:
+        async with self._in_order:
+            async with self._world.database.connection() as connection:
+                told = await statuses.read_statuses(connection, ids)
+            for each in told:
+                self._queue(each, final=False)
+
+    async def _send_final(self, event_ids: Collection[str]) -> None:
+        async with self._in_order:
+            async with self._world.database.connection() as connection:
+                told = await statuses.read_final_statuses(connection, event_ids)
+            for each in told:
+                self._queue(each, final=True)
+
+    def _queue(self, told: rows.Told, *, final: bool) -> None:
+        subscribers = self._streams.of(told.source)
+        if not subscribers:
+            return
+        outgoing = delivery.status_event(told)
+        fields: dict[str, object] = {}
+        operation_id = admission.operation_id(outgoing)
+        if operation_id:
+            fields[Key.OP_ID] = operation_id
+        fields |= describe.event_fields(self._journal, outgoing)
+        message = envelope.encode_event(outgoing)
+        for subscriber in subscribers:
+            self._world.journal.info(Phrase.TO_STATUS_SUBSCRIBERS, fields)
+            if final:
+                # The last word stands under its own key: a successor of the same id must not replace it.
+                subscriber.box.discard(told.id)
+                subscriber.send(f"{told.id}/deleted", message)
+            else:
+                subscriber.send(told.id, message)
+
+    async def answer_resync(self, source: str, body: bytes) -> None:
+        """Send a source the statuses it lacks, by comparing hashes; an empty list asks for all."""
+        reported = resync.decode_hashes(body)
+        async with self._world.database.connection() as connection:
+            known = await resources.status_hashes_of_source(connection, source)
+        wanted = resync.status_answer(known.items(), reported)
+        for start in range(0, len(wanted), _ROWS_AT_ONCE):
+            for subscriber in self._streams.of(source):
+                await subscriber.box.wait_for_room()
+            await self._send_live(wanted[start : start + _ROWS_AT_ONCE])
+
+    async def record(self) -> None:
+        """Write down which status events this instance has passed on; others purge by it."""
+        batch, self._unrecorded = self._unrecorded[:5000], self._unrecorded[5000:]
+        if not batch:
+            return
+        try:
+            async with self._world.database.transaction(durable=False) as connection:
+                await statuses.record_broadcasts(connection, batch, instance=self._world.instance_id)
+        except store_errors.StoreError:
+            self._unrecorded = (batch + self._unrecorded)[-_REMEMBERED:]
+            raise
+
+    def _remember(self, ids: Sequence[str]) -> None:
+        self._told.update(dict.fromkeys(ids))
+        while len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+        self._unrecorded.extend(ids)
+
+    def _tell_broadcast(self, told: rows.StatusEvent) -> None:
+        self._journal.info(
+            Phrase.BROADCAST,
+            {
+                Key.STATUS_EVENT: told.id,
+                Key.RESOURCE_ID: told.resource_id,
+                Key.INSTANCE_ID: self._world.instance_id,
+                Key.EVENT_ID: told.id,
+                Key.SOURCE: told.source,
+                Key.STATUS_EVENT_TYPE: "StatusDelete" if told.final else "StatusUpdate",
+            },
+        )

@@ -1,0 +1,73 @@
+"""Stage: which instances live.
+
+Each instance writes heartbeats; one at a time judges all of them. Go servers on the same database read and write the
+same rows by the same rules.
+"""
+
+from datetime import timedelta
+
+from pymaestro.journal.fields import Key, Logger
+from pymaestro.journal.fields import Membership as Phrase
+from pymaestro.server.world import World
+from pymaestro.store import instances, locks
+
+# A pod that has been gone for a day does not come back under its name.
+_FORGET_AFTER = timedelta(days=1)
+
+
+class Membership:
+    """The heartbeat of this instance, and its view of the others."""
+
+    def __init__(self, world: World, *, heartbeat: timedelta) -> None:
+        self._world = world
+        self._journal = world.journal.bind({Key.LOGGER: Logger.SERVER})
+        self._heartbeat = heartbeat
+        self._serving = False
+
+    async def join(self) -> None:
+        """Take part from now on: this instance listens, delivers and broadcasts."""
+        now = self._world.now()
+        async with self._world.database.transaction() as connection:
+            seen = await instances.last_heartbeat(connection, self._world.instance_id)
+            await instances.beat(connection, self._world.instance_id, now=now, ready=True)
+            await instances.claim(connection, self._world.instance_id, now=now)
+            await instances.set_ready(connection, self._world.instance_id, ready=True, now=now)
+        if seen is not None and now - seen < self._heartbeat:
+            self._journal.warning(
+                "an instance with this id was alive a moment ago; if it still is, give each its own --client-id",
+                {Key.INSTANCE_ID: self._world.instance_id},
+            )
+        self._serving = True
+
+    async def leave(self) -> None:
+        """Stop taking part; readiness goes off at once."""
+        self._serving = False
+        async with self._world.database.transaction() as connection:
+            await instances.set_ready(connection, self._world.instance_id, ready=False, now=self._world.now())
+
+    async def beat(self) -> None:
+        """Write one heartbeat."""
+        async with self._world.database.connection() as connection:
+            await instances.beat(connection, self._world.instance_id, now=self._world.now(), ready=self._serving)
+
+    async def judge(self) -> None:
+        """Mark who lives and who does not, unless another instance is at it."""
+        now = self._world.now()
+        async with self._world.database.transaction() as connection:
+            if not await instances.try_lock(connection, locks.LIVENESS_CHECK):
+                self._journal.info(Phrase.CHECKED_ELSEWHERE, v=4)
+                return
+            ready, unready = await instances.judge_liveness(connection, alive_since=now - 3 * self._heartbeat, now=now)
+            forgotten = await instances.forget_instances(connection, silent_since=now - _FORGET_AFTER)
+        if ready or unready or forgotten:
+            self._journal.info(
+                "server instances changed",
+                {Key.ACTIVE_INSTANCE_IDS: ready, Key.INACTIVE_INSTANCE_IDS: unready + forgotten},
+            )
+
+    async def is_ready(self) -> bool:
+        """Say whether this instance takes part, as the database knows it; raises when it cannot be asked."""
+        if not self._serving:
+            return False
+        async with self._world.database.connection() as connection:
+            return bool(await instances.is_ready(connection, self._world.instance_id))

@@ -1,0 +1,1 @@
+"""The two gRPC services: one for sources, one for agents."""

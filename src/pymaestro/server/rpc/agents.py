@@ -1,0 +1,174 @@
+"""The service for agents: they subscribe to the specs of one consumer and publish statuses."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pymaestro.journal.fields import Absorb as Phrase
+from pymaestro.journal.fields import Broker as BrokerPhrase
+from pymaestro.journal.fields import Key, Resync
+from pymaestro.server import describe
+from pymaestro.server.absorb import Absorb
+from pymaestro.server.auth.agents import AgentIdentityPolicy, admit_agent
+from pymaestro.server.auth.denied import Denied
+from pymaestro.server.decide import admission, delivery, intake
+from pymaestro.server.deliver import Deliver
+from pymaestro.server.rpc import refusals, subscriptions
+from pymaestro.server.streams import Streams, Subscriber
+from pymaestro.server.world import World
+from pymaestro.store import errors as store_errors
+from pymaestro.store import resources
+from pymaestro.transport import identity
+from pymaestro.transport.grpc_server import Code, Refused, Stream, TooLarge
+from pymaestro.wire import envelope, errors, event, resync, storable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agents:
+    """Port 8091."""
+
+    world: World
+    absorb: Absorb
+    deliver: Deliver
+    streams: Streams
+    policy: AgentIdentityPolicy
+    heartbeats: subscriptions.Heartbeats
+
+    async def publish(self, received: event.Event, peer: identity.Peer) -> None:
+        """Take a report, or answer a spec resync."""
+        try:
+            consumer = received.optional_text(event.CLUSTER_NAME)
+            self._admit(consumer, peer)
+            self._tell(received)
+            kind = _kind(received)
+            if kind.action == event.Action.RESYNC_REQUEST:
+                await self._resync(consumer, received)
+            else:
+                await self._report(received, kind)
+        except Refused as refused:
+            self._tell_refused(received, refused)
+            raise
+
+    async def malformed(self, problem: errors.WireError, peer: identity.Peer) -> Refused:
+        """Refuse what could not be read."""
+        del peer  # the handshake has already decided who may connect here
+        code = Code.RESOURCE_EXHAUSTED if isinstance(problem, TooLarge) else Code.INVALID_ARGUMENT
+        refused = Refused(code, f"failed to convert protobuf to cloudevent: {problem}")
+        self.world.journal.warning("request refused", {Key.REASON: str(refused)})
+        return refused
+
+    @asynccontextmanager
+    async def subscribe(self, wanted: envelope.Subscription, peer: identity.Peer) -> AsyncIterator[Stream]:
+        """Open a stream of the specs of one consumer."""
+        if not wanted.cluster_name:
+            raise Refused(Code.UNKNOWN, "invalid subscription request: missing cluster name")
+        try:
+            event.parse_data_type(wanted.data_type)
+        except errors.WireError as error:
+            raise Refused(Code.UNKNOWN, f"invalid subscription request: {error}") from error
+        self._admit(wanted.cluster_name, peer)
+        subscription_id = self.world.new_id()
+        async with subscriptions.open_stream(
+            self.streams, wanted.cluster_name, subscription_id=subscription_id, heartbeats=self.heartbeats
+        ) as (subscriber, stream):
+            fields = {
+                Key.ID: subscription_id,
+                Key.CLUSTER_NAME: wanted.cluster_name,
+                Key.DATA_TYPE: wanted.data_type,
+            }
+            self.world.journal.info(BrokerPhrase.REGISTERING, fields)
+            await self._ask_for_statuses(subscriber)
+            self.deliver.tickets.add_everything()
+            yield stream
+
+    async def _ask_for_statuses(self, subscriber: Subscriber) -> None:
+        """Ask a newly connected agent, by its consumer's name, for statuses that were lost while it was away."""
+        consumer = subscriber.topic
+        try:
+            async with self.world.database.connection() as connection:
+                hashes = await resources.status_hashes_of_consumer(connection, consumer)
+        except store_errors.StoreError as error:
+            self.world.journal.error(Resync.CONSUMER_FAILED, {Key.CONSUMER: consumer}, err=error)
+            return
+        if not hashes:
+            return
+        for number, body in enumerate(resync.status_hash_batches(hashes.items())):
+            question = delivery.status_resync_request(
+                body,
+                consumer=consumer,
+                source_id=self.world.source_id,
+                fresh_id=self.world.new_id(),
+                now=self.world.timestamp(),
+            )
+            self.world.journal.info(Resync.STATUS_BATCH, {Key.CONSUMER: consumer, Key.BATCH: number}, v=4)
+            subscriber.send(f"/status-resync/{number}", envelope.encode_event(question))
+
+    def _admit(self, consumer: str, peer: identity.Peer) -> None:
+        try:
+            admit_agent(peer, consumer=consumer, policy=self.policy)
+        except Denied as denied:
+            raise refusals.from_denied(denied) from denied
+
+    async def _report(self, received: event.Event, kind: event.EventType) -> None:
+        if kind.subresource != event.Subresource.STATUS:
+            raise Refused(
+                Code.FAILED_PRECONDITION, f"unsupported event type {received.type[:256]}: agents send statuses"
+            )
+        try:
+            storable.check_json(received.data or b"{}", what="event data")
+            report = intake.read_report(
+                received, source_id=self.world.source_id, operation_id=admission.operation_id(received)
+            )
+        except errors.WireError as error:
+            raise Refused(Code.FAILED_PRECONDITION, f"failed to decode status: {error}") from error
+        try:
+            verdict = await self.absorb.submit(report)
+        except refusals.FAILURES as error:
+            raise refusals.from_failure(error, doing="handle status event") from error
+        if isinstance(verdict, intake.Reject):
+            raise Refused(Code.FAILED_PRECONDITION, f"failed to handle status event: {verdict.reason}")
+
+    async def _resync(self, consumer: str, received: event.Event) -> None:
+        started = self.world.clock.monotonic()
+        try:
+            if consumer not in self.streams:
+                raise Refused(
+                    Code.FAILED_PRECONDITION,
+                    f"failed to respond resync spec request: cluster {consumer[:253]} has no subscription on this "
+                    "instance; subscribe first",
+                )
+            await self.deliver.answer_resync(consumer, received.data)
+        except errors.WireError as error:
+            raise Refused(Code.FAILED_PRECONDITION, f"failed to respond resync spec request: {error}") from error
+        except refusals.FAILURES as error:
+            raise refusals.from_failure(error, doing="respond resync spec request") from error
+        seconds = self.world.clock.monotonic() - started
+        self.world.metrics.spec_resynced(received.source, consumer, data_type=event.MANIFEST_BUNDLES, seconds=seconds)
+
+    def _tell(self, received: event.Event) -> None:
+        journal = self.world.journal
+        if journal.enabled(2):
+            operation_id = admission.operation_id(received)
+            fields: dict[str, object] = {Key.OP_ID: operation_id} if operation_id else {}
+            fields[Key.EVENT_TYPE] = received.type
+            if journal.enabled(5):
+                fields = describe.event_fields(journal, received, whole_from=5)
+            else:
+                fields[Key.EXTENSIONS] = describe.extensions(received)
+            journal.info(Phrase.RECEIVED, fields, v=2)
+
+    def _tell_refused(self, received: event.Event, refused: Refused) -> None:
+        operation_id = admission.operation_id(received)
+        describe.refused(self.world.journal, received, operation_id=operation_id, reason=str(refused))
+
+
+def _kind(received: event.Event) -> event.EventType:
+    try:
+        kind = event.parse_type(received.type)
+    except errors.WireError as error:
+        raise Refused(
+            Code.INVALID_ARGUMENT, f"failed to parse cloud event type {received.type[:256]}, {error}"
+        ) from error
+    if kind.data_type != event.MANIFEST_BUNDLES:
+        raise Refused(Code.INVALID_ARGUMENT, f"failed to find service for event type {kind.data_type[:256]}")
+    return kind

@@ -1,0 +1,39 @@
+"""How the stages' refusals and failures look to a gRPC caller: one table for both services."""
+
+from pymaestro.aio import batches
+from pymaestro.server.auth.denied import Denied
+from pymaestro.server.decide import refusal
+from pymaestro.store import errors as store_errors
+from pymaestro.transport.grpc_server import Code, Refused
+
+_DENIED = {3: Code.INVALID_ARGUMENT, 7: Code.PERMISSION_DENIED, 14: Code.UNAVAILABLE, 16: Code.UNAUTHENTICATED}
+
+
+def from_refusal(refused: refusal.Refusal) -> Refused:
+    """Maestro answers every refusal with code Unknown and lets the text speak; clients parse that text.
+
+    Only what Maestro never refuses, touching another source's bundle, gets a code of its own.
+    """
+    code = Code.PERMISSION_DENIED if refused.code == refusal.FORBIDDEN else Code.UNKNOWN
+    return Refused(code, str(refused))
+
+
+def from_denied(denied: Denied) -> Refused:
+    """Say who may not."""
+    return Refused(_DENIED[denied.code], denied.text)
+
+
+def from_failure(error: Exception, *, doing: str) -> Refused:
+    """Say that it is our fault and may be tried again."""
+    match error:
+        case store_errors.Unavailable():
+            return Refused(Code.UNAVAILABLE, f"failed to {doing}: the database is not available; try again")
+        case batches.Overloaded():
+            return Refused(Code.RESOURCE_EXHAUSTED, f"failed to {doing}: the server is overloaded; try again later")
+        case batches.Stopped():
+            return Refused(Code.UNAVAILABLE, f"failed to {doing}: the server is shutting down; try again")
+        case _:
+            return Refused(Code.INTERNAL, f"failed to {doing}: internal error; the server's log has the details")
+
+
+FAILURES = (store_errors.StoreError, batches.Overloaded, batches.Stopped)
