@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pymaestro.server.metrics import EventLabels, Metrics
 
-EVENT = EventLabels("maestro", "c1", "t", "spec", "create_request")
+EVENT = EventLabels("s", "c1", "t", "spec", "create")
 
 
 @pytest.fixture
@@ -92,10 +92,13 @@ def text(metrics: Metrics) -> str:
             id="first-status",
         ),
         pytest.param(
-            lambda m: m.status_event_told("c1", "s", instance_id="i", age=timedelta(seconds=2)),
+            lambda m: m.status_event_told("c1", "s", instance_id="i", age=timedelta(milliseconds=60)),
             "resource_status_event_processing_latency_seconds histogram",
             [
-                'resource_status_event_processing_latency_seconds_sum{consumer="c1",id="",server_instance_id="i",source="s"} 2',
+                (
+                    "resource_status_event_processing_latency_seconds_bucket"
+                    '{consumer="c1",id="",server_instance_id="i",source="s",le="0.1"} 1'
+                ),
             ],
             id="status-told",
         ),
@@ -191,8 +194,8 @@ def text(metrics: Metrics) -> str:
             lambda m: (m.event_received(EVENT), m.event_sent(EVENT), m.broker_reconnected("me")),
             "cloudevents_received_total counter",
             [
-                'cloudevents_received_total{action="create_request",consumer="c1",source="maestro",subresource="spec",type="t"} 1',
-                'cloudevents_sent_total{action="create_request",consumer="c1",source="maestro",subresource="spec",type="t"} 1',
+                'cloudevents_received_total{action="create",consumer="c1",source="s",subresource="spec",type="t"} 1',
+                'cloudevents_sent_total{action="create",consumer="c1",source="s",subresource="spec",type="t"} 1',
                 'cloudevents_client_reconnected_total{client_id="me"} 1',
             ],
             id="broker",
