@@ -5,6 +5,10 @@ FAILED = 1
 INTERRUPTED = 130
 
 
+class CommandError(Exception):
+    """A command that could not do its work; the message says why and what to do."""
+
+
 def innermost(error: BaseException) -> BaseException:
     """Return the first real error inside groups of errors."""
     while isinstance(error, BaseExceptionGroup):
@@ -27,7 +31,7 @@ def sentence(error: BaseException) -> str:
 
 def exit_code(error: BaseException) -> int:
     """Return 2 for a mistake in the command line, 1 for everything else."""
-    return USAGE if type(error).__name__ in {"SettingsError", "UsageError"} else FAILED
+    return USAGE if type(error).__name__ in {"SettingsError"} else FAILED
 
 
 def report(error: BaseException, *, verbosity: int) -> str:

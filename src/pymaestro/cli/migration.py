@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from pymaestro.cli import commands, running
+from pymaestro.cli.failure import CommandError
 from pymaestro.sandbox.postgres import EmbeddedPostgres
 from pymaestro.server import settings as configuration
 from pymaestro.server.settings.load import FLAGS
@@ -39,9 +40,13 @@ async def _migrate(settings: configuration.ServerSettings, *, stop: running.Stop
 
 
 async def _migrate_and_tell(address: Dsn) -> None:
+    from pymaestro.store.errors import StoreError
     from pymaestro.store.migrate import migrate
 
-    report = await migrate(address)
+    try:
+        report = await migrate(address)
+    except StoreError as error:
+        raise CommandError(f"{address} cannot be migrated: {error}; check the --db flags and the database") from error
     for name in report.applied:
         sys.stdout.write(f"applied {name}\n")
     sys.stdout.write(f"{len(report.applied)} applied, {len(report.already_there)} were already there\n")

@@ -1,0 +1,99 @@
+import subprocess
+import sys
+
+import pytest
+
+from pymaestro.cli import failure, main
+from pymaestro.server.settings.load import FLAGS
+
+
+@pytest.fixture
+def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MAESTRO_ENV", "MAESTRO_DB_DSN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from pymaestro.cli import main\n"
+        "code = main.call(['--help'])\n"
+        "heavy = {'grpc', 'asyncpg', 'starlette', 'lightkube', 'asyncio', 'uvloop', 'httpx'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "demo" in done.stdout
+
+
+def test_the_help_of_a_command_shows_every_public_flag_and_examples(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main.call(["server", "--help"]) == 0
+    shown = capsys.readouterr().out
+    missing = [flag.name for flag in FLAGS.values() if not flag.hidden and f"{flag.name} " not in shown]
+    assert missing == []
+    assert "--worker-index" not in shown
+    assert "Examples:" in shown
+
+
+@pytest.mark.usefixtures("_bare_environment")
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        pytest.param("serv", 'Did you mean "server"', id="unknown-command"),
+        pytest.param("server --enable-htps", "Did you mean --enable-https", id="unknown-flag"),
+        pytest.param("server extra", "extra", id="a-word-too-many"),
+        pytest.param("server --client-id", "--client-id requires an argument", id="value-missing"),
+        pytest.param("server --http-server-bindport=99999", "--http-server-bindport=99999: use a port", id="bad-port"),
+        pytest.param("server --message-broker-type mqtt", "is not in this version yet", id="not-yet"),
+        pytest.param("migration --client-id=x", "Unknown option: --client-id", id="flag-of-another-command"),
+        pytest.param("server --db-dsn=mysql://u:hunter2@h/d", "--db-dsn does not begin", id="secret-in-a-mistake"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    line: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.call(line.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    assert complaint in err
+    assert "hunter2" not in err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.call(["version"]) == 0
+    assert capsys.readouterr().out == "0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param(failure.CommandError("no; do this"), "Error: no; do this\n", id="ours"),
+        pytest.param(OSError(98, "Address already in use"), "Error: Address already in use\n", id="of-the-system"),
+        pytest.param(OSError(2, "No such file", "ca.pem"), "Error: No such file (ca.pem)\n", id="of-a-file"),
+        pytest.param(
+            ExceptionGroup("many", [ExceptionGroup("more", [failure.CommandError("inner")])]),
+            "Error: inner\n",
+            id="inside-groups",
+        ),
+        pytest.param(
+            KeyError("x"),
+            "Error: something unexpected happened (KeyError: 'x'); run again with -v=4 to see where\n",
+            id="unexpected",
+        ),
+    ],
+)
+def test_an_error_is_a_sentence(error: BaseException, expected: str) -> None:
+    assert failure.report(error, verbosity=3) == expected
+    assert failure.report(error, verbosity=4).endswith(expected)
+
+
+def test_the_traceback_is_there_for_those_who_ask() -> None:
+    with pytest.raises(KeyError) as caught:
+        raise KeyError("x")
+    assert "Traceback" in failure.report(caught.value, verbosity=4)
+    assert "Traceback" not in failure.report(caught.value, verbosity=3)
