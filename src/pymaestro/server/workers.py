@@ -121,8 +121,10 @@ async def _end(process: asyncio.subprocess.Process) -> int:
         process.send_signal(signal.SIGTERM)
     try:
         async with asyncio.timeout(GRACE_SECONDS):
-            return await process.wait()
+            code = await process.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        return await process.wait()
+        code = await process.wait()
+    # It was asked so early that nothing in it could answer yet: it did as it was told.
+    return 0 if code == -signal.SIGTERM else code
