@@ -1,6 +1,6 @@
 """Collect lines and hand them to the sink in as few writes as possible, without ever failing the writer.
 
-Lines of one turn of the event loop leave in one write at the end of that turn; without a loop each line leaves at once.
+Lines of a few milliseconds leave in one write; without an event loop each line leaves at once.
 What cannot be written (a closed or stuck stderr) is kept up to a bound, then dropped and counted.
 """
 
@@ -12,6 +12,10 @@ from typing import Final, Protocol
 
 MAX_BYTES: Final = 1 << 20
 """Lines waiting beyond this are written at once, even in the middle of a turn; a stuck sink costs no more memory."""
+
+GATHER_SECONDS: Final = 0.005
+"""How long a line may wait for company. A busy server turns its loop thousands of times a second, and a write costs
+more than the line in it; what a kill -9 can take along is this much."""
 
 RETRY_SECONDS: Final = 0.1
 """Pause before a full pipe is tried again. Short enough to be unnoticed, long enough not to spin."""
@@ -41,7 +45,7 @@ class Spool:
         weakref.finalize(self, _drain, sink, self._lines)
 
     def add(self, line: bytes) -> None:
-        """Keep `line` until the next flush, which is due at the end of this turn of the loop at the latest."""
+        """Keep `line` until the next flush, which is due in a moment."""
         # No lock here: appending is one step, and `flush` takes only what it has seen.
         size = self._size + len(line)
         if size > MAX_BYTES:
@@ -60,7 +64,7 @@ class Spool:
         # A loop that ended without its last turn never flushed; compare loops instead of keeping a flag.
         if loop is not self._flushing_on:
             self._flushing_on = loop
-            loop.call_soon(self.flush)
+            loop.call_later(GATHER_SECONDS, self.flush)
 
     def flush(self) -> None:
         """Write what waits, as far as the sink takes it."""

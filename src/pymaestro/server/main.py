@@ -1,6 +1,7 @@
 """Build the server and run it: what is made, in which order it starts, in which order it stops. No logic of its own."""
 
 import asyncio
+import gc
 import ipaddress
 import random
 from collections.abc import Iterator
@@ -63,6 +64,7 @@ async def run(settings: ServerSettings, *, dsn: dsns.Dsn) -> None:
             server = Server(settings, world, dsn=dsn)
             stack.push_async_callback(server.stop)
             await server.start(stack)
+            _calm_collector()
             await server.wait()
     finally:
         journal.flush()
@@ -222,6 +224,16 @@ async def _open_database(settings: ServerSettings, dsn: dsns.Dsn, *, journal: em
             "the same database flags, or start the server with --auto-migrate"
         )
     return database
+
+
+def _calm_collector() -> None:
+    """Let the garbage collector ignore what lives as long as the process, and look at the rest less often.
+
+    Requests leave hardly any cycles behind; with the defaults the collector takes a tenth of a busy server's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _delays() -> Iterator[float]:

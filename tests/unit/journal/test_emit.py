@@ -161,15 +161,22 @@ def test_a_value_that_cannot_be_printed_is_reported() -> None:
     assert tape.bodies == [f'"{Own.UNPRINTABLE}" {Key.MESSAGE}="m" {Key.REASON}="RuntimeError"']
 
 
-def test_one_write_for_each_turn_of_the_loop() -> None:
+async def _written(tape: Tape, writes: int) -> None:
+    async with asyncio.timeout(5):
+        while len(tape.writes) < writes:
+            await asyncio.sleep(0.001)
+
+
+def test_lines_of_a_moment_leave_in_one_write() -> None:
     tape = Tape()
     pen = journal(tape)
 
     async def scenario() -> None:
         pen.info("a")
         pen.info("b")
-        assert not tape.writes
         await asyncio.sleep(0)
+        assert not tape.writes
+        await _written(tape, 1)
         assert len(tape.writes) == 1
         pen.info("c")
         pen.flush()
@@ -197,7 +204,7 @@ def test_a_loop_that_ended_early_does_not_silence_the_next() -> None:
 
     async def scenario() -> None:
         pen.info("b")
-        await asyncio.sleep(0)
+        await _written(tape, 1)
         assert tape.bodies == ['"a"', '"b"']
 
     asyncio.run(scenario())
@@ -235,6 +242,7 @@ def test_threads_lose_nothing() -> None:
             thread.join()
 
     asyncio.run(scenario())
+    pen.flush()
     assert sorted(tape.bodies) == ['"loop"'] * 500 + ['"thread"'] * 1500
 
 
