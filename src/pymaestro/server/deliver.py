@@ -56,6 +56,8 @@ class Deliver:
         """Deliver for ever."""
         while True:
             ids, everything = await self.tickets.take(at_most=_TICKETS_AT_ONCE)
+            if not self._streams.topics():
+                continue  # nobody to deliver to; whoever subscribes asks for everything
             try:
                 await self._deliver(await self._look_up(ids, everything=everything))
             except store_errors.StoreError as error:
@@ -65,7 +67,7 @@ class Deliver:
     async def _look_up(self, ids: Collection[str], *, everything: bool) -> list[rows.Pending]:
         async with self._world.database.connection() as connection:
             found = await events.read_events(connection, ids) if ids else []
-            if everything and self._streams.topics():
+            if everything:
                 found += await events.pending_events(
                     connection, self._streams.topics(), per_consumer=_PER_CONSUMER, limit=_SCAN_LIMIT
                 )

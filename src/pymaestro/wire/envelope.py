@@ -24,7 +24,6 @@ _TIME = "ce-time"
 _SUBJECT = "ce-subject"
 _DATA_SCHEMA = "ce-dataschema"
 _STRUCTURED = "application/cloudevents+json"
-_SPEC_VERSIONS = ("1.0", "0.3")
 _NAME = re.compile(r"[A-Za-z0-9]+", re.ASCII)
 
 
@@ -99,7 +98,7 @@ def from_message(message: pb.CloudEvent) -> event.Event:
         content_type = attributes[_CONTENT_TYPE].ce_string
         if content_type.startswith(_STRUCTURED):
             return jsonevent.decode(message.binary_data)
-    if message.spec_version not in _SPEC_VERSIONS:
+    if message.spec_version not in event.SPEC_VERSIONS:
         raise errors.Malformed(f"unsupported specversion {message.spec_version[:16]!r}; set it to 1.0")
     found = {_bare_name(name): _read(name, value) for name, value in attributes.items() if name.startswith(_PREFIX)}
     return event.Event(
@@ -146,7 +145,7 @@ def _read(name: str, value: pb.CloudEventAttributeValue) -> event.Attribute:
     if kind is None:
         raise errors.Malformed(f"attribute {name[:64]!r} has no value")
     if kind == "ce_timestamp":
-        return instant.Timestamp(value.ce_timestamp.seconds, value.ce_timestamp.nanos)
+        return instant.checked(value.ce_timestamp.seconds, value.ce_timestamp.nanos)
     found: event.Attribute = getattr(value, kind)
     return found
 

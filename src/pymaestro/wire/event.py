@@ -20,6 +20,8 @@ MANIFEST_BUNDLES = "io.open-cluster-management.works.v1alpha1.manifestbundles"
 HEARTBEAT = "io.open-cluster-management.cloudevents.heartbeat"
 JSON_CONTENT = "application/json"
 SPEC_VERSION = "1.0"
+SPEC_VERSIONS = (SPEC_VERSION, "0.3")
+"""Versions that are read; only the first is written."""
 
 # Extension attributes (all lower case, as CloudEvents demands).
 CLUSTER_NAME = "clustername"

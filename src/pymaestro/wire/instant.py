@@ -11,6 +11,8 @@ from typing import NamedTuple
 from pymaestro.wire import errors
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_SECOND = -62135596800
+_LAST_SECOND = 253402300799
 _RFC3339 = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 
@@ -37,6 +39,13 @@ class Timestamp(NamedTuple):
         return _EPOCH + timedelta(seconds=self.seconds, microseconds=self.nanos // 1000)
 
 
+def checked(seconds: int, nanos: int) -> Timestamp:
+    """Return a timestamp that came from outside, if RFC 3339 can write it: years 1 to 9999."""
+    if not (_FIRST_SECOND <= seconds <= _LAST_SECOND and 0 <= nanos < 1_000_000_000):
+        raise errors.Malformed(f"a timestamp of {seconds} seconds and {nanos} nanoseconds is not a date that exists")
+    return Timestamp(seconds, nanos)
+
+
 def from_datetime(moment: datetime) -> Timestamp:
     """Return `moment`, which must carry a zone, as a timestamp."""
     delta = moment - _EPOCH
@@ -51,13 +60,12 @@ def parse(text: str) -> Timestamp:
     date, clock, fraction, zone = match.groups()
     offset = "+00:00" if zone in "Zz" else zone
     try:
-        moment = datetime.fromisoformat(f"{date}T{clock}{offset}")
-    except ValueError as error:
+        whole = from_datetime(datetime.fromisoformat(f"{date}T{clock}{offset}").astimezone(UTC))
+    except (ValueError, OverflowError) as error:
         raise errors.Malformed(f"{text[:64]!r} is not a date that exists") from error
-    whole = from_datetime(moment.astimezone(UTC))
     return Timestamp(whole.seconds, int((fraction or "0").ljust(9, "0")))
 
 
 @lru_cache(maxsize=1024)
 def _second_text(seconds: int) -> str:
-    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]

@@ -33,7 +33,11 @@ def split(document: bytes | str, *, what: str) -> Members:
 
 def decode(document: bytes | str) -> event.Event:
     """Read one event in the JSON format."""
-    return from_members(split(document, what="the structured event"))
+    members = split(document, what="the structured event")
+    version = _string(members, "specversion")
+    if version not in event.SPEC_VERSIONS:
+        raise errors.Malformed(f"unsupported specversion {version[:16]!r}; set it to {event.SPEC_VERSION}")
+    return from_members(members)
 
 
 def encode(value: event.Event) -> bytes:

