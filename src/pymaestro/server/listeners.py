@@ -1,5 +1,6 @@
 """Every port of a server: bound together before anything starts, stopped together before anything ends."""
 
+import asyncio
 import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -53,6 +54,7 @@ class Listeners:
         self._settings = settings
         self._http: list[tuple[str, HttpListener, ssl.SSLContext | None]] = []
         self._grpc: list[grpc_server.Listener] = []
+        self._serving: list[asyncio.Task[None]] = []
         self._addresses: dict[str, str] = {}
 
     @classmethod
@@ -75,7 +77,7 @@ class Listeners:
     async def start(self, crew: tasks.Crew) -> None:
         """Begin to answer on every port."""
         for name, listener, context in self._http:
-            crew.start(name, listener.serve(tls=context))
+            self._serving.append(crew.start(name, listener.serve(tls=context)))
         for listening in self._grpc:
             await listening.start()
 
@@ -83,8 +85,10 @@ class Listeners:
         """Take nothing new and let what runs finish for a while."""
         for _, listener, _ in self._http:
             listener.stop()
-        for listening in self._grpc:
-            await listening.stop(grace_seconds=_GRACE_SECONDS)
+        await asyncio.gather(*(listening.stop(grace_seconds=_GRACE_SECONDS) for listening in self._grpc))
+        # Wait for the HTTP requests that run: they too may have a wish to hand over.
+        if self._serving:
+            await asyncio.wait(self._serving)
 
     def _bind_http(self, stages: Stages) -> None:
         settings, world = self._settings, self._world

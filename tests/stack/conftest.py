@@ -1,0 +1,21 @@
+"""Fixtures of the stack tests."""
+
+from collections.abc import Iterator
+
+import harness
+import pytest
+
+from pymaestro.store.dsn import Dsn
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[harness.Postgres]:
+    """The PostgreSQL of this run."""
+    with harness.postgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: harness.Postgres) -> Dsn:
+    """An empty database of this test's own."""
+    return postgres.fresh()
