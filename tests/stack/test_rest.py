@@ -336,15 +336,15 @@ def test_gzip_is_for_those_who_ask(api: httpx.Client, server: Live) -> None:
 def busy_connections(server: Live) -> int:
     found = server.sql(
         "SELECT count(*) AS busy FROM pg_stat_activity"
-        " WHERE application_name = 'pymaestro' AND state LIKE '%transaction%'"
+        " WHERE application_name = 'pymaestro' AND xact_start IS NOT NULL"
     )
     return int(found[0]["busy"])
 
 
 def ask_and_stop_reading(server: Live) -> socket.socket:
+    """Ask for a list that is longer than what the two ends of a connection hold between them."""
     host, port = server.url.removeprefix("http://").split(":")
-    plug = socket.create_connection((host, int(port)))
-    plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    plug = socket.create_connection((host, int(port)), timeout=20)
     plug.sendall(f"GET {BUNDLES}?size=5000 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     assert plug.recv(100).startswith(b"HTTP/1.1 200")
     return plug
@@ -372,6 +372,21 @@ def test_a_reader_that_takes_nothing_is_cut_off(
         rest_live.until(lambda: busy_connections(server) == 0)
 
     assert any(line["msg"] == "response cut short" for line in server.lines())
+
+
+def test_a_list_that_breaks_off_is_seen_to_be_incomplete(api: httpx.Client, server: Live) -> None:
+    long_list(server, 800)
+    with ask_and_stop_reading(server) as plug:
+        rest_live.until(lambda: busy_connections(server) == 1)
+        server.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'pymaestro' AND xact_start IS NOT NULL"
+        )
+        received = b"".join(iter(lambda: plug.recv(1 << 20), b""))
+
+    assert len(received) > 0
+    assert not received.endswith(b"0\r\n\r\n"), "the end of the list was never sent"
+    assert api.get(BUNDLES, params={"size": 1}).json()["total"] == 800, "and the next one is whole"
 
 
 def test_slow_readers_cannot_take_every_connection(server: Live) -> None:
@@ -578,6 +593,7 @@ def test_a_token_is_asked_for_where_the_operator_wants_one(server: Live) -> None
 
         assert (refused.status_code, refused.json()["id"]) == (401, "15")
         assert refused.headers["www-authenticate"] == "Bearer"
+        assert [line["status"] for line in guarded.lines() if line["msg"] == "request refused"] == [401]
         assert api.get(CONSUMERS, headers={"Authorization": "Bearer good"}).status_code == 200
 
 

@@ -1,7 +1,7 @@
 """Answers in gzip for clients that ask for it.
 
-Streams pass through piece by piece. Compressing is work for a thread: it lets go of the interpreter, so other requests
-go on meanwhile. A client that does not ask pays nothing.
+Streams pass through piece by piece, one piece behind. Compressing is work for a thread: it lets go of the interpreter,
+so this request and others go on meanwhile. A client that does not ask pays nothing.
 """
 
 import asyncio
@@ -39,6 +39,8 @@ class _Squeeze:
         self._send = send
         self._start: Message | None = None
         self._deflate: zlib._Compress | None = None
+        # The piece in the thread: it is compressed while the app reads the next one from the database.
+        self._ahead: asyncio.Future[bytes] | None = None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -49,15 +51,14 @@ class _Squeeze:
             return
         body, more = message.get("body", b""), message.get("more_body", False)
         if self._start is not None:
-            await self._begin(worth_it=more or len(body) >= _MIN_BYTES)
+            await self._begin(self._start, worth_it=more or len(body) >= _MIN_BYTES)
         if self._deflate is not None:
             body = await self._compress(self._deflate, body, last=not more)
         if body or not more:
             await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
-    async def _begin(self, *, worth_it: bool) -> None:
-        start, self._start = self._start, None
-        assert start is not None
+    async def _begin(self, start: Message, *, worth_it: bool) -> None:
+        self._start = None
         headers = MutableHeaders(scope=start)
         if worth_it:
             self._deflate = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
@@ -66,13 +67,16 @@ class _Squeeze:
         headers.add_vary_header("Accept-Encoding")
         await self._send(start)
 
-    @staticmethod
-    async def _compress(deflate: "zlib._Compress", body: bytes, *, last: bool) -> bytes:
-        if len(body) >= _THREAD_BYTES:
-            squeezed = await asyncio.to_thread(deflate.compress, body)
-        else:
-            squeezed = deflate.compress(body)
-        return squeezed + deflate.flush() if last else squeezed
+    async def _compress(self, deflate: "zlib._Compress", body: bytes, *, last: bool) -> bytes:
+        """Return what is compressed by now; all of it with the last piece."""
+        done = await self._ahead if self._ahead is not None else b""
+        self._ahead = None
+        if last:
+            return done + deflate.compress(body) + deflate.flush()
+        if len(body) < _THREAD_BYTES:
+            return done + deflate.compress(body)
+        self._ahead = asyncio.get_running_loop().run_in_executor(None, deflate.compress, body)
+        return done
 
 
 def accepts_gzip(header: str) -> bool:

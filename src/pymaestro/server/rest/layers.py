@@ -4,7 +4,7 @@ No layer looks into a body. A response that has begun cannot be taken back: when
 end, so that the client knows it is not whole.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -57,6 +57,7 @@ class Observed:
         self._log_request(scope, headers)
         try:
             await self._app(scope, receive, watched)
+            self._tell_unrouted(scope, sent)
         except ClientDisconnect:
             deps.journal.info(CUT_SHORT, {Key.OP_ID: scope[routing.OPERATION_ID], "reason": "the client left"}, v=2)
         except Exception as error:  # noqa: BLE001 - whatever a handler raises, the client gets our error form
@@ -96,11 +97,19 @@ class Observed:
         method = scope["method"] if scope["method"] in _METHODS else "OTHER"
         path = scope.get(routing.TEMPLATE, routing.NO_ROUTE)
         self._deps.metrics.request_finished(method=method, path=path, code=status, seconds=seconds)
-        if path == routing.NO_ROUTE or status == HTTPStatus.METHOD_NOT_ALLOWED:
-            fields = {Key.OP_ID: scope[routing.OPERATION_ID], "status": status, "reason": "no such path or method"}
-            self._deps.journal.warning(REFUSED, fields)
         if scope["path"] not in _UNLOGGED and self._deps.journal.enabled(_ACCESS_VERBOSITY):
             self._write_access(scope, {"response_status": status, "elapsed": f"{seconds * 1000:.3f}ms"})
+
+    def _tell_unrouted(self, scope: Scope, sent: Sequence[int]) -> None:
+        """Log what the router refused: its answers are no errors, because their bodies differ from all others."""
+        if routing.TEMPLATE not in scope:
+            reason = "no such path"
+        elif sent and sent[0] == HTTPStatus.METHOD_NOT_ALLOWED:
+            reason = "no such method"
+        else:
+            return
+        fields = {Key.OP_ID: scope[routing.OPERATION_ID], "status": sent[0], "reason": reason}
+        self._deps.journal.warning(REFUSED, fields)
 
     def _write_access(self, scope: Scope, line: MutableMapping[str, Any]) -> None:
         text = msgspec.json.encode(line).decode()
