@@ -5,7 +5,6 @@ service's business. Messages to subscribers arrive here serialised, so one statu
 streams it goes to.
 """
 
-import enum
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -14,32 +13,12 @@ from typing import Any, Literal, Protocol
 import grpc
 
 from pymaestro.transport import identity
+from pymaestro.transport.status import Code, Refused
 from pymaestro.wire import envelope, errors, event
 
 SUBSCRIPTION_ID = "subscription-id"
 
 Method = Literal["Publish", "Subscribe"]
-
-
-class Code(enum.Enum):
-    """Why a call was refused, in gRPC's terms."""
-
-    UNKNOWN = grpc.StatusCode.UNKNOWN
-    INVALID_ARGUMENT = grpc.StatusCode.INVALID_ARGUMENT
-    FAILED_PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION
-    UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
-    PERMISSION_DENIED = grpc.StatusCode.PERMISSION_DENIED
-    RESOURCE_EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
-    UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
-    INTERNAL = grpc.StatusCode.INTERNAL
-
-
-class Refused(Exception):
-    """A call that ends with a status other than OK; the text goes to the caller."""
-
-    def __init__(self, code: Code, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
 from pymaestro.store import resources
 from pymaestro.transport import identity
-from pymaestro.transport.grpc_server import Code, Refused, Stream, TooLarge
+from pymaestro.transport.grpc_server import Stream, TooLarge
+from pymaestro.transport.status import Code, Refused
 from pymaestro.wire import envelope, errors, event, resync, storable
 
 

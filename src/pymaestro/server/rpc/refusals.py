@@ -4,7 +4,7 @@ from pymaestro.aio import batches
 from pymaestro.server.auth.denied import Denied
 from pymaestro.server.decide import refusal
 from pymaestro.store import errors as store_errors
-from pymaestro.transport.grpc_server import Code, Refused
+from pymaestro.transport.status import Code, Refused
 
 _DENIED = {3: Code.INVALID_ARGUMENT, 7: Code.PERMISSION_DENIED, 14: Code.UNAVAILABLE, 16: Code.UNAUTHENTICATED}
 

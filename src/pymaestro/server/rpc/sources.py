@@ -17,7 +17,8 @@ from pymaestro.server.rpc import refusals, subscriptions
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
 from pymaestro.transport import identity
-from pymaestro.transport.grpc_server import Code, Refused, Stream, TooLarge
+from pymaestro.transport.grpc_server import Stream, TooLarge
+from pymaestro.transport.status import Code, Refused
 from pymaestro.wire import envelope, errors, event, validate
 
 _WISHES = frozenset((event.Action.CREATE_REQUEST, event.Action.UPDATE_REQUEST, event.Action.DELETE_REQUEST))

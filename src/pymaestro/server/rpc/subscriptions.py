@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from pymaestro.server.streams import Leaving, Streams, Subscriber, TooSlow
-from pymaestro.transport import grpc_server
+from pymaestro.transport import grpc_server, status
 from pymaestro.wire import envelope
 
 
@@ -40,5 +40,5 @@ async def _messages(subscriber: Subscriber, heartbeats: Heartbeats) -> AsyncIter
         except Leaving:
             return
         except TooSlow as slow:
-            raise grpc_server.Refused(grpc_server.Code.RESOURCE_EXHAUSTED, str(slow)) from slow
+            raise status.Refused(status.Code.RESOURCE_EXHAUSTED, str(slow)) from slow
         yield messages

@@ -1,0 +1,34 @@
+"""How a gRPC call ends when it does not end well, in terms that need no gRPC."""
+
+import enum
+
+import grpc
+
+
+class Code(enum.Enum):
+    """Why a call was refused, in gRPC's terms."""
+
+    CANCELLED = grpc.StatusCode.CANCELLED
+    UNKNOWN = grpc.StatusCode.UNKNOWN
+    INVALID_ARGUMENT = grpc.StatusCode.INVALID_ARGUMENT
+    DEADLINE_EXCEEDED = grpc.StatusCode.DEADLINE_EXCEEDED
+    NOT_FOUND = grpc.StatusCode.NOT_FOUND
+    ALREADY_EXISTS = grpc.StatusCode.ALREADY_EXISTS
+    PERMISSION_DENIED = grpc.StatusCode.PERMISSION_DENIED
+    RESOURCE_EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
+    FAILED_PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION
+    ABORTED = grpc.StatusCode.ABORTED
+    OUT_OF_RANGE = grpc.StatusCode.OUT_OF_RANGE
+    UNIMPLEMENTED = grpc.StatusCode.UNIMPLEMENTED
+    INTERNAL = grpc.StatusCode.INTERNAL
+    UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+    DATA_LOSS = grpc.StatusCode.DATA_LOSS
+    UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
+
+
+class Refused(Exception):
+    """A call that ends with a status other than OK; the text is meant for the caller."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(text)
+        self.code = code
