@@ -1,0 +1,105 @@
+"""A server of its own process, on ports nobody else uses: for the demo, and for whoever wants to kill one."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pymaestro.sandbox.errors import SandboxError
+from pymaestro.store.dsn import Dsn
+
+_READY_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where a server listens, all on loopback."""
+
+    rest: int
+    health: int
+    metrics: int
+    sources: int
+    agents: int
+
+    @classmethod
+    def free(cls) -> Self:
+        """Return ports that were free a moment ago."""
+        with ExitStack() as stack:
+            sockets = [stack.enter_context(socket.socket()) for _ in range(5)]
+            for each in sockets:
+                each.bind(("127.0.0.1", 0))
+            rest, health, metrics, sources, agents = (each.getsockname()[1] for each in sockets)
+        return cls(rest=rest, health=health, metrics=metrics, sources=sources, agents=agents)
+
+
+class ServerProcess:
+    """A `maestro server` that can be killed and started again on the same ports and database."""
+
+    def __init__(self, dsn: Dsn, *, log: Path, ports: Ports | None = None) -> None:
+        self._dsn = dsn
+        self._log = log
+        self.ports = ports or Ports.free()
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start and wait until the server says it is ready."""
+        ports = self.ports
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "pymaestro.cli.main", "server", "--server-hostname=127.0.0.1", "--auto-migrate"),
+                f"--http-server-bindport={ports.rest}",
+                f"--health-check-server-bindport={ports.health}",
+                f"--metrics-server-bindport={ports.metrics}",
+                f"--grpc-server-bindport={ports.sources}",
+                f"--grpc-broker-bindport={ports.agents}",
+                env={**os.environ, "MAESTRO_DB_DSN": str(self._dsn), "MAESTRO_ENV": ""},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                while not await _is_ready(ports.health):
+                    if self._process.returncode is not None:
+                        raise SandboxError(f"the server ended at once; its log is {self._log}")
+                    await asyncio.sleep(0.05)
+        except TimeoutError as error:
+            raise SandboxError(f"the server was not ready in {_READY_SECONDS:g} s; its log is {self._log}") from error
+
+    async def kill(self) -> None:
+        """Kill -9."""
+        await self._end(signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """Ask it to stop and wait."""
+        await self._end(signal.SIGTERM)
+
+    async def _end(self, number: signal.Signals) -> None:
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._process.send_signal(number)
+        await self._process.wait()
+
+
+async def _is_ready(port: int) -> bool:
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthcheck HTTP/1.0\r\n\r\n")
+        status = await reader.readline()
+        writer.close()
+    except OSError:
+        return False
+    return b" 200 " in status
