@@ -67,11 +67,11 @@ class Observed:
     async def _answer_error(self, error: Exception, scope: Scope, receive: Receive, send: Send, *, begun: bool) -> None:
         op_id = scope[routing.OPERATION_ID]
         problem = problems.translate(error)
-        fields = {Key.OP_ID: op_id, "status": problem.status, "reason": problem.reason}
         journal = self._deps.journal
         if begun:
-            journal.error(CUT_SHORT, fields, err=error)
+            journal.warning(CUT_SHORT, {Key.OP_ID: op_id}, err=error)
             return
+        fields = {Key.OP_ID: op_id, "status": problem.status, "reason": problem.reason}
         if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             journal.warning(REFUSED, fields)
         else:
