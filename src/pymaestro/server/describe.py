@@ -1,5 +1,7 @@
 """Events as fields of the journal, and the one line that tells of a refused request."""
 
+from dataclasses import replace
+
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Key, Verbosity
 from pymaestro.wire import event, instant, jsonevent
@@ -8,7 +10,9 @@ from pymaestro.wire import event, instant, jsonevent
 def event_fields(journal: Journal, told: event.Event, *, whole_from: int = Verbosity.DETAIL) -> dict[str, object]:
     """Return what a line says of an event: its attributes, or all of it where the verbosity asks for that."""
     if journal.enabled(whole_from):
-        return {Key.EVENT: jsonevent.encode(told).decode()}
+        # Secrets are found in JSON only, so other data is not shown; and it may be anything: nothing is checked yet.
+        shown = told if jsonevent.is_json(told.content_type) else replace(told, data=b"")
+        return {Key.EVENT: jsonevent.encode(shown).decode("utf-8", "replace")}
     return {
         Key.EVENT_ID: told.id,
         Key.EVENT_TYPE: told.type,

@@ -6,7 +6,6 @@ Readers are lenient where transports differ (integers and timestamps also as str
 has one form.
 """
 
-import re
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -24,7 +23,8 @@ _TIME = "ce-time"
 _SUBJECT = "ce-subject"
 _DATA_SCHEMA = "ce-dataschema"
 _STRUCTURED = "application/cloudevents+json"
-_NAME = re.compile(r"[A-Za-z0-9]+", re.ASCII)
+# Of an event's own attributes only these stand in the map; the others have a field in the message.
+_IN_MAP = frozenset(("time", "subject", "dataschema"))
 
 
 class Subscription(NamedTuple):
@@ -99,7 +99,9 @@ def from_message(message: pb.CloudEvent) -> event.Event:
         if content_type.startswith(_STRUCTURED):
             return jsonevent.decode(message.binary_data)
     if message.spec_version not in event.SPEC_VERSIONS:
-        raise errors.Malformed(f"unsupported specversion {message.spec_version[:16]!r}; set it to 1.0")
+        raise errors.Malformed(
+            f"unknown Message encoding: unsupported specversion {message.spec_version[:16]!r}; set it to 1.0"
+        )
     found = {_bare_name(name): _read(name, value) for name, value in attributes.items() if name.startswith(_PREFIX)}
     return event.Event(
         id=message.id,
@@ -110,7 +112,7 @@ def from_message(message: pb.CloudEvent) -> event.Event:
         subject=str(found.pop("subject", "")),
         data_schema=str(found.pop("dataschema", "")),
         extensions=found,
-        data=message.binary_data,
+        data=_data(message),
     )
 
 
@@ -135,9 +137,23 @@ def to_message(value: event.Event) -> pb.CloudEvent:
 
 def _bare_name(name: str) -> str:
     bare = name[len(_PREFIX) :]
-    if _NAME.fullmatch(bare) is None:
-        raise errors.Malformed(f"attribute name {name[:64]!r} is not allowed: use letters and digits after ce-")
-    return bare.lower()
+    if bare in _IN_MAP:
+        return bare
+    try:
+        return event.extension_name(bare)
+    except errors.Malformed as error:
+        raise errors.Malformed(f"attribute {name[:64]!r}: {error}") from error
+
+
+def _data(message: pb.CloudEvent) -> bytes:
+    match message.WhichOneof("data"):
+        case "text_data":
+            return message.text_data.encode()
+        case "proto_data":
+            # Silently left out, it would turn an update into "remove everything".
+            raise errors.Malformed("data in proto_data cannot be read; send JSON in binary_data")
+        case _:
+            return message.binary_data
 
 
 def _read(name: str, value: pb.CloudEventAttributeValue) -> event.Attribute:
@@ -145,7 +161,10 @@ def _read(name: str, value: pb.CloudEventAttributeValue) -> event.Attribute:
     if kind is None:
         raise errors.Malformed(f"attribute {name[:64]!r} has no value")
     if kind == "ce_timestamp":
-        return instant.checked(value.ce_timestamp.seconds, value.ce_timestamp.nanos)
+        try:
+            return instant.checked(value.ce_timestamp.seconds, value.ce_timestamp.nanos)
+        except errors.Malformed as error:
+            raise errors.Malformed(f"attribute {name[:64]!r}: {error}") from error
     found: event.Attribute = getattr(value, kind)
     return found
 
@@ -153,7 +172,10 @@ def _read(name: str, value: pb.CloudEventAttributeValue) -> event.Attribute:
 def _moment(value: event.Attribute | None) -> instant.Timestamp | None:
     if value is None or isinstance(value, instant.Timestamp):
         return value
-    return instant.parse(str(value))
+    try:
+        return instant.parse(str(value))
+    except errors.Malformed as error:
+        raise errors.Malformed(f"attribute {_TIME!r}: {error}") from error
 
 
 def _write(target: pb.CloudEventAttributeValue, value: event.Attribute, *, name: str) -> None:

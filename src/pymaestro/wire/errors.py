@@ -15,3 +15,7 @@ class Unsupported(WireError):
 
 class Invalid(WireError):
     """Understood, but the content breaks a rule (a manifest without a name, two manifests for one object)."""
+
+
+class Unstorable(Invalid):
+    """Understood, but no database or reader along the way could hold it; it must not come any further."""

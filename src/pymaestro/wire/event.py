@@ -5,6 +5,7 @@ that arrived: nobody on the way needs to parse a manifest.
 """
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -37,8 +38,21 @@ LOG_TRACING = "logtracing"
 OPERATION_ID_KEY = "logging.open-cluster-management.io/op-id"
 """The key under which `logtracing` carries the operation id."""
 
+CONTEXT = frozenset(
+    ("specversion", "id", "source", "type", "time", "datacontenttype", "subject", "dataschema", "data", "data_base64")
+)
+"""The attributes that every event has of itself; no extension can have such a name."""
+
 INT32_MAX = 2**31 - 1
 INT32_MIN = -(2**31)
+
+LONGEST_NAME = 253
+"""Where the names of Kubernetes end."""
+
+LONGEST_TYPE = 512
+"""A group, a version, a resource and an action, each as long as Kubernetes allows names to be."""
+
+_EXTENSION_NAME = re.compile(r"[A-Za-z0-9]+", re.ASCII)
 
 
 class Action(enum.StrEnum):
@@ -71,9 +85,31 @@ class EventType:
         return f"{self.data_type}.{self.subresource}.{self.action}"
 
 
-@lru_cache(maxsize=256)
+def extension_name(name: str) -> str:
+    """Return the name of an extension as all ends write it, in lower case, or refuse it."""
+    lower = name.lower()
+    if lower in CONTEXT:
+        raise errors.Malformed(f"extension name {name[:64]!r} is not allowed: the event has an attribute of that name")
+    if _EXTENSION_NAME.fullmatch(name) is None:
+        raise errors.Malformed(f"extension name {name[:64]!r} is not allowed: use letters and digits")
+    return lower
+
+
+def check_name(text: str, *, what: str) -> None:
+    """Refuse what cannot name a bundle, a cluster or a source: names are keys, and travel in headers and topics."""
+    if not text or len(text) > LONGEST_NAME or not text.isprintable():
+        raise errors.Malformed(f"{what} must be 1 to {LONGEST_NAME} printable characters")
+
+
 def parse_type(text: str) -> EventType:
     """Read an event type; the action is not checked, since not every endpoint takes every action."""
+    if len(text) > LONGEST_TYPE:  # before the cache, which would keep it
+        raise errors.Unsupported(f"unsupported cloudevents type format: longer than {LONGEST_TYPE} characters")
+    return _parse_type(text)
+
+
+@lru_cache(maxsize=256)
+def _parse_type(text: str) -> EventType:
     parts = text.split(".")
     if len(parts) < 5:
         raise errors.Unsupported(f"unsupported cloudevents type format: {text[:256]}")

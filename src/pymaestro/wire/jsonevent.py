@@ -18,10 +18,6 @@ _members = msgspec.json.Decoder(Members)
 _text = msgspec.json.Decoder(str)
 _scalar = msgspec.json.Decoder(bool | int | float | str)
 
-_CONTEXT = frozenset(
-    ("specversion", "id", "source", "type", "time", "datacontenttype", "subject", "dataschema", "data", "data_base64")
-)
-
 
 def split(document: bytes | str, *, what: str) -> Members:
     """Return the members of a JSON object without parsing them."""
@@ -37,6 +33,8 @@ def decode(document: bytes | str) -> event.Event:
     version = _string(members, "specversion")
     if version not in event.SPEC_VERSIONS:
         raise errors.Malformed(f"unsupported specversion {version[:16]!r}; set it to {event.SPEC_VERSION}")
+    if "data" in members and "data_base64" in members:
+        raise errors.Malformed("the structured event has both data and data_base64; send one of them")
     return from_members(members)
 
 
@@ -58,11 +56,15 @@ def from_members(members: Members) -> event.Event:
         id=_string(members, "id"),
         source=_string(members, "source"),
         type=_string(members, "type"),
-        time=instant.parse(time) if time else None,
+        time=_moment(time) if time else None,
         content_type=_string(members, "datacontenttype") or event.JSON_CONTENT,
         subject=_string(members, "subject"),
         data_schema=_string(members, "dataschema"),
-        extensions={name.lower(): _extension(name, raw) for name, raw in members.items() if name not in _CONTEXT},
+        extensions={
+            event.extension_name(name): _extension(name, raw)
+            for name, raw in members.items()
+            if name not in event.CONTEXT
+        },
         data=_data(members),
     )
 
@@ -114,6 +116,13 @@ def _string(members: Members, name: str) -> str:
         raise errors.Malformed(f"attribute {name} must be a string") from error
 
 
+def _moment(text: str) -> instant.Timestamp:
+    try:
+        return instant.parse(text)
+    except errors.Malformed as error:
+        raise errors.Malformed(f"attribute time: {error}") from error
+
+
 def _extension(name: str, raw: msgspec.Raw) -> event.Attribute:
     try:
         value: bool | int | float | str = _scalar.decode(raw)
@@ -122,7 +131,9 @@ def _extension(name: str, raw: msgspec.Raw) -> event.Attribute:
     if isinstance(value, float):
         if not value.is_integer():
             raise errors.Malformed(f"attribute {name[:64]} must be a whole number")
-        return int(value)
+        value = int(value)
+    if isinstance(value, int) and not event.INT32_MIN <= value <= event.INT32_MAX:
+        raise errors.Malformed(f"attribute {name[:64]} is beyond the 32 bits that a number in an event can have")
     return value
 
 

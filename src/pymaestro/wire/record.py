@@ -87,17 +87,28 @@ def timestamps(created: instant.Timestamp, deleted: instant.Timestamp | None) ->
 
 
 def _object(value: event.Attribute) -> bytes:
+    failed = "failed to unmarshal metadata extension to object"
     if not isinstance(value, str):
-        raise errors.Malformed("extension metadata must be a string that holds a JSON object")
+        raise errors.Malformed(f"{failed}: set it to a string that holds a JSON object")
     raw = value.encode()
-    storable.check_json(raw, what="extension metadata")
-    jsonevent.split(raw, what="extension metadata")
+    try:
+        storable.check_json(raw, what="metadata")
+        jsonevent.split(raw, what="it")
+    except errors.WireError as error:
+        raise errors.Malformed(f"{failed}: {error}") from error
     return raw
 
 
 def _refuse_nul(value: event.Event) -> None:
     """PostgreSQL cannot hold NUL in text, so it must not come that far."""
-    named: dict[str, object] = {"id": value.id, "source": value.source, "type": value.type}
+    named: dict[str, object] = {
+        "id": value.id,
+        "source": value.source,
+        "type": value.type,
+        "subject": value.subject,
+        "datacontenttype": value.content_type,
+        "dataschema": value.data_schema,
+    }
     for name, text in (named | dict(value.extensions)).items():
         if isinstance(text, str) and "\x00" in text:
             raise errors.Malformed(f"attribute {name} holds a NUL character, which cannot be stored; remove it")

@@ -51,12 +51,12 @@ def check_content(data: bytes, *, what: str) -> None:
     except UnicodeDecodeError as error:
         raise errors.Malformed(f"failed to unmarshal {what}: byte {error.start} is not UTF-8") from error
     if b"\\" in data and b"\\u0000" in data and _NUL.search(data):
-        raise errors.Invalid(f"{what} holds \\u0000 in a string, which cannot be stored; remove it")
+        raise errors.Unstorable(f"{what} holds \\u0000 in a string, which cannot be stored; remove it")
     shape = data.translate(_SHAPE, _NOT_IN_SHAPE)
     if not _cannot_be_deep(shape) and _depth(_without_strings(data)) > MAX_DEPTH:
-        raise errors.Invalid(f"{what} is nested deeper than {MAX_DEPTH} levels")
+        raise errors.Unstorable(f"{what} is nested deeper than {MAX_DEPTH} levels")
     if _may_hold_extreme_number(data, shape) and _holds_extreme_number(data):
-        raise errors.Invalid(f"{what} holds a number that is out of range; send it as a string")
+        raise errors.Unstorable(f"{what} holds a number that is out of range; send it as a string")
 
 
 def not_json(error: Exception, *, what: str) -> errors.Malformed:

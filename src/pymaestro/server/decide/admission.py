@@ -14,8 +14,6 @@ from pymaestro.wire import errors, event, record
 
 # What the client knows of the stored object, and who asked when: none of it is what the user wants.
 _VOLATILE_METADATA = frozenset(("resourceVersion", "generation", "creationTimestamp", "managedFields", "uid"))
-# An id is a primary key and travels in headers and file names; Kubernetes names end at this length.
-_LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +196,5 @@ def _is_same_event(wish: Wish, held: rows.Held) -> bool:
 
 def _name(received: event.Event, extension: str) -> str:
     value = received.text(extension)
-    if not value or len(value) > _LONGEST_NAME or not value.isprintable():
-        raise errors.Malformed(
-            f"failed to get {extension} extension: it must be 1 to {_LONGEST_NAME} printable characters"
-        )
+    event.check_name(value, what=f"failed to get {extension} extension: it")
     return value

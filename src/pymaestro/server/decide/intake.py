@@ -4,7 +4,7 @@ Reports travel at least once: they arrive twice, late and out of order. This mod
 anything, does this report change? `pymaestro.server.absorb` carries the verdict out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -26,6 +26,8 @@ class Report:
     deleted: bool
     operation_id: str
     received: event.Event
+    envelope: bytes
+    """The event as it is stored, without metadata and data."""
 
     @property
     def size(self) -> int:
@@ -89,7 +91,10 @@ def read_report(received: event.Event, *, source_id: str, operation_id: str) -> 
         deleted=_says_deleted(received.data),
         operation_id=operation_id,
         received=received,
+        # Made here, where it can be refused, and not under the locks of a whole group of reports.
+        envelope=record.to_parts(_without_metadata(received)).envelope,
     )
+    event.check_name(report.id, what="failed to get resourceid extension: it")
     original_source = received.text(event.ORIGINAL_SOURCE)
     if original_source != source_id:
         raise errors.Malformed(
@@ -126,9 +131,15 @@ def judge(held: rows.Observed | None, report: Report) -> Verdict:
 def stored_status(held: rows.Observed, report: Report) -> str:
     """Return the report as the store keeps it: the agent's event under the metadata that the source gave."""
     created, deleted = record.moments(held.created_at, held.deleted_at)
-    parts = record.to_parts(report.received)
     metadata = record.metadata_with(held.metadata, record.timestamps(created, deleted)) if held.metadata else "{}"
-    return record.Parts(envelope=parts.envelope, metadata=metadata.encode(), data=parts.data).document()
+    parts = record.Parts(envelope=report.envelope, metadata=metadata.encode(), data=report.received.data)
+    return parts.document()
+
+
+def _without_metadata(received: event.Event) -> event.Event:
+    """Leave out the agent's copy of the metadata: the source's is stored instead."""
+    kept = {name: value for name, value in received.extensions.items() if name != event.METADATA}
+    return replace(received, extensions=kept)
 
 
 def _says_deleted(data: bytes) -> bool:

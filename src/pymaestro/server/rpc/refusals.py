@@ -9,13 +9,17 @@ from pymaestro.transport.status import Code, Refused
 _DENIED = {3: Code.INVALID_ARGUMENT, 7: Code.PERMISSION_DENIED, 14: Code.UNAVAILABLE, 16: Code.UNAUTHENTICATED}
 
 
+class Judged(Refused):
+    """A wish that a stage refused, and has told of in the journal."""
+
+
 def from_refusal(refused: refusal.Refusal) -> Refused:
     """Maestro answers every refusal with code Unknown and lets the text speak; clients parse that text.
 
     Only what Maestro never refuses, touching another source's bundle, gets a code of its own.
     """
     code = Code.PERMISSION_DENIED if refused.code == refusal.FORBIDDEN else Code.UNKNOWN
-    return Refused(code, str(refused))
+    return Judged(code, str(refused))
 
 
 def from_denied(denied: Denied) -> Refused:

@@ -116,6 +116,7 @@ class Sources:
 
     async def _resync(self, received: event.Event) -> None:
         try:
+            event.check_name(received.source, what="source")
             await self.fanout.answer_resync(received.source, received.data)
         except errors.WireError as error:
             raise Refused(Code.UNKNOWN, f"failed to respond resync status request: {error}") from error
@@ -129,16 +130,14 @@ class Sources:
         journal.info(Phrase.RECEIVED, {Key.OP_ID: operation_id, **fields} if operation_id else fields)
 
     def _tell_refused(self, received: event.Event, refused: Refused) -> None:
-        # Refusals that name an error of the catalogue were told by the stage that decided them.
-        if ": maestro-" in str(refused):
+        if isinstance(refused, refusals.Judged):
             return
         operation_id = admission.operation_id(received)
         describe.refused(self.world.journal, received, operation_id=operation_id, reason=str(refused))
 
 
 def _read(received: event.Event, action: event.Action) -> admission.Wish:
-    if not received.source:
-        raise errors.Malformed("the event has no source; set it to the id of the client")
+    event.check_name(received.source, what="source")
     if not received.id:
         raise errors.Malformed("the event has no id; set it to a fresh UUID")
     wish = admission.read_wish(received, action)
@@ -146,6 +145,8 @@ def _read(received: event.Event, action: event.Action) -> admission.Wish:
         return wish
     try:
         validate.validate_bundle(received.data)
+    except errors.Unstorable:
+        raise  # not even a comparison with what is stored would be safe
     except errors.Invalid as problem:
         return replace(wish, problem=str(problem))
     return wish
