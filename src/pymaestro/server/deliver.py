@@ -20,6 +20,7 @@ from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
 from pymaestro.store import events, resources, rows
 from pymaestro.wire import envelope, event, resync
+from pymaestro.wire import errors as wire_errors
 
 _TICKETS_AT_ONCE = 2000
 _ROWS_AT_ONCE = 64
@@ -120,13 +121,19 @@ class Deliver:
         self._world.metrics.specs_delivered(len(batch))
 
     def _queue(self, spec: rows.Spec, *, action: event.Action, event_id: str) -> None:
-        outgoing = delivery.spec_event(
-            spec,
-            action=action,
-            source_id=self._world.source_id,
-            fresh_id=self._world.new_id(),
-            now=self._world.timestamp(),
-        )
+        try:
+            outgoing = delivery.spec_event(
+                spec,
+                action=action,
+                source_id=self._world.source_id,
+                fresh_id=self._world.new_id(),
+                now=self._world.timestamp(),
+            )
+            message = envelope.encode_event(outgoing)
+        except wire_errors.WireError as error:
+            # Whoever wrote this row, one that cannot be read must not keep the others from their agents.
+            self._journal.error(Phrase.HANDLE_FAILED, {Key.EVENT: event_id, Key.RESOURCE_ID: spec.id}, err=error)
+            return
         fields = {
             Key.EVENT: event_id,
             **describe.with_operation(admission.operation_id(outgoing), spec.id),
@@ -139,7 +146,6 @@ class Deliver:
                 {**fields, **describe.event_fields(self._journal, outgoing, whole_from=5)},
                 v=2,
             )
-        message = envelope.encode_event(outgoing)
         for subscriber in self._streams.of(spec.consumer):
             subscriber.send(spec.id, message)
 

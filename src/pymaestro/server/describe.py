@@ -47,3 +47,8 @@ def refused(journal: Journal, received: event.Event, *, operation_id: str, reaso
             Key.REASON: reason,
         },
     )
+
+
+def refused_subscription(journal: Journal, name: str, *, reason: str) -> None:
+    """Write why a subscription of a source or a cluster was not opened."""
+    journal.warning("subscription refused", {Key.SUBSCRIBER: name[:256], Key.REASON: reason})

@@ -19,6 +19,7 @@ from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
 from pymaestro.store import resources, rows, statuses
 from pymaestro.wire import envelope, resync
+from pymaestro.wire import errors as wire_errors
 
 _TICKETS_AT_ONCE = 2000
 _ROWS_AT_ONCE = 64
@@ -98,13 +99,18 @@ class Fanout:
         subscribers = self._streams.of(told.source)
         if not subscribers:
             return
-        outgoing = delivery.status_event(told)
+        try:
+            outgoing = delivery.status_event(told)
+            message = envelope.encode_event(outgoing)
+        except wire_errors.WireError as error:
+            # Whoever wrote this status, one that cannot be read must not keep the others from their sources.
+            self._journal.error(Phrase.HANDLE_RESOURCE_FAILED, {Key.RESOURCE_ID: told.id}, err=error)
+            return
         fields: dict[str, object] = {}
         operation_id = admission.operation_id(outgoing)
         if operation_id:
             fields[Key.OP_ID] = operation_id
         fields |= describe.event_fields(self._journal, outgoing)
-        message = envelope.encode_event(outgoing)
         for subscriber in subscribers:
             self._world.journal.info(Phrase.TO_STATUS_SUBSCRIBERS, fields)
             if final:

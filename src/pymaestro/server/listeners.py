@@ -15,7 +15,7 @@ from pymaestro.server.absorb import Absorb
 from pymaestro.server.accept import Accept
 from pymaestro.server.auth import rest as rest_auth
 from pymaestro.server.auth import sources as source_auth
-from pymaestro.server.auth.agents import AgentIdentityPolicy
+from pymaestro.server.auth.agents import AgentIdentityPolicy, default_policy
 from pymaestro.server.deliver import Deliver
 from pymaestro.server.fanout import Fanout
 from pymaestro.server.http import HttpListener
@@ -143,13 +143,15 @@ class Listeners:
     def _bind_agents(self, stages: Stages) -> None:
         broker = self._settings.broker
         files = _files(broker.tls_cert_file, broker.tls_key_file, broker.client_ca_file, flags=tls.BROKER)
-        strict = broker.agent_identity == "strict" and broker.client_ca_file is not None
+        policy = default_policy(client_ca=broker.client_ca_file is not None)
+        if broker.agent_identity is not None:
+            policy = AgentIdentityPolicy(broker.agent_identity)
         service = Agents(
             world=self._world,
             absorb=stages.absorb,
             deliver=stages.deliver,
             streams=stages.agents,
-            policy=AgentIdentityPolicy.STRICT if strict else AgentIdentityPolicy.ANY,
+            policy=policy,
             heartbeats=self._heartbeats(),
         )
         self._listen_grpc("gRPC for agents", service, port=broker.port, files=files)
@@ -217,6 +219,7 @@ def _limits(settings: GrpcSettings, *, shares_ports: bool) -> grpc_server.Limits
         server_ping_seconds=settings.server_ping_interval.total_seconds(),
         server_ping_timeout_seconds=settings.server_ping_timeout.total_seconds(),
         permit_ping_without_stream=settings.permit_ping_without_stream,
+        handshake_seconds=settings.connection_timeout.total_seconds(),
         share_port=shares_ports,
     )
 

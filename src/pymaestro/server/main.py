@@ -191,6 +191,11 @@ class Server:
             open_doors.append("sources are not asked who they are; set --grpc-tls-cert-file and --grpc-authn-type")
         if settings.serves_agents and settings.broker.client_ca_file is None:
             open_doors.append("agents are not asked who they are; set --grpc-broker-client-ca-file")
+        elif settings.serves_agents and settings.broker.agent_identity == "any":
+            open_doors.append(
+                "every agent may speak for every cluster; name clusters in the certificates of agents and leave "
+                "--grpc-broker-agent-identity out"
+            )
         for door in open_doors:
             self._journal.warning("this server is open to the network", {Key.REASON: door})
 

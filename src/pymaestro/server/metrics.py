@@ -41,6 +41,10 @@ class EventLabels(NamedTuple):
     action: str
 
 
+# Every series repeats its labels; names of sources and consumers end here anyway.
+_LONGEST_LABEL = 253
+
+
 class _Budget:
     """The values one label may take; what comes later is `other`."""
 
@@ -51,7 +55,7 @@ class _Budget:
     def spend(self, value: str) -> str:
         if value in self._known:
             return value
-        if len(self._known) >= self._limit:
+        if len(self._known) >= self._limit or len(value) > _LONGEST_LABEL:
             return "other"
         self._known.add(value)
         return value

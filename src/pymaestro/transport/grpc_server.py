@@ -67,6 +67,8 @@ class Limits:
     server_ping_seconds: float = 30.0
     server_ping_timeout_seconds: float = 10.0
     permit_ping_without_stream: bool = False
+    handshake_seconds: float = 120.0
+    """How long a new connection may take until it speaks; one that never does is closed."""
     share_port: bool = False
     """Let other processes listen on the same port; off, so that a second server by mistake is an error."""
 
@@ -81,6 +83,7 @@ class Limits:
             ("grpc.keepalive_time_ms", round(self.server_ping_seconds * 1000)),
             ("grpc.keepalive_timeout_ms", round(self.server_ping_timeout_seconds * 1000)),
             ("grpc.keepalive_permit_without_calls", int(self.permit_ping_without_stream)),
+            ("grpc.server_handshake_timeout_ms", round(self.handshake_seconds * 1000)),
             ("grpc.so_reuseport", int(self.share_port)),
         ]
         if self.max_connection_age_seconds is not None:
@@ -165,9 +168,12 @@ class Listener:
         return b""
 
     def _decode(self, request: bytes) -> event.Event:
+        self._check_size(request)
+        return envelope.decode_publish(request)
+
+    def _check_size(self, request: bytes) -> None:
         if len(request) > self._limits.max_receive_bytes:
             raise TooLarge(size=len(request), limit=self._limits.max_receive_bytes)
-        return envelope.decode_publish(request)
 
     async def _subscribe(self, request: bytes, context: Any) -> None:
         started = self._monotonic()
@@ -175,6 +181,7 @@ class Listener:
         try:
             peer = identity.read_peer(context.auth_context(), metadata=context.invocation_metadata() or ())
             try:
+                self._check_size(request)
                 wanted = envelope.decode_subscription(request)
             except errors.WireError as problem:
                 raise await self._service.malformed(problem, peer) from problem

@@ -61,13 +61,12 @@ class Agents:
     @asynccontextmanager
     async def subscribe(self, wanted: envelope.Subscription, peer: identity.Peer) -> AsyncIterator[Stream]:
         """Open a stream of the specs of one consumer."""
-        if not wanted.cluster_name:
-            raise Refused(Code.UNKNOWN, "invalid subscription request: missing cluster name")
         try:
-            event.parse_data_type(wanted.data_type)
-        except errors.WireError as error:
-            raise Refused(Code.UNKNOWN, f"invalid subscription request: {error}") from error
-        self._admit(wanted.cluster_name, peer)
+            _check(wanted)
+            self._admit(wanted.cluster_name, peer)
+        except Refused as refused:
+            describe.refused_subscription(self.world.journal, wanted.cluster_name, reason=str(refused))
+            raise
         subscription_id = self.world.new_id()
         async with subscriptions.open_stream(
             self.streams, wanted.cluster_name, subscription_id=subscription_id, heartbeats=self.heartbeats
@@ -161,6 +160,17 @@ class Agents:
     def _tell_refused(self, received: event.Event, refused: Refused) -> None:
         operation_id = admission.operation_id(received)
         describe.refused(self.world.journal, received, operation_id=operation_id, reason=str(refused))
+
+
+def _check(wanted: envelope.Subscription) -> None:
+    if not wanted.cluster_name:
+        raise Refused(Code.UNKNOWN, "invalid subscription request: missing cluster name")
+    try:
+        # Every look for pending events asks for all subscribed names at once: one bad name would fail it for all.
+        event.check_name(wanted.cluster_name, what="cluster_name")
+        event.parse_data_type(wanted.data_type)
+    except errors.WireError as error:
+        raise Refused(Code.UNKNOWN, f"invalid subscription request: {error}") from error
 
 
 def _kind(received: event.Event) -> event.EventType:

@@ -63,7 +63,12 @@ class Sources:
     @asynccontextmanager
     async def subscribe(self, wanted: envelope.Subscription, peer: identity.Peer) -> AsyncIterator[Stream]:
         """Open a stream of the statuses of one source, from now on."""
-        await self._admit(wanted.source, peer, verb="sub")
+        try:
+            await self._admit(wanted.source, peer, verb="sub")
+            _check(wanted)
+        except Refused as refused:
+            describe.refused_subscription(self.world.journal, wanted.source, reason=str(refused))
+            raise
         fields: dict[str, object] = {Key.ID: self.world.new_id(), Key.SOURCE: wanted.source}
         async with subscriptions.open_stream(
             self.streams, wanted.source, subscription_id=str(fields[Key.ID]), heartbeats=self.heartbeats
@@ -134,6 +139,15 @@ class Sources:
             return
         operation_id = admission.operation_id(received)
         describe.refused(self.world.journal, received, operation_id=operation_id, reason=str(refused))
+
+
+def _check(wanted: envelope.Subscription) -> None:
+    if not wanted.source:
+        return  # hears nothing, as in Maestro
+    try:
+        event.check_name(wanted.source, what="source")
+    except errors.WireError as error:
+        raise Refused(Code.UNKNOWN, f"invalid subscription request: {error}") from error
 
 
 def _read(received: event.Event, action: event.Action) -> admission.Wish:

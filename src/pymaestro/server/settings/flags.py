@@ -49,10 +49,13 @@ class Flag:
     @property
     def choices(self) -> tuple[str, ...]:
         """The only words allowed, or nothing when every value is."""
-        return get_args(self.kind) if get_origin(self.kind) is Literal else ()
+        kinds = (self.kind, *get_args(self.kind))
+        return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
 
     def read(self, text: str) -> object:
         """Return the value that `text` means for this flag."""
+        if not text and NoneType in get_args(self.kind):
+            return None
         if self.choices:
             if text in self.choices:
                 return text
@@ -60,8 +63,6 @@ class Flag:
         kinds = [kind for kind in get_args(self.kind) or (self.kind,) if kind is not NoneType]
         if get_origin(self.kind) is tuple:
             return tuple(part.strip() for part in text.split(",") if part.strip())
-        if not text and NoneType in get_args(self.kind):
-            return None
         reader, wanted = _READERS[kinds[0]]
         try:
             return reader(text)

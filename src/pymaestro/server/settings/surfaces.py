@@ -192,6 +192,7 @@ class BrokerSettings:
     client_ca_file: Path | None = field(default=None, metadata=flag("--grpc-broker-client-ca-file"))
     """PEM authorities that sign the certificates of agents. Given: agents must show a certificate."""
 
-    agent_identity: Literal["strict", "any"] = field(default="any", metadata=flag("--grpc-broker-agent-identity"))
+    agent_identity: Literal["strict", "any"] | None = field(default=None, metadata=flag("--grpc-broker-agent-identity"))
     """`strict`: an agent may only speak for the cluster its certificate names; needs --grpc-broker-client-ca-file.
-    `any`: every agent may speak for every cluster, as in Maestro, whose agents' certificates name no cluster."""
+    `any`: every agent may speak for every cluster, as in the Go server, for certificates that name no cluster.
+    Absent: strict with --grpc-broker-client-ca-file, any without it, since there is then nothing to compare."""
