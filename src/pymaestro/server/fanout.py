@@ -127,8 +127,7 @@ class Fanout:
             known = await resources.status_hashes_of_source(connection, source)
         wanted = resync.status_answer(known.items(), reported)
         for start in range(0, len(wanted), _ROWS_AT_ONCE):
-            for subscriber in self._streams.of(source):
-                await subscriber.box.wait_for_room()
+            await self._streams.wait_for_room(source)
             await self._send_live(wanted[start : start + _ROWS_AT_ONCE])
 
     async def record(self) -> None:

@@ -1,0 +1,1 @@
+"""How fast, side by side with the Go Maestro, in one run."""
