@@ -1,4 +1,4 @@
-"""A source and an agent as tests use them: the protocol over gRPC, nothing of the server's code behind the wire format."""
+"""A source and an agent as tests use them: they speak the protocol and know nothing else of the server."""
 
 import asyncio
 import contextlib
@@ -123,6 +123,14 @@ class Client:
         except grpc.aio.AioRpcError as error:
             return error
         raise AssertionError(f"{value.type} was not refused")
+
+    async def answer(self, value: event.Event) -> str:
+        """Publish, and return the text of the refusal, empty when there is none."""
+        try:
+            await self.publish(value)
+        except grpc.aio.AioRpcError as error:
+            return f"{error.code().name}: {error.details()}"
+        return ""
 
     @contextlib.asynccontextmanager
     async def open_stream(self, wanted: envelope.Subscription, *, reads: bool = True) -> AsyncIterator[Stream]:

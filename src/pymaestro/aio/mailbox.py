@@ -33,6 +33,11 @@ class Mailbox:
         """Whether a writer that cares should write now; half of the space is kept for those that cannot wait."""
         return 2 * len(self._messages) <= self._max_items and 2 * self._bytes <= self._max_bytes
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing new is taken."""
+        return self._closed is not None
+
     def put(self, key: str, message: bytes) -> None:
         """Queue `message`, in place of an older one under the same key."""
         if self._closed is not None:

@@ -1,7 +1,7 @@
 """Tasks with an owner and a name, and loops that survive a bad turn."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 
@@ -29,6 +29,17 @@ class Crew:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
+
+
+async def first(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Return when one of `waits` has ended; the others are cancelled."""
+    running = [asyncio.create_task(wait, name="wait for the first") for wait in waits]
+    try:
+        await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def every(seconds: float, turn: Callable[[], Awaitable[None]], *, on_error: Callable[[Exception], None]) -> None:

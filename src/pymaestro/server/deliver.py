@@ -60,7 +60,9 @@ class Deliver:
             if not self._streams.topics():
                 continue  # nobody to deliver to; whoever subscribes asks for everything
             try:
-                await self._deliver(await self._look_up(ids, everything=everything))
+                sent = await self._deliver(await self._look_up(ids, everything=everything))
+                if everything and sent:
+                    self.tickets.add_everything()  # one look finds only a share of a long backlog
             except store_errors.StoreError as error:
                 # Nothing is lost: the events are still pending, and the sweep comes back to them.
                 self._journal.error(Phrase.HANDLE_FAILED, {Key.COUNT: len(ids)}, err=error)
@@ -75,12 +77,11 @@ class Deliver:
             gone = [each.id for each in found if each.consumer is None and not each.reconciled]
             if gone:
                 await events.reconcile(connection, gone, now=self._world.now())
-        if len(found) >= _SCAN_LIMIT:
-            self.tickets.add_everything()
         return found
 
-    async def _deliver(self, found: Sequence[rows.Pending]) -> None:
-        """Send in rounds: at most a few bundles of each consumer, then the next round."""
+    async def _deliver(self, found: Sequence[rows.Pending]) -> int:
+        """Send in rounds: at most a few bundles of each consumer, then the next round; return how many were sent."""
+        sent = 0
         due: dict[str, _Due] = {}
         for pending in found:
             # Events another instance has reconciled are still sent here: it told its agents, not ours.
@@ -92,18 +93,17 @@ class Deliver:
             batch: dict[str, list[rows.Pending]] = {}
             for consumer in list(due):
                 waiting = due[consumer].by_resource
-                for resource_id in list(waiting)[:share] if self._has_room(consumer) else ():
+                # Where nobody reads, events stay pending and the sweep returns to them.
+                for resource_id in list(waiting)[:share] if self._streams.keeps_up(consumer) else ():
                     batch[resource_id] = waiting.pop(resource_id)
-                if not waiting or not self._has_room(consumer):
+                if not waiting or not self._streams.keeps_up(consumer):
                     del due[consumer]
                 if len(batch) >= _ROWS_AT_ONCE:
                     break
             if batch:
                 await self._send(batch)
-
-    def _has_room(self, consumer: str) -> bool:
-        """Say whether the consumer's agents keep up; if not, their events stay pending and the sweep returns."""
-        return all(subscriber.box.has_room for subscriber in self._streams.of(consumer))
+                sent += len(batch)
+        return sent
 
     async def _send(self, batch: dict[str, list[rows.Pending]]) -> None:
         async with self._in_order:
@@ -165,8 +165,7 @@ class Deliver:
                 await events.reconcile_sent(connection, answer.send, read_at=read_at, now=self._world.now())
 
     async def _resend(self, consumer: str, ids: Sequence[str]) -> None:
-        for subscriber in self._streams.of(consumer):
-            await subscriber.box.wait_for_room()
+        await self._streams.wait_for_room(consumer)
         async with self._in_order:
             async with self._world.database.connection() as connection:
                 specs = await resources.read_specs(connection, ids)

@@ -4,10 +4,10 @@ Every subscriber has its own mailbox, so a slow one holds up nobody. One that ca
 message per bundle is let go with a reason; it comes back and resyncs, which is how it learns what it missed.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from pymaestro.aio import mailbox
+from pymaestro.aio import mailbox, tasks
 
 
 class TooSlow(Exception):
@@ -31,6 +31,8 @@ class Subscriber:
     id: str
     topic: str
     box: mailbox.Mailbox = field(repr=False)
+    let_go: Callable[[], object] = field(repr=False)
+    """Ends the stream even while a write to it is stuck."""
 
     def send(self, key: str, message: bytes) -> None:
         """Queue a message; a newer one under the same key replaces it."""
@@ -38,6 +40,7 @@ class Subscriber:
             self.box.put(key, message)
         except mailbox.Overflow:
             self.box.close(TooSlow())
+            self.let_go()
 
 
 class Streams:
@@ -48,10 +51,10 @@ class Streams:
         self._max_bytes = max_bytes
         self._by_topic: dict[str, dict[str, Subscriber]] = {}
 
-    def open(self, topic: str, *, subscription_id: str) -> Subscriber:
-        """Add a subscriber of `topic`."""
+    def open(self, topic: str, *, subscription_id: str, let_go: Callable[[], object]) -> Subscriber:
+        """Add a subscriber of `topic`; `let_go` is called when it does not keep up."""
         box = mailbox.Mailbox(max_items=self._max_items, max_bytes=self._max_bytes)
-        subscriber = Subscriber(id=subscription_id, topic=topic, box=box)
+        subscriber = Subscriber(id=subscription_id, topic=topic, box=box, let_go=let_go)
         self._by_topic.setdefault(topic, {})[subscription_id] = subscriber
         return subscriber
 
@@ -72,6 +75,16 @@ class Streams:
     def of(self, topic: str) -> Collection[Subscriber]:
         """Return the subscribers of `topic`."""
         return self._by_topic.get(topic, {}).values()
+
+    def keeps_up(self, topic: str) -> bool:
+        """Say whether somebody of `topic` reads; who does not is let go and must not hold up the others."""
+        return any(subscriber.box.has_room for subscriber in self.of(topic))
+
+    async def wait_for_room(self, topic: str) -> None:
+        """Wait until somebody of `topic` reads, or has gone."""
+        boxes = [subscriber.box for subscriber in self.of(topic)]
+        if boxes and not any(box.has_room for box in boxes):
+            await tasks.first(box.wait_for_room() for box in boxes)
 
     def topics(self) -> Collection[str]:
         """Return everything that somebody listens to."""

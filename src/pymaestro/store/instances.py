@@ -8,7 +8,7 @@ _QUERIES = sql.load("instances")
 
 
 async def beat(connection: pool.Connection, instance: str, *, now: datetime, ready: bool) -> None:
-    """Record a heartbeat; `ready` only counts for the first one."""
+    """Record a heartbeat; `ready` says that `instance` serves, and is never taken back by a heartbeat."""
     await connection.execute(_QUERIES["beat"], instance, now, ready)
 
 

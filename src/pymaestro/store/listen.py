@@ -5,6 +5,7 @@ every new connection begins with `on_gap`.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -52,8 +53,12 @@ def _callback(heard: Callable[[str], None]) -> Callable[[Any, int, str, str], No
 
 
 async def _watch(connection: Any) -> None:
-    """Return when the connection no longer answers."""
-    while not connection.is_closed():
-        await asyncio.sleep(PROBE_SECONDS)
+    """Raise when the connection no longer answers."""
+    lost = asyncio.Event()
+    connection.add_termination_listener(lambda _connection: lost.set())
+    while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PROBE_SECONDS):
+                await lost.wait()
         async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
             await connection.execute("SELECT 1")

@@ -43,12 +43,13 @@ class Database:
             raise errors.translate(error) from error
         token = _holding.set(True)
         try:
-            yield connection
+            try:
+                yield connection
+            finally:
+                _holding.reset(token)
+                await self._pool.release(connection)
         except errors.DRIVER_ERRORS as error:
             raise errors.translate(error) from error
-        finally:
-            _holding.reset(token)
-            await self._pool.release(connection)
 
     @asynccontextmanager
     async def transaction(self, *, durable: bool = True) -> AsyncIterator[Connection]:

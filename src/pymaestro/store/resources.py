@@ -118,4 +118,4 @@ def _contents(specs: Sequence[rows.NewSpec]) -> tuple[list[str], list[bytes], li
 
 
 def _parts(row: pool.Connection) -> record.Parts:
-    return record.Parts(envelope=row["envelope"], metadata=row["metadata"] or b"", data=row["data"] or b"")
+    return record.Parts(envelope=row["envelope"] or b"", metadata=row["metadata"] or b"", data=row["data"] or b"")

@@ -1,8 +1,10 @@
 -- name: beat
--- One heartbeat; `ready` is only touched when this instance itself changes it.
-INSERT INTO server_instances (id, created_at, updated_at, last_heartbeat, ready)
+-- One heartbeat. An instance that serves and beats is ready, whatever others thought of it meanwhile; one that is
+-- leaving stays as it is.
+INSERT INTO server_instances AS i (id, created_at, updated_at, last_heartbeat, ready)
 VALUES ($1, $2, $2, $2, $3)
-ON CONFLICT (id) DO UPDATE SET last_heartbeat = excluded.last_heartbeat, updated_at = excluded.updated_at;
+ON CONFLICT (id) DO UPDATE
+SET last_heartbeat = excluded.last_heartbeat, updated_at = excluded.updated_at, ready = i.ready OR excluded.ready;
 
 -- name: claim
 -- Note that this instance is one of ours, not a Go server.

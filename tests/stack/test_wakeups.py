@@ -1,0 +1,275 @@
+"""Nothing hangs on a wake-up: lost ones are made up for, useless ones cost nothing, none starves another."""
+
+import json
+import time
+
+import harness
+from clients import Stream, agent, bundle_data, source
+
+from pymaestro.store.dsn import Dsn
+from pymaestro.wire import event
+
+LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN%'"
+SPEC = """INSERT INTO resources (id, created_at, updated_at, name, source, consumer_name, version, type, payload)
+          SELECT id, now(), now(), id, 'source-a', $2, 1, '', $3::jsonb FROM unnest($1::text[]) AS n (id)"""
+EVENT = """INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
+           SELECT 'event-' || id, now(), now(), 'Resources', id, $2 FROM unnest($1::text[]) AS n (id)"""
+
+
+def stored_spec() -> str:
+    """Return a spec as a Go server stores it."""
+    return json.dumps(
+        {
+            "id": "e1",
+            "source": "source-a",
+            "type": event.SPEC_CREATE,
+            "specversion": "1.0",
+            "datacontenttype": "application/json",
+            "time": "2026-01-02T03:04:05Z",
+            "resourceid": "x",
+            "resourceversion": 0,
+            "clustername": "cluster1",
+            "originalsource": "",
+            "metadata": {"name": "work"},
+            "data": json.loads(bundle_data()),
+        }
+    )
+
+
+async def add_silently(server: harness.InProcess, ids: list[str], consumer: str, *, kind: str = "Create") -> None:
+    """Add bundles with their events but without any wake-up."""
+    await server.sql(SPEC, ids, consumer, stored_spec())
+    await server.sql(EVENT, ids, kind)
+
+
+def specs_in(got: Stream) -> set[object]:
+    return {each.extensions[event.RESOURCE_ID] for each in got.events if event.RESOURCE_ID in each.extensions}
+
+
+def test_an_event_nobody_was_told_of_is_found_within_seconds(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with (
+            harness.in_process(database, sweep_interval="500ms") as server,
+            source(server.sources) as a,
+            a.subscribe() as told,
+            agent(server.agents, "cluster1") as one,
+            one.subscribe() as got,
+        ):
+            await server.add_consumer("cluster1")
+            await add_silently(server, ["w1"], "cluster1")
+            began = time.monotonic()
+            assert (await got.spec_of("w1", version=1)).type == event.SPEC_CREATE
+            assert time.monotonic() - began < 5
+            await harness.until(
+                lambda: is_zero(server, "SELECT count(*) FROM events WHERE reconciled_date IS NULL"), what="the mark"
+            )
+
+            status = {"id": "s", "source": "agent", "type": event.STATUS_UPDATE, "specversion": "1.0", "data": {}}
+            await server.sql("UPDATE resources SET status = $1::jsonb", json.dumps(status))
+            await server.sql(
+                """INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type,
+                   status_event_type) VALUES ('s1', now(), now(), 'w1', 'source-a', '', 'StatusUpdate')"""
+            )
+            assert (await told.take()).id == "s"
+
+    harness.play(scenario())
+
+
+async def is_zero(server: harness.InProcess, query: str) -> bool:
+    return await server.value(query) == 0
+
+
+def test_the_listener_comes_back_after_it_was_killed(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with (
+            # A sweep that does not come in this test: the listener has to notice by itself.
+            harness.in_process(database, sweep_interval="10m") as server,
+            source(server.sources) as a,
+            a.subscribe() as told,
+            agent(server.agents, "cluster1") as one,
+            one.subscribe() as got,
+        ):
+            await server.add_consumer("cluster1")
+            for life in range(2):
+                await harness.until(lambda: has_listener(server), what="a listener")
+                pid = await server.value(LISTENERS)
+                await server.sql("SELECT pg_terminate_backend($1)", pid)
+                await a.create(f"w{life}", "cluster1")
+                assert await got.spec_of(f"w{life}")
+                await one.tell(f"w{life}", 1)
+                assert await told.spec_of(f"w{life}")
+            assert server.lines("connection")
+
+    harness.play(scenario())
+
+
+async def has_listener(server: harness.InProcess) -> bool:
+    return bool(await server.sql(LISTENERS))
+
+
+def test_events_without_a_bundle_and_events_already_done_are_not_asked_about_again(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database, event_retention="1h", sweep_interval="200ms") as server:
+            await server.add_consumer("cluster1")
+            async with agent(server.agents, "cluster1") as one, one.subscribe() as got:
+                await server.sql(EVENT, [f"gone{number}" for number in range(50)], "Update")
+                await server.sql("SELECT pg_notify('events', 'event-gone0'), pg_notify('events', 'never-existed')")
+                await harness.until(
+                    lambda: is_zero(server, "SELECT count(*) FROM events WHERE reconciled_date IS NULL"),
+                    what="the end of the events of bundles that are gone",
+                )
+                await add_silently(server, ["w1"], "cluster1")
+                await got.spec_of("w1")
+                await harness.until(
+                    lambda: is_zero(server, "SELECT count(*) FROM events WHERE reconciled_date IS NULL"), what="quiet"
+                )
+                assert len(server.server.deliver.tickets) == 0
+                assert got.seen == 1
+
+    harness.play(scenario())
+
+
+def test_a_backlog_for_absent_agents_does_not_delay_the_others(database: Dsn) -> None:
+    """5,000 deletions nobody can take wait in front of one creation that somebody can."""
+
+    async def scenario() -> None:
+        async with harness.in_process(database, sweep_interval="500ms") as server:
+            for name in ("away1", "away2", "here"):
+                await server.add_consumer(name)
+            for name in ("away1", "away2"):
+                await add_silently(server, [f"{name}-{number}" for number in range(2500)], name, kind="Delete")
+            await server.sql("UPDATE resources SET deleted_at = now()")
+            await server.sql("SELECT count(pg_notify('events', id)) FROM events")
+            async with (
+                source(server.sources) as a,
+                agent(server.agents, "here") as one,
+                one.subscribe() as got,
+            ):
+                for number in range(5):
+                    began = time.monotonic()
+                    await a.create(f"w{number}", "here")
+                    await got.spec_of(f"w{number}")
+                    assert time.monotonic() - began < 1
+            assert await server.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 5000
+
+    harness.play(scenario())
+
+
+def test_a_backlog_is_delivered_at_once_to_the_agent_that_comes_back(database: Dsn) -> None:
+    """Not a handful at every sweep: what waits goes out as fast as the agent reads."""
+
+    async def scenario() -> None:
+        async with harness.in_process(database, sweep_interval="10m") as server:
+            await server.add_consumer("cluster1")
+            ids = [f"w{number}" for number in range(1000)]
+            await add_silently(server, ids, "cluster1")
+            async with agent(server.agents, "cluster1") as one, one.subscribe() as got:
+                await harness.until(lambda: len(specs_in(got)) == len(ids), what=f"all {len(ids)} specs")
+                assert specs_in(got) == set(ids)
+
+    harness.play(scenario())
+
+
+def test_a_row_that_cannot_be_sent_stops_nobody(database: Dsn) -> None:
+    """Rows come from other servers too; one that makes no event must not take the delivery of all others with it."""
+
+    async def scenario() -> None:
+        async with (
+            harness.in_process(database, sweep_interval="200ms") as server,
+            source(server.sources) as a,
+            a.subscribe() as told,
+            agent(server.agents, "cluster1") as one,
+            one.subscribe() as got,
+        ):
+            await server.add_consumer("cluster1")
+            await add_silently(server, ["no-payload", "no-event", "huge-version"], "cluster1")
+            await server.sql("UPDATE resources SET payload = NULL WHERE id = 'no-payload'")
+            await server.sql("UPDATE resources SET payload = '[]' WHERE id = 'no-event'")
+            await server.sql("UPDATE resources SET version = 5000000000 WHERE id = 'huge-version'")
+            await server.sql("SELECT count(pg_notify('events', id)) FROM events")
+            await a.create("w1", "cluster1")
+            await got.spec_of("w1")
+            await one.resync({})
+            await got.take(lambda e: e.type == event.SPEC_RESYNC_RESPONSE)
+
+            await server.sql("""UPDATE resources SET status = '{"no": "event"}' WHERE id = 'no-payload'""")
+            await server.sql(
+                """INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type,
+                   status_event_type) VALUES ('s1', now(), now(), 'no-payload', 'source-a', '', 'StatusUpdate')"""
+            )
+            await one.tell("w1", 1)
+            await told.spec_of("w1")
+            await a.create("w2", "cluster1")
+            await got.spec_of("w2")
+
+    harness.play(scenario())
+
+
+def test_a_bundle_nobody_answered_for_is_sent_again(database: Dsn) -> None:
+    """Whether its status is missing as SQL knows it or as JSON does; and no longer once it has one."""
+
+    async def scenario() -> None:
+        flags = {"undelivered_resource_threshold": "1", "sweep_interval": "300ms"}
+        async with (
+            harness.in_process(database, **flags) as server,
+            agent(server.agents, "cluster1") as one,
+            one.subscribe() as got,
+        ):
+            await server.add_consumer("cluster1")
+            await server.sql(SPEC, ["sql-null", "json-null", "answered", "deleting"], "cluster1", stored_spec())
+            await server.sql("UPDATE resources SET status = 'null'::jsonb WHERE id = 'json-null'")
+            await server.sql("""UPDATE resources SET status = '{"sequenceid": "1"}' WHERE id = 'answered'""")
+            await server.sql("UPDATE resources SET deleted_at = now() WHERE id = 'deleting'")
+            for _ in range(2):
+                await got.spec_of("sql-null")
+                await got.spec_of("json-null")
+            assert got.events == [] or {e.extensions[event.RESOURCE_ID] for e in got.events} <= {
+                "sql-null",
+                "json-null",
+            }
+            await one.tell("sql-null", 1)
+            await one.tell("json-null", 1)
+            left = await server.value(
+                "SELECT count(*) FROM resources WHERE status IS NULL OR jsonb_typeof(status) = 'null'"
+            )
+            assert left == 1  # the one that is being deleted
+
+    harness.play(scenario())
+
+
+def test_deletions_nobody_takes_are_given_up(database: Dsn) -> None:
+    async def scenario() -> None:
+        flags = {"stale_delete_event_threshold": "1", "sweep_interval": "300ms"}
+        async with harness.in_process(database, **flags) as server, source(server.sources) as a:
+            await server.add_consumer("cluster1")
+            await a.create("w1", "cluster1")
+            await a.delete("w1", "cluster1")
+            await harness.until(lambda: is_zero(server, "SELECT count(*) FROM events"), what="the end of the events")
+            async with agent(server.agents, "cluster1") as one, one.subscribe() as got:
+                await one.resync({"w1": 1})
+                gone = await got.spec_of("w1")
+                assert event.DELETION_TIMESTAMP in gone.extensions
+
+    harness.play(scenario())
+
+
+def test_finished_events_do_not_pile_up(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with (
+            harness.in_process(database, sweep_interval="200ms") as server,
+            source(server.sources) as a,
+            a.subscribe() as told,
+            agent(server.agents, "cluster1") as one,
+            one.subscribe() as got,
+        ):
+            await server.add_consumer("cluster1")
+            for number in range(20):
+                await a.create(f"w{number}", "cluster1")
+                await one.tell(f"w{number}", 1)
+            for number in range(20):
+                await got.spec_of(f"w{number}")
+                await told.spec_of(f"w{number}")
+            for table in ("events", "status_events", "event_instances"):
+                await harness.until(lambda t=table: is_zero(server, f"SELECT count(*) FROM {t}"), what=f"empty {table}")
+
+    harness.play(scenario())
