@@ -132,7 +132,9 @@ async def running(
 
 def channel(port: int, *, ca: bytes | None = None, client: Any = None, host: str = "localhost") -> Channel:
     """Open a channel; `ca` asks for TLS, `client` (certificate files) for a client certificate."""
-    options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+    # Channels of one process would share connections, and with them handshakes.
+    alone = ("grpc.use_local_subchannel_pool", 1)
+    options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1), alone]
     if ca is None:
         return grpc.aio.insecure_channel(f"{host}:{port}", options=options)
     credentials = grpc.ssl_channel_credentials(
@@ -165,13 +167,13 @@ def subscribe(where: Channel, *, token: str | None = None, **wanted: str) -> Any
 
 
 async def next_event(stream: Any, *, seconds: float = 15) -> event.Event:
-    """Return the next event of a subscription that is not a heartbeat."""
+    """Return the next event of a subscription that carries a bundle."""
     async with asyncio.timeout(seconds):
         while True:
             received = await stream.read()
             assert isinstance(received, bytes), "the stream has ended"
             found = envelope.decode_event(received)
-            if found.type != event.HEARTBEAT:
+            if found.type not in (event.HEARTBEAT, event.STATUS_RESYNC_REQUEST):
                 return found
 
 

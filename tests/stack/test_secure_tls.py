@@ -1,0 +1,257 @@
+"""Certificates end to end: every port over TLS, who is let in with which certificate, and rotation under load."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import certificates
+import grpc
+import httpx
+import pytest
+from review_api import ReviewApi
+from secure_server import (
+    BUNDLES,
+    CONSUMER,
+    SOURCE,
+    add_consumers,
+    next_event,
+    refusal,
+    report,
+    running,
+    send,
+    spec,
+    subscribe,
+)
+
+from pymaestro.store.dsn import Dsn
+from pymaestro.wire import envelope, event
+
+NAMES = ["localhost", "127.0.0.1"]
+
+
+class Pki:
+    """One authority for servers, one for clients, and one that nobody trusts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.servers = certificates.make_ca(folder)
+        self.clients = certificates.make_ca(folder)
+        self.strangers = certificates.make_ca(folder)
+        self.server = self.servers.issue(cn="localhost", san=NAMES)
+
+    @property
+    def trusted(self) -> bytes:
+        return self.servers.cert.read_bytes()
+
+    def flags(self, *prefixes: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for prefix in prefixes:
+            found |= {f"--{prefix}-cert-file": str(self.server.cert), f"--{prefix}-key-file": str(self.server.key)}
+        return found
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+def test_every_port_over_tls(pki: Pki, database: Dsn) -> None:
+    async def scenario() -> None:
+        await add_consumers(database, CONSUMER)
+        switches = ("--enable-https", "--enable-metrics-https", "--enable-health-check-https")
+        flags = pki.flags("https", "grpc-tls", "grpc-broker-tls") | dict.fromkeys(switches, "true")
+        trust = ssl.create_default_context(cadata=pki.trusted.decode())
+        async with running(database, flags) as server:
+            for name, path in (("rest", BUNDLES), ("health", "/healthcheck"), ("metrics", "/metrics")):
+                async with server.http(name, verify=trust) as client:
+                    assert (await client.get(path)).status_code == 200, name
+                async with server.http(name) as distrustful:
+                    with pytest.raises(httpx.ConnectError):
+                        await distrustful.get(path)
+                async with httpx.AsyncClient() as plain:
+                    with pytest.raises(httpx.TransportError):
+                        await plain.get(f"http://localhost:{server.port(name)}{path}")
+            async with server.sources(ca=pki.trusted) as sources, server.agents(ca=pki.trusted) as agents:
+                await send(sources, envelope.encode_publish(spec("over-tls")))
+                stream = subscribe(agents, cluster_name=CONSUMER)
+                assert (await next_event(stream)).extensions[event.RESOURCE_ID] == "over-tls"
+                stream.cancel()
+            async with server.sources() as plain_text:
+                code, _ = await refusal(plain_text, envelope.encode_publish(spec("in-clear")))
+                assert code == "UNAVAILABLE"
+            # A handshake that fails is the client's affair: nothing of it is an error here.
+            assert not server.lines("a call failed unexpectedly")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("port", ["sources", "agents"])
+def test_who_passes_the_handshake(pki: Pki, database: Dsn, tmp_path: Path, port: str) -> None:
+    groups = ["maestro-sources"]
+    cases = {
+        "signed by another authority": pki.strangers.issue(cn=CONSUMER, o=groups),
+        "signed by the servers' authority": pki.servers.issue(cn=CONSUMER, o=groups),
+        "expired": pki.clients.issue(cn=CONSUMER, o=groups, expired=True),
+        "none": None,
+    }
+
+    async def scenario() -> None:
+        await add_consumers(database, CONSUMER)
+        grants = {(CONSUMER, f"/sources/{SOURCE}", "pub"), (CONSUMER, f"/sources/{SOURCE}", "sub")}
+        async with ReviewApi(grants=grants) as api:
+            flags = pki.flags("grpc-tls", "grpc-broker-tls") | {
+                "--grpc-authn-type": "mtls",
+                "--grpc-client-ca-file": str(pki.clients.cert),
+                "--grpc-broker-client-ca-file": str(pki.clients.cert),
+                "--grpc-authorizer-config": api.write_kubeconfig(tmp_path),
+            }
+            async with running(database, flags) as server:
+                request = envelope.encode_publish(spec("mine") if port == "sources" else report("mine"))
+                reach = server.sources if port == "sources" else server.agents
+                for name, client in cases.items():
+                    async with reach(ca=pki.trusted, client=client) as channel:
+                        code, _ = await refusal(channel, request)
+                        assert code == "UNAVAILABLE", name
+                        stream = subscribe(channel, source=SOURCE, cluster_name=CONSUMER)
+                        with pytest.raises(grpc.aio.AioRpcError):
+                            await stream.read()
+                good = pki.clients.issue(cn=CONSUMER, o=groups)
+                async with reach(ca=pki.trusted, client=good) as channel:
+                    await send(channel, request)
+                assert (await server.counts())[0] == (1 if port == "sources" else 0)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("cn", "groups", "code", "text"),
+    [
+        pytest.param("alice", [], "UNAUTHENTICATED", "could not find group in peer certificate", id="no-organization"),
+        pytest.param(None, ["devs"], "UNAUTHENTICATED", "could not find user in peer certificate", id="no-name"),
+        pytest.param(
+            "bob",
+            ["devs"],
+            "PERMISSION_DENIED",
+            f"unauthorized to publish the event from source {SOURCE}",
+            id="not-granted",
+        ),
+        pytest.param("alice", ["devs"], "OK", "", id="granted"),
+    ],
+)
+def test_whom_a_source_certificate_names(
+    pki: Pki, database: Dsn, tmp_path: Path, cn: str | None, groups: list[str], code: str, text: str
+) -> None:
+    async def scenario() -> None:
+        await add_consumers(database, CONSUMER)
+        async with ReviewApi(grants={("alice", f"/sources/{SOURCE}", "pub")}) as api:
+            flags = pki.flags("grpc-tls") | {
+                "--grpc-authn-type": "mtls",
+                "--grpc-client-ca-file": str(pki.clients.cert),
+                "--grpc-authorizer-config": api.write_kubeconfig(tmp_path),
+            }
+            async with running(database, flags) as server:
+                client = pki.clients.issue(cn=cn, o=groups)
+                async with server.sources(ca=pki.trusted, client=client) as channel:
+                    assert await refusal(channel, envelope.encode_publish(spec("mine"))) == (code, text)
+                    # Whoever may not speak here does not even learn what is wrong with what was said.
+                    garbage, _ = await refusal(channel, b"\xff")
+                    assert garbage == ("UNAUTHENTICATED" if code == "UNAUTHENTICATED" else "UNKNOWN")
+                refused = [line["reason"] for line in server.refusals()]
+                assert refused[:1] == ([text] if text else ["failed to convert to cloudevent: " + NOT_A_REQUEST])
+                assert (await server.counts())[0] == (code == "OK")
+
+    asyncio.run(scenario())
+
+
+NOT_A_REQUEST = "the request is not a PublishRequest message"
+
+
+@pytest.mark.parametrize(
+    ("identity", "may"),
+    [
+        pytest.param({}, False, id="by-default"),
+        pytest.param({"--grpc-broker-agent-identity": "strict"}, False, id="strict"),
+        pytest.param({"--grpc-broker-agent-identity": "any"}, True, id="any"),
+    ],
+)
+def test_an_agent_speaks_for_its_own_cluster_only(pki: Pki, database: Dsn, identity: dict[str, str], may: bool) -> None:
+    async def scenario() -> None:
+        await add_consumers(database, CONSUMER, "cluster2")
+        ca = {"--grpc-broker-client-ca-file": str(pki.clients.cert)}
+        async with running(database, pki.flags("grpc-broker-tls") | ca | identity) as server:
+            async with server.sources() as sources:
+                await send(sources, envelope.encode_publish(spec("of-one")))
+                await send(sources, envelope.encode_publish(spec("of-two", extensions=in_cluster("cluster2"))))
+            own = pki.clients.issue(cn=CONSUMER)
+            async with server.agents(ca=pki.trusted, client=own) as agent:
+                stream = subscribe(agent, cluster_name=CONSUMER)
+                assert (await next_event(stream)).extensions[event.RESOURCE_ID] == "of-one"
+                await send(agent, envelope.encode_publish(report("of-one")))
+
+                foreign = subscribe(agent, cluster_name="cluster2")
+                lie = envelope.encode_publish(report("of-two", extensions=in_cluster("cluster2")))
+                resync = report("of-two", type=event.SPEC_RESYNC_REQUEST, extensions=in_cluster("cluster2"), data=b"")
+                if may:
+                    assert (await next_event(foreign)).extensions[event.RESOURCE_ID] == "of-two"
+                    await send(agent, lie)
+                    await send(agent, envelope.encode_publish(resync))
+                else:
+                    with pytest.raises(grpc.aio.AioRpcError, match="may not speak for consumer 'cluster2'") as refused:
+                        await foreign.read()
+                    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+                    for attempt in (lie, envelope.encode_publish(resync)):
+                        code, text = await refusal(agent, attempt)
+                        assert code == "PERMISSION_DENIED"
+                        assert "may not speak for consumer 'cluster2'" in text
+                        assert "maestro:consumer:cluster2" in text
+                    assert len(server.refusals()) == 2
+                    assert len(server.lines("subscription refused")) == 1
+                stream.cancel()
+                foreign.cancel()
+            assert (await server.counts())[4] == (2 if may else 1)
+
+    asyncio.run(scenario())
+
+
+def in_cluster(name: str) -> dict[str, str]:
+    return {event.CLUSTER_NAME: name}
+
+
+def test_rotation_under_an_open_stream(pki: Pki, database: Dsn, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await add_consumers(database, CONSUMER)
+        client = pki.clients.issue(cn=CONSUMER)
+        ca = {"--grpc-broker-client-ca-file": str(pki.clients.cert)}
+        flags = pki.flags("grpc-tls", "grpc-broker-tls", "https") | ca | {"--enable-https": "true"}
+        async with running(database, flags) as server:
+            async with server.sources(ca=pki.trusted) as sources, server.agents(ca=pki.trusted, client=client) as agent:
+                stream = subscribe(agent, cluster_name=CONSUMER)
+                await stream.initial_metadata()
+                received = []
+                for number in range(30):
+                    if number == 10:
+                        renewed = certificates.make_ca(tmp_path)
+                        pki.server.replace_with(renewed.issue(cn="localhost", san=NAMES))
+                        async with server.sources(ca=renewed.cert.read_bytes()) as newcomer:
+                            assert (await refusal(newcomer, b""))[0] == "UNKNOWN"
+                    if number == 20:
+                        pki.server.cert.write_text("half a certifi")
+                    await send(sources, envelope.encode_publish(spec(f"bundle-{number}")))
+                    received.append((await next_event(stream)).extensions[event.RESOURCE_ID])
+                assert received == [f"bundle-{number}" for number in range(30)]
+
+                # Newcomers get the new certificate, also after a rotation that went wrong.
+                async with server.sources(ca=pki.trusted) as late:
+                    code, _ = await refusal(late, envelope.encode_publish(spec("late")))
+                    assert code == "UNAVAILABLE"
+                async with server.sources(ca=renewed.cert.read_bytes()) as fresh:
+                    await send(fresh, envelope.encode_publish(spec("fresh")))
+                assert (await next_event(stream)).extensions[event.RESOURCE_ID] == "fresh"
+                trust = ssl.create_default_context(cadata=renewed.cert.read_text())
+                async with server.http("rest", verify=trust) as rest:
+                    assert (await rest.get(BUNDLES)).json()["total"] == 31
+                stream.cancel()
+            problems = server.lines("a security file was not taken")
+            assert problems
+            assert all("the last good certificate stays in use" in line["reason"] for line in problems)
+
+    asyncio.run(scenario())
