@@ -131,6 +131,94 @@ def lists(bench: Bench) -> dict[str, float]:
 
 
 def statuses(bench: Bench) -> dict[str, float]:
+    """Status reports stored durably and passed on to every subscribed source; each bundle reports once a round."""
+    bench.add_consumers()
+    bench.create(bench.count(3000), size=3000)
+    agents = bench.listen(
+        bench.server.broker_addr, subscribers=len(_CONSUMERS), events=0, consumers=",".join(_CONSUMERS)
+    )
+    found = {}
+    with agents:
+        for subscribers, full in ((1, 3000), (50, 1000)):
+            reports = bench.count(full)
+            sources = bench.listen(
+                bench.server.grpc_addr, subscribers=subscribers, events=reports * subscribers, source="bench"
+            )
+            with sources:
+                stored = bench.load(
+                    "status",
+                    grpc=bench.server.broker_addr,
+                    source="agent",
+                    requests=reports,
+                    seconds=120,
+                    connections=8,
+                    workers=8,
+                    ids=bench.folder / "ids",
+                )
+                told = sources.wait(lambda line: "mode" in line, what="the statuses", seconds=130)
+            name = f"{subscribers} subscriber{'s' if subscribers > 1 else ''}"
+            found[f"statuses stored, {name}, reports/s"] = stored["rate"]
+            found[f"statuses told to {name}, statuses/s"] = told["rate"] / subscribers
+            found[f"report to {name}, p99 ms"] = told["p99_ms"]
+    return found
+
+
+def memory(self) -> float:
+    """Return the server's resident memory in MB."""
+    for line in Path(f"/proc/{self.server.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1000
+    raise RuntimeError("no VmRSS")
+
+
+def creates(bench: Bench) -> dict[str, float]:
+    """Durable creates: the answer means the bundle and its event are on disk."""
+    bench.add_consumers()
+    bench.create(200, size=3000)
+    found = {}
+    for size, clients, requests in ((3000, 64, 8000), (3000, 1, 1000), (30000, 64, 3000), (30000, 1, 500)):
+        report = bench.create(bench.count(requests), size=size, clients=clients)
+        found[f"create {size // 1000} KB, {clients} clients, requests/s"] = report["rate"]
+        found[f"create {size // 1000} KB, {clients} clients, p99 ms"] = report["p99_ms"]
+    return found
+
+
+def deliveries(bench: Bench) -> dict[str, float]:
+    """From publish to the agent's stream, while creating at full speed."""
+    bench.add_consumers()
+    events = bench.count(3000)
+    agents = bench.listen(
+        bench.server.broker_addr, subscribers=len(_CONSUMERS), events=events, consumers=",".join(_CONSUMERS)
+    )
+    with agents:
+        created = bench.create(events, size=3000)
+        arrived = agents.wait(lambda line: "mode" in line, what="the deliveries", seconds=130)
+    return {
+        "create 3 KB with 10 agents connected, requests/s": created["rate"],
+        "delivered to agents, events/s": arrived["rate"],
+        "publish to agent, p50 ms": arrived["p50_ms"],
+        "publish to agent, p99 ms": arrived["p99_ms"],
+    }
+
+
+def lists(bench: Bench) -> dict[str, float]:
+    """REST lists of one consumer's 600 bundles and of 6,000, half 3 KB and half 49 KB."""
+    bench.add_consumers()
+    rows = bench.count(6000)
+    bench.create(rows // 2, size=3000)
+    bench.create(rows - rows // 2, size=49000)
+    before = bench.memory()
+    found = {}
+    one = "size=400&search=consumer_name%3D%27cluster1%27"
+    report = bench.load("list", rest=bench.server.rest_url, query=one.replace("400", "600"), requests=5, workers=1)
+    found[f"list {rows // 10} bundles, ms"] = report["p50_ms"]
+    report = bench.load("list", rest=bench.server.rest_url, query="size=65500", requests=3, workers=1)
+    found[f"list {rows} bundles ({report['bytes'] / 3e6:.0f} MB), ms"] = report["p50_ms"]
+    found["memory gained by these lists, MB"] = max(0.1, bench.memory() - before)
+    return found
+
+
+def statuses(bench: Bench) -> dict[str, float]:
     """Status reports stored durably and passed on to subscribed sources."""
     bench.add_consumers()
     bench.create(bench.count(2000), size=3000)

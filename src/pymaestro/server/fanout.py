@@ -111,8 +111,9 @@ class Fanout:
         if operation_id:
             fields[Key.OP_ID] = operation_id
         fields |= describe.event_fields(self._journal, outgoing)
+        # One line for all of them: a line each, as the Go server writes, costs more than the sending.
+        self._world.journal.info(Phrase.TO_STATUS_SUBSCRIBERS, {**fields, Key.COUNT: len(subscribers)})
         for subscriber in subscribers:
-            self._world.journal.info(Phrase.TO_STATUS_SUBSCRIBERS, fields)
             if final:
                 # The last word stands under its own key: a successor of the same id must not replace it.
                 subscriber.box.discard(told.id)
