@@ -1,6 +1,7 @@
 """Starts processes for tests and ends them: ports, logs, waiting for a state."""
 
 import contextlib
+import shutil
 import socket
 import subprocess
 import time
@@ -27,12 +28,17 @@ def running(
     """Run `command` with all its output in `log`, and end it with the block."""
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, user=user
+            [*mortal(), *command], stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, user=user
         )
     try:
         yield process
     finally:
         end(process)
+
+
+def mortal() -> list[str]:
+    """Return a prefix that lets a command die with us, even where we are killed and no block gets to its end."""
+    return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
 
 def end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
