@@ -1,45 +1,75 @@
-"""Fixtures of the peers' tests: the Go Maestro and our server, side by side, each on a PostgreSQL of the test's own.
+"""Fixtures of the peers' tests: the Go Maestro and our server, side by side, each on a PostgreSQL of the test's own,
+and a real Kubernetes control plane.
 
-The Go programs are built before the first test, outside any test's timeout; where that cannot be, every test here is
-skipped with the reason. The logs of all processes are shown with a failed test.
+The Go programs that the chosen tests need are built before the first test, outside any test's timeout; where that
+cannot be, these tests are skipped with the reason. The logs of all processes are shown with a failed test.
 """
 
 import itertools
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
+import kube_build
 import peer_build
 import peer_postgres
 import pytest
+from go_build import Say, Unavailable
+from kube_cluster import KubeCluster, answer, kube_cluster
 from peer_clients import Agent, WorkClient, rest
-from peer_processes import tail
+from peer_processes import tail, wait_for
 from peer_servers import RunningServer, go_server, python_server, python_server_exists
 
 BUILT = pytest.StashKey[peer_build.Programs | str]()
+CONTROL_PLANE = pytest.StashKey[kube_build.ControlPlane | str]()
 LOGS = pytest.StashKey[list[Path]]()
+CLUSTER_LOGS = pytest.StashKey[list[Path]]()
 HERE = Path(__file__).parent
 NUMBERS = itertools.count(1)
+Programs = TypeVar("Programs")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if not any(HERE in item.path.parents for item in session.items):
+    if session.config.getoption("collectonly"):
         return
+    needed = {name for item in session.items if HERE in item.path.parents for name in fixtures_of(item)}
+    stash = session.config.stash
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     say = reporter.write_line if reporter else print
+    if "programs" in needed:
+        stash[BUILT] = built_or_reason(peer_build.programs, say)
+    if "control_plane" in needed:
+        stash[CONTROL_PLANE] = built_or_reason(kube_build.control_plane, say)
+
+
+def fixtures_of(item: pytest.Item) -> list[str]:
+    return item.fixturenames if isinstance(item, pytest.Function) else []
+
+
+def built_or_reason(build: Callable[[Say], Programs], say: Say) -> Programs | str:
     try:
-        session.config.stash[BUILT] = peer_build.programs(say)
-    except peer_build.Unavailable as reason:
-        session.config.stash[BUILT] = str(reason)
+        return build(say)
+    except Unavailable as reason:
+        return str(reason)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed:
-        for log in item.config.stash.get(LOGS, []):
+        logs = item.config.stash.get(LOGS, [])
+        if "real_cluster" in fixtures_of(item):
+            logs = [*logs, *item.config.stash.get(CLUSTER_LOGS, [])]
+        for log in logs:
             report.sections.append((f"end of {log}", tail(log)))
     return report
+
+
+@pytest.fixture(scope="session")
+def shown_logs(pytestconfig: pytest.Config) -> list[Path]:
+    """The logs whose ends are shown with a failed test; who starts a process adds its log and takes it back."""
+    return pytestconfig.stash.setdefault(LOGS, [])
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +78,36 @@ def programs(pytestconfig: pytest.Config) -> peer_build.Programs:
     if isinstance(built, str):
         pytest.skip(built)
     return built
+
+
+@pytest.fixture(scope="session")
+def control_plane(pytestconfig: pytest.Config) -> kube_build.ControlPlane:
+    built = pytestconfig.stash[CONTROL_PLANE]
+    if isinstance(built, str):
+        pytest.skip(built)
+    return built
+
+
+@pytest.fixture(scope="session")
+def real_cluster(
+    control_plane: kube_build.ControlPlane, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[KubeCluster]:
+    """One Kubernetes for all tests; a test keeps to a namespace and names of its own."""
+    logs = pytestconfig.stash.setdefault(CLUSTER_LOGS, [])
+    with kube_cluster(control_plane, folder=tmp_path_factory.mktemp("kube"), on_log=logs.append) as running:
+        yield running
+
+
+@pytest.fixture
+def namespace(real_cluster: KubeCluster) -> Iterator[str]:
+    """A new namespace, ready for Pods."""
+    name = f"test{next(NUMBERS)}"
+    with real_cluster.client() as api:
+        answer(api.post("/api/v1/namespaces", json={"metadata": {"name": name}}))
+        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        wait_for(lambda: api.get(account).is_success, what=f"the account of namespace {name}")
+        yield name
+        api.delete(f"/api/v1/namespaces/{name}")
 
 
 @pytest.fixture(scope="session")
