@@ -4,21 +4,31 @@ from dataclasses import replace
 
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Key, Verbosity
-from pymaestro.wire import event, instant, jsonevent
+from pymaestro.wire import errors, event, instant, jsonevent, storable
 
 
 def event_fields(journal: Journal, told: event.Event, *, whole_from: int = Verbosity.DETAIL) -> dict[str, object]:
     """Return what a line says of an event: its attributes, or all of it where the verbosity asks for that."""
     if journal.enabled(whole_from):
-        # Secrets are found in JSON only, so other data is not shown; and it may be anything: nothing is checked yet.
-        shown = told if jsonevent.is_json(told.content_type) else replace(told, data=b"")
-        return {Key.EVENT: jsonevent.encode(shown).decode("utf-8", "replace")}
+        shown = told if _is_json(told) else replace(told, data=b"")
+        return {Key.EVENT: jsonevent.encode(shown).decode()}
     return {
         Key.EVENT_ID: told.id,
         Key.EVENT_TYPE: told.type,
         Key.EVENT_SOURCE: told.source,
         Key.EXTENSIONS: extensions(told),
     }
+
+
+def _is_json(told: event.Event) -> bool:
+    """Say whether the data is JSON: in anything else the journal could not find the secrets that it must hide."""
+    if not told.data or not jsonevent.is_json(told.content_type):
+        return False
+    try:
+        storable.check_json(told.data, what="data")
+    except errors.WireError:
+        return False
+    return True
 
 
 def extensions(told: event.Event) -> dict[str, object]:

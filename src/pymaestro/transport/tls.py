@@ -166,7 +166,7 @@ def _certificates(pem: bytes, *, path: Path, flag: str) -> list[x509.Certificate
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError as error:
-        raise TlsError(f"{flag}: {path} holds no readable PEM certificate (-----BEGIN CERTIFICATE-----)") from error
+        raise TlsError(f"{flag}: {path} holds no readable PEM certificate (a block BEGIN CERTIFICATE)") from error
 
 
 def _private_key(pem: bytes, *, files: Files) -> PrivateKeyTypes:
@@ -176,7 +176,7 @@ def _private_key(pem: bytes, *, files: Files) -> PrivateKeyTypes:
     except TypeError as error:
         raise TlsError(f"{where} is encrypted; give an unencrypted key in a protected file") from error
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise TlsError(f"{where} holds no readable PEM private key (-----BEGIN PRIVATE KEY-----)") from error
+        raise TlsError(f"{where} holds no readable PEM private key (a block BEGIN PRIVATE KEY)") from error
 
 
 _Stamp = tuple[tuple[int, ...] | None, ...]
