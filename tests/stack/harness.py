@@ -98,6 +98,17 @@ class Postgres:
     def stop(self) -> None:
         self._cluster.stop()
 
+    @contextlib.asynccontextmanager
+    async def outage(self, address: dsns.Dsn) -> AsyncIterator[None]:
+        """Take one database away from everybody, and give it back."""
+        await self._run(f"ALTER DATABASE {address.database} ALLOW_CONNECTIONS false")
+        cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'"
+        await self._run(cut.format(address.database))
+        try:
+            yield
+        finally:
+            await self._run(f"ALTER DATABASE {address.database} ALLOW_CONNECTIONS true")
+
     async def _run(self, statement: str) -> None:
         connection = await asyncpg.connect(**self._address.connect_kwargs())
         try:

@@ -101,15 +101,17 @@ class Deliver:
                 if len(batch) >= _ROWS_AT_ONCE:
                     break
             if batch:
-                await self._send(batch)
-                sent += len(batch)
+                sent += await self._send(batch)
         return sent
 
-    async def _send(self, batch: dict[str, list[rows.Pending]]) -> None:
+    async def _send(self, batch: dict[str, list[rows.Pending]]) -> int:
         async with self._in_order:
             async with self._world.database.connection() as connection:
                 specs = await resources.read_specs(connection, batch.keys())
             for spec in specs:
+                if not self._streams.keeps_up(spec.consumer):
+                    del batch[spec.id]  # large bundles have filled its queue; this one stays pending
+                    continue
                 newest = batch[spec.id][-1]
                 action = delivery.action_for(newest.event_type, deleting=spec.deleted_at is not None)
                 self._queue(spec, action=action, event_id=newest.id)
@@ -119,6 +121,7 @@ class Deliver:
             async with self._world.database.transaction(durable=False) as connection:
                 await events.reconcile(connection, done, now=self._world.now())
         self._world.metrics.specs_delivered(len(batch))
+        return len(batch)
 
     def _queue(self, spec: rows.Spec, *, action: event.Action, event_id: str) -> None:
         try:
@@ -156,21 +159,26 @@ class Deliver:
         async with self._world.database.connection() as connection:
             known = await resources.versions_of_consumer(connection, consumer)
         answer = resync.spec_answer(known, reported)
-        for start in range(0, len(answer.send), _ROWS_AT_ONCE):
-            await self._resend(consumer, answer.send[start : start + _ROWS_AT_ONCE])
+        await self._resend(consumer, answer.send)
         for resource_id, version in answer.orphans.items():
             await self._drop_orphan(consumer, resync.Row(resource_id, version, is_deleting=True))
-        if answer.send:
+        if answer.send and consumer in self._streams:
             async with self._world.database.transaction(durable=False) as connection:
                 await events.reconcile_sent(connection, answer.send, read_at=read_at, now=self._world.now())
 
     async def _resend(self, consumer: str, ids: Sequence[str]) -> None:
-        await self._streams.wait_for_room(consumer)
-        async with self._in_order:
-            async with self._world.database.connection() as connection:
-                specs = await resources.read_specs(connection, ids)
-            for spec in specs:
-                self._queue(spec, action=event.Action.RESYNC_RESPONSE, event_id="")
+        while ids and consumer in self._streams:
+            await self._streams.wait_for_room(consumer)
+            late: list[str] = []
+            async with self._in_order:
+                async with self._world.database.connection() as connection:
+                    specs = await resources.read_specs(connection, ids[:_ROWS_AT_ONCE])
+                for spec in specs:
+                    if self._streams.keeps_up(consumer):
+                        self._queue(spec, action=event.Action.RESYNC_RESPONSE, event_id="")
+                    else:
+                        late.append(spec.id)
+            ids = (*late, *ids[_ROWS_AT_ONCE:])
 
     async def _drop_orphan(self, consumer: str, orphan: resync.Row) -> None:
         async with self._in_order:

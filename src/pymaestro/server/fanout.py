@@ -81,12 +81,18 @@ class Fanout:
         self._remember(ids)
         self._world.metrics.statuses_told(len(heard))
 
-    async def _send_live(self, ids: Collection[str]) -> None:
+    async def _send_live(self, ids: Collection[str], *, patiently: bool = False) -> list[str]:
+        """Queue statuses; the patient get back the ids that had no room in the queue, the others fill it up."""
+        late: list[str] = []
         async with self._in_order:
             async with self._world.database.connection() as connection:
                 told = await statuses.read_statuses(connection, ids)
             for each in told:
-                self._queue(each, final=False)
+                if patiently and not self._streams.keeps_up(each.source):
+                    late.append(each.id)
+                else:
+                    self._queue(each, final=False)
+        return late
 
     async def _send_final(self, event_ids: Collection[str]) -> None:
         async with self._in_order:
@@ -127,9 +133,10 @@ class Fanout:
         async with self._world.database.connection() as connection:
             known = await resources.status_hashes_of_source(connection, source)
         wanted = resync.status_answer(known.items(), reported)
-        for start in range(0, len(wanted), _ROWS_AT_ONCE):
+        while wanted and source in self._streams:
             await self._streams.wait_for_room(source)
-            await self._send_live(wanted[start : start + _ROWS_AT_ONCE])
+            late = await self._send_live(wanted[:_ROWS_AT_ONCE], patiently=True)
+            wanted = late + wanted[_ROWS_AT_ONCE:]
 
     async def record(self) -> None:
         """Write down which status events this instance has passed on; others purge by it."""

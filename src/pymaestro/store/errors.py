@@ -60,7 +60,7 @@ def translate(error: BaseException) -> StoreError:
             | asyncpg.InsufficientResourcesError()
             | asyncpg.OperatorInterventionError()
             | asyncpg.TransactionRollbackError()
-            | asyncpg.LockNotAvailableError()
+            | asyncpg.ObjectNotInPrerequisiteStateError()  # a lock not to be had, a database closed for maintenance
             | asyncpg.ReadOnlySQLTransactionError()
             | asyncpg.InternalClientError()
             | asyncpg.InterfaceError()
