@@ -23,7 +23,7 @@ def version_flags(version: str) -> tuple[str, ...]:
 
 
 RECIPE = go_build.Recipe(
-    title=f"Kubernetes {VERSION} (kube-apiserver, kube-controller-manager) and etcd",
+    title=f"Kubernetes {VERSION} (API server, controllers, kubectl) and etcd",
     duration="ten minutes or more on two cores, 4 GB of disk for Go's caches",
     module=MODULE,
     packages=("tool",),
@@ -41,6 +41,7 @@ class ControlPlane:
     etcd: Path
     apiserver: Path
     controllers: Path
+    kubectl: Path
 
 
 def control_plane(say: go_build.Say) -> ControlPlane:
@@ -51,6 +52,7 @@ def control_plane(say: go_build.Say) -> ControlPlane:
         etcd=folder / "server",
         apiserver=folder / "kube-apiserver",
         controllers=folder / "kube-controller-manager",
+        kubectl=folder / "kubectl",
     )
 
 

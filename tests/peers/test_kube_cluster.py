@@ -1,6 +1,7 @@
 """The control plane of the tests is a whole one: what conformance tests rely on happens here, by Kubernetes itself."""
 
 import itertools
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -220,11 +221,16 @@ def test_works_as_objects_are_completed_and_checked(api: httpx.Client, namespace
     assert "updateStrategy.type" in refused.text
 
 
-def test_a_kubeconfig_carries_its_credentials(real_cluster: KubeCluster, tmp_path: Path) -> None:
-    """By the client library of our own server, so that tests may hand these files to it."""
-    from lightkube import Client, KubeConfig
-    from lightkube.resources.core_v1 import Namespace
+def test_kubectl_needs_nothing_but_a_kubeconfig(
+    control_plane: kube_build.ControlPlane, real_cluster: KubeCluster, tmp_path: Path
+) -> None:
+    def namespaces(kubeconfig: Path) -> subprocess.CompletedProcess[str]:
+        where = [f"--kubeconfig={kubeconfig}", f"--cache-dir={tmp_path}"]
+        command = [control_plane.kubectl, "get", "namespaces", "--output=name", *where]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
 
-    found = Client(KubeConfig.from_file(real_cluster.kubeconfig)).get(Namespace, "default")
-    assert found.metadata is not None
-    assert found.metadata.name == "default"
+    assert "namespace/kube-system" in namespaces(real_cluster.kubeconfig).stdout.splitlines()
+    token = real_cluster.service_account_token(namespace="default", name="nobody")
+    refused = namespaces(real_cluster.kubeconfig_for(token=token))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert '"system:serviceaccount:default:nobody" cannot list resource "namespaces"' in refused.stderr
