@@ -1,0 +1,117 @@
+"""Work by key: many keys at once, never two workers on one key, and no wake-up lost.
+
+A key that is added while it is being worked on is worked on once more afterwards. A turn that fails comes again after a
+delay that grows, but never beyond a limit; a turn that asks for a later look gets it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Look at the key again after this many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """How the delay after failures grows."""
+
+    first_seconds: float = 0.05
+    factor: float = 2.0
+    cap_seconds: float = 60.0
+
+    def after(self, failures: int) -> float:
+        """Return the delay after so many failures in a row."""
+        return min(self.cap_seconds, self.first_seconds * self.factor ** min(failures - 1, 63))
+
+
+class KeyedQueue(Generic[Key]):
+    """Keys that wait for a turn."""
+
+    def __init__(
+        self,
+        handle: Callable[[Key], Awaitable[Again | None]],
+        *,
+        workers: int,
+        backoff: Backoff,
+        on_error: Callable[[Key, Exception], None],
+    ) -> None:
+        self._handle = handle
+        self._workers = workers
+        self._backoff = backoff
+        self._on_error = on_error
+        self._ready: asyncio.Queue[Key] = asyncio.Queue()
+        self._queued: set[Key] = set()
+        self._busy: set[Key] = set()
+        self._dirty: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+
+    def __len__(self) -> int:
+        return len(self._queued) + len(self._busy)
+
+    def add(self, key: Key) -> None:
+        """Ask for a turn for `key`, now."""
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        if key in self._busy:
+            self._dirty.add(key)
+        elif key not in self._queued:
+            self._queued.add(key)
+            self._ready.put_nowait(key)
+
+    def add_later(self, key: Key, seconds: float) -> None:
+        """Ask for a turn for `key` after a while; an earlier timer of the same key stays."""
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None and timer.when() <= loop.time() + seconds:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self.add, key)
+
+    def forget(self, key: Key) -> None:
+        """Drop failures and timers of a key that no longer exists."""
+        self._failures.pop(key, None)
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    async def run(self) -> None:
+        """Work for ever."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"keyed-worker-{number}")
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._ready.get()
+            self._queued.discard(key)
+            self._busy.add(key)
+            try:
+                await self._turn(key)
+            finally:
+                self._busy.discard(key)
+                if key in self._dirty:
+                    self._dirty.discard(key)
+                    self.add(key)
+
+    async def _turn(self, key: Key) -> None:
+        try:
+            again = await self._handle(key)
+        except Exception as error:  # noqa: BLE001 - one key's failure is told and tried again; the others go on
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            self._on_error(key, error)
+            self.add_later(key, self._backoff.after(failures))
+            return
+        self._failures.pop(key, None)
+        if again is not None:
+            self.add_later(key, again.seconds)
