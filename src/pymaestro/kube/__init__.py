@@ -1,1 +1,1 @@
-"""The few questions the server asks a Kubernetes API server."""
+"""A small Kubernetes client: requests as values, one driver that sends them, one that watches. It knows no domain."""

@@ -1,57 +1,68 @@
-"""Find out how to reach the Kubernetes API server that answers reviews.
+"""Find out which Kubernetes API server to talk to, and as whom.
 
 | given | used | otherwise |
 |---|---|---|
-| a kubeconfig path | its current context | refused: file missing, not a kubeconfig, no current context |
-| nothing, inside a pod | the pod's service account, its token re-read when rotated | |
-| nothing, outside a pod | | refused: name a kubeconfig |
+| a kubeconfig path | its current context, or the one named | refused: file missing, no such context … (`kubeconfig`) |
+| nothing, inside a pod | the pod's service account, its token read anew | refused: a file is missing |
+| nothing, KUBECONFIG set | the files it names, merged | refused: none of them exists |
+| nothing, ~/.kube/config exists | that | |
+| nothing at all | | refused: name a kubeconfig |
 
-`KUBECONFIG` and `~/.kube/config` are not consulted: who may publish is not decided by whichever
-cluster a shell happened to point at.
+A pod comes before KUBECONFIG: an agent serves the cluster it runs in, whatever its image's environment says.
 """
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-import yaml
-from lightkube import KubeConfig, SingleConfig
-from lightkube.config.client_adapter import user_auth, verify_cluster
-from lightkube.config.models import User
-from lightkube.core.exceptions import ConfigError
-
+from pymaestro.kube import kubeconfig
+from pymaestro.kube.address import ClusterAddress, Credentials, Pem
 from pymaestro.kube.errors import BadConfig
 
-FLAG = "--grpc-authorizer-config"
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-def load(kubeconfig: str) -> SingleConfig:
-    """Return the connection values, checked so far as the files allow."""
-    found = _in_file(Path(kubeconfig)) if kubeconfig else _in_cluster()
-    # lightkube insists on a user; a context without one means a server that asks for no credentials.
-    return found._replace(user=found.user or User())
+def locate(
+    path: str, *, context: str = "", environ: Mapping[str, str], home: Path, service_account: Path = SERVICE_ACCOUNT
+) -> ClusterAddress:
+    """Return the address to use, by the table above."""
+    if path:
+        return from_kubeconfig([Path(path)], context=context)
+    if is_in_pod(environ):
+        return from_service_account(environ, service_account=service_account)
+    named = [Path(each) for each in environ.get("KUBECONFIG", "").split(os.pathsep) if each]
+    if named:
+        return from_kubeconfig(named, context=context)
+    default = home / ".kube" / "config"
+    if default.exists():
+        return from_kubeconfig([default], context=context)
+    raise BadConfig("no kubeconfig is given and there is no service account of a pod to use; name a kubeconfig file")
 
 
-def _in_file(path: Path) -> SingleConfig:
-    try:
-        found = KubeConfig.from_file(path).get()
-        assert found is not None  # only a default, which is not given, could make it None
-        if found.user is not None:
-            user_auth(found.user)
-        verify_cluster(found.cluster, found.user or User(), found.abs_file)
-    except (ConfigError, OSError) as error:
-        raise BadConfig(f"{FLAG}: {path} cannot be used: {error}") from error
-    # The text of these may quote the file, and the file holds credentials.
-    except (KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError, msgspec.MsgspecError) as error:
-        raise BadConfig(f"{FLAG}: {path} is not a kubeconfig") from error
-    return found
+def from_kubeconfig(paths: Sequence[Path], *, context: str = "") -> ClusterAddress:
+    """Return the address that kubeconfig files give."""
+    return kubeconfig.read(paths, context=context)
 
 
-def _in_cluster() -> SingleConfig:
-    try:
-        found = KubeConfig.from_service_account().get()
-    except (ConfigError, KeyError, OSError) as error:
-        raise BadConfig(
-            f"{FLAG} is not set and there is no service account of a pod to use; name a kubeconfig file"
-        ) from error
-    assert found is not None  # from_service_account always sets its own context
-    return found
+def is_in_pod(environ: Mapping[str, str]) -> bool:
+    """Whether Kubernetes started this process."""
+    return bool(environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT"))
+
+
+def from_service_account(environ: Mapping[str, str], *, service_account: Path = SERVICE_ACCOUNT) -> ClusterAddress:
+    """Return the address that a pod is given."""
+    if not is_in_pod(environ):
+        raise BadConfig("there is no service account of a pod to use; name a kubeconfig file")
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
+    token, ca = service_account / "token", service_account / "ca.crt"
+    for each in (token, ca):
+        if not each.is_file():
+            raise BadConfig(f"{each} is missing: the pod has no service account token; allow it to mount one")
+    namespace = service_account / "namespace"
+    return ClusterAddress(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        ca=Pem(file=ca),
+        credentials=Credentials(token_file=token),
+        namespace=namespace.read_text(encoding="utf-8").strip() if namespace.is_file() else "default",
+        origin=str(service_account),
+    )

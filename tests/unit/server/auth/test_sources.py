@@ -90,7 +90,7 @@ import asyncio, sys
 from pymaestro.server.auth.sources import Mode, open_gate
 async def main():
     async with open_gate(Mode.MOCK, kubeconfig="", clock=lambda: 0.0):
-        return [name for name in ("lightkube", "httpx2") if name in sys.modules]
+        return [name for name in ("pymaestro.kube.client", "aiohttp") if name in sys.modules]
 sys.exit(str(asyncio.run(main()) or ""))
 """
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
