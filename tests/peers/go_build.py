@@ -97,8 +97,8 @@ def build(recipe: Recipe, go: str, *, folder: Path) -> None:
     outcome = subprocess.run(command, cwd=recipe.module, capture_output=True, text=True, check=False)
     if outcome.returncode != 0:
         shutil.rmtree(aside, ignore_errors=True)
-        told = [line for line in outcome.stderr.splitlines() if "downloading" not in line]
-        reason = " / ".join(told[:3])
+        told = dict.fromkeys(line for line in outcome.stderr.splitlines() if "downloading" not in line)
+        reason = " / ".join(list(told)[:3])
         raise Unavailable(f"{recipe.title} could not be built (it needs the Go module proxy): {reason}")
     aside.rename(folder)
 

@@ -226,7 +226,7 @@ def test_kubectl_needs_nothing_but_a_kubeconfig(
 ) -> None:
     def namespaces(kubeconfig: Path) -> subprocess.CompletedProcess[str]:
         where = [f"--kubeconfig={kubeconfig}", f"--cache-dir={tmp_path}"]
-        command = [control_plane.kubectl, "get", "namespaces", "--output=name", *where]
+        command = [str(control_plane.kubectl), "get", "namespaces", "--output=name", *where]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
 
     assert "namespace/kube-system" in namespaces(real_cluster.kubeconfig).stdout.splitlines()
