@@ -158,11 +158,11 @@ class Listener:
             await self._service.publish(received, peer)
         except Refused as refusal:
             code = refusal.code.name
-            await context.abort(refusal.code.value, str(refusal))
+            _end(context, refusal.code, str(refusal))
         except Exception as error:  # noqa: BLE001 - a bug must end one call, not the process
             code = Code.INTERNAL.name
             self._observer.crashed("Publish", error)
-            await context.abort(Code.INTERNAL.value, "internal error; the server's log has the details")
+            _end(context, Code.INTERNAL, "internal error; the server's log has the details")
         finally:
             self._observer.finished("Publish", source, code=code, seconds=self._monotonic() - started)
         return b""
@@ -194,13 +194,23 @@ class Listener:
                         await context.write(message)
         except Refused as refusal:
             code = refusal.code.name
-            await context.abort(refusal.code.value, str(refusal))
+            _end(context, refusal.code, str(refusal))
         except Exception as error:  # noqa: BLE001 - a bug must end one stream, not the process
             code = Code.INTERNAL.name
             self._observer.crashed("Subscribe", error)
-            await context.abort(Code.INTERNAL.value, "internal error; the server's log has the details")
+            _end(context, Code.INTERNAL, "internal error; the server's log has the details")
         finally:
             self._observer.finished("Subscribe", source, code=code, seconds=self._monotonic() - started)
+
+
+def _end(context: Any, code: Code, text: str) -> None:
+    """End a call with a status other than OK.
+
+    Not by `context.abort`: it leaves a cycle behind that keeps the request in memory until the garbage collector
+    happens to come by, and a few refused requests of 50 MB are enough to end a pod.
+    """
+    context.set_code(code.value)
+    context.set_details(text)
 
 
 class TooLarge(errors.WireError):
