@@ -29,10 +29,11 @@ class Membership:
         now = self._world.now()
         async with self._world.database.transaction() as connection:
             seen = await instances.last_heartbeat(connection, self._world.instance_id)
+            said_goodbye = not await instances.is_ready(connection, self._world.instance_id)
             await instances.beat(connection, self._world.instance_id, now=now, ready=True)
             await instances.claim(connection, self._world.instance_id, now=now)
             await instances.set_ready(connection, self._world.instance_id, ready=True, now=now)
-        if seen is not None and now - seen < self._heartbeat:
+        if seen is not None and not said_goodbye and now - seen < self._heartbeat:
             self._journal.warning(
                 "an instance with this id was alive a moment ago; if it still is, give each its own --client-id",
                 {Key.INSTANCE_ID: self._world.instance_id},
