@@ -37,7 +37,7 @@ def running(
 
 
 def mortal() -> list[str]:
-    """Return a prefix that lets a command die with us, even where we are killed and no block gets to its end."""
+    """Return a prefix that lets a command die with the thread that started it, even where we are killed."""
     return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
 

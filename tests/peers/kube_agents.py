@@ -1,0 +1,44 @@
+"""Starts real agents on a real cluster; today the Go Maestro's own."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from kube_cluster import KubeCluster
+from peer_build import Programs
+from peer_processes import free_ports, running, tail, wait_for
+from peer_servers import Server
+
+
+@contextlib.contextmanager
+def go_agent(
+    programs: Programs, *, cluster: KubeCluster, server: Server, consumer: str, folder: Path
+) -> Iterator[Path]:
+    """Run the Go agent as the cluster's administrator; yields its log."""
+    config = folder / "agent-grpc.yaml"
+    config.write_text(json.dumps({"url": server.broker_addr}))
+    (port,) = free_ports(1)
+    command = [
+        str(programs.maestro),
+        "agent",
+        "-v=4",
+        f"--consumer-name={consumer}",
+        f"--cloudevents-client-id={consumer}-work-agent",
+        "--workload-source-driver=grpc",
+        f"--workload-source-config={config}",
+        f"--kubeconfig={cluster.kubeconfig}",
+        "--namespace=default",
+        f"--listen=127.0.0.1:{port}",
+        # The shortest that leaves the poll recognisable; its real period is up to 1.9 times as long.
+        "--status-sync-interval=1s",
+    ]
+    log = folder / "go-agent.log"
+    with running(command, log=log) as process:
+
+        def subscribed() -> bool:
+            assert process.poll() is None, f"the Go agent ended:\n{tail(log)}"
+            return '"subscribed to grpc server"' in log.read_text()
+
+        wait_for(subscribed, what=f"the Go agent to subscribe (see {log})", seconds=30)
+        yield log
