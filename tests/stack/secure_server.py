@@ -79,8 +79,12 @@ class Running:
 
     def lines(self, message: str) -> list[dict[str, Any]]:
         """Return the journal's lines with this message."""
-        found = [json.loads(line) for line in self.text().splitlines()]
-        return [line for line in found if line["msg"] == message]
+        return [line for line in self.everything() if line["msg"] == message]
+
+    def everything(self) -> list[dict[str, Any]]:
+        """Return all lines of the journal."""
+        self.world.journal.flush()
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
     def refusals(self) -> list[dict[str, Any]]:
         """Return the lines that tell of a refused request."""
@@ -124,7 +128,7 @@ async def running(
     given = {name.removeprefix("--"): text for name, text in (flags or {}).items()}
     async with harness.in_process(address, seam=seam, **given) as live:
         found = Running(server=live.server, world=live.world, address=address, log=log)
-        for line in map(json.loads, found.text().splitlines()):
+        for line in found.everything():
             if line["msg"].startswith("Serving "):
                 found.places[line["msg"].removeprefix("Serving ")] = line["bindAddress"]
         yield found

@@ -396,7 +396,7 @@ def test_a_row_that_cannot_be_read_keeps_the_others_from_nobody(database: Dsn) -
             await send(sources, envelope.encode_publish(spec("any", type=event.STATUS_RESYNC_REQUEST, data=b"")))
             assert (await next_event(answers)).extensions[event.RESOURCE_ID] == "afterwards"
             answers.cancel()
-            told = [line for line in map(json.loads, server.text().splitlines()) if line["level"] == "error"]
+            told = [line for line in server.everything() if line["level"] == "error"]
             assert {line["resourceID"] for line in told} == {"broken"}
 
     asyncio.run(scenario())
