@@ -1,0 +1,131 @@
+"""Stage: the connection to the server, kept for as long as the agent lives.
+
+Every new connection begins with a resync: we say what we have, the server sends what we lack. What we want to say is
+kept per work until it is said, the newest only, so an outage of the server costs nothing but time.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+
+from pymaestro.journal.emit import Journal
+from pymaestro.journal.fields import Agent as Phrase
+from pymaestro.journal.fields import Broker, Key
+from pymaestro.transport import base
+from pymaestro.wire import event
+
+
+# Enough to hide the round trip to the server, few enough not to crowd it when a thousand agents reconnect.
+_SENDERS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """Something to be said about one work. The event is made when it is sent, so that its sequence is never behind."""
+
+    write: Callable[[], event.Event]
+    sent: Callable[[event.Event], None]
+    """Called when the server has it."""
+
+
+class Link:
+    """Receives events, and sends letters in the order in which their works first asked."""
+
+    def __init__(
+        self,
+        medium: base.Medium,
+        *,
+        journal: Journal,
+        received: Callable[[event.Event], None],
+        greet: Callable[[], event.Event],
+        delays: Callable[[], Iterator[float]],
+    ) -> None:
+        self._medium = medium
+        self._journal = journal
+        self._received = received
+        self._greet = greet
+        self._delays = delays
+        self._letters: dict[str, Letter] = {}
+        self._under_way: set[str] = set()
+        self._news = asyncio.Event()
+        self.is_connected = False
+        self.was_answered = False
+        """Whether the server has answered a resync in this run; before that, silence means nothing."""
+
+    def post(self, work_id: str, letter: Letter) -> None:
+        """Keep `letter` until it is sent; it replaces an older one about the same work."""
+        self._letters[work_id] = letter
+        self._news.set()
+
+    def withdraw(self, work_id: str) -> None:
+        """Do not say it after all."""
+        self._letters.pop(work_id, None)
+
+    @property
+    def waiting(self) -> int:
+        """How many letters wait."""
+        return len(self._letters)
+
+    async def run(self) -> None:
+        """Stay connected for ever."""
+        waits = self._delays()
+        while True:
+            try:
+                async with self._medium.connect() as connection:
+                    self._journal.info(Broker.GRPC_SUBSCRIBED, {Key.BROKER_HOST: self._medium.address})
+                    self.is_connected = True
+                    waits = self._delays()
+                    await self._converse(connection)
+            except* base.Disconnected as group:
+                error = group.exceptions[0]
+                self._journal.error(Broker.DISCONNECTED, {Key.BROKER_HOST: self._medium.address}, err=error)
+            finally:
+                self.is_connected = False
+            await asyncio.sleep(next(waits))
+            self._journal.info(Broker.RECONNECTING, v=2)
+
+    async def _converse(self, connection: base.Connection) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._receive(connection.events()), name="receive")
+            await connection.publish(self._greet())
+            # The broker answers a resync before it returns: whatever it has to send is on its way.
+            self.was_answered = True
+            for number in range(_SENDERS):
+                group.create_task(self._send(connection), name=f"send-{number}")
+
+    async def _receive(self, events: AsyncIterator[event.Event]) -> None:
+        async for received in events:
+            self._received(received)
+
+    async def _send(self, connection: base.Connection) -> None:
+        """Send one letter after the other; several of these run side by side, never two about the same work."""
+        while True:
+            work_id = next((each for each in self._letters if each not in self._under_way), None)
+            if work_id is None:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            self._under_way.add(work_id)
+            try:
+                await self._send_one(connection, work_id, self._letters[work_id])
+            finally:
+                self._under_way.discard(work_id)
+                self._news.set()
+
+    async def _send_one(self, connection: base.Connection, work_id: str, letter: Letter) -> None:
+        outgoing = letter.write()
+        self._tell(outgoing)
+        try:
+            await connection.publish(outgoing)
+        except base.Rejected as error:
+            self._journal.error("the server refused a status", {Key.RESOURCE_ID: work_id}, err=error)
+        if self._letters.get(work_id) is letter:
+            del self._letters[work_id]
+        letter.sent(outgoing)
+
+    def _tell(self, outgoing: event.Event) -> None:
+        if self._journal.enabled(2):
+            extensions = {
+                name: value if isinstance(value, int) else str(value) for name, value in outgoing.extensions.items()
+            }
+            self._journal.info(Phrase.SENDING, {Key.EVENT_TYPE: outgoing.type, Key.EXTENSIONS: extensions}, v=2)

@@ -1,0 +1,39 @@
+"""What an agent needs of a medium, whatever carries the events: open a connection, receive, send.
+
+A connection that breaks ends its iterator with `Disconnected`; whoever owns it opens another one and resyncs.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from pymaestro.wire import event
+
+
+class Disconnected(Exception):
+    """The other end cannot be reached, or the connection broke."""
+
+
+class Rejected(Exception):
+    """The other end got the event and will never take it; sending it again is pointless."""
+
+
+class Connection(Protocol):
+    """An open subscription and the way back."""
+
+    def events(self) -> AsyncIterator[event.Event]:
+        """Yield events until the connection ends; raises `Disconnected` when it breaks."""
+
+    async def publish(self, sent: event.Event) -> None:
+        """Send one event; returns when the other end has it, raises `Disconnected` or `Rejected` otherwise."""
+
+
+class Medium(Protocol):
+    """A way to the server."""
+
+    @property
+    def address(self) -> str:
+        """The address as it was configured; an agent's identity is derived from it."""
+
+    def connect(self) -> AbstractAsyncContextManager[Connection]:
+        """Open a connection whose subscription stands when the context is entered."""

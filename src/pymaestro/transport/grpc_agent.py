@@ -1,0 +1,61 @@
+"""The agent's way to the server's gRPC broker."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pymaestro.transport import base
+from pymaestro.transport.grpc_client import BadCredentials, Endpoint, GrpcClient, StreamTimeout
+from pymaestro.transport.status import Code, Refused
+from pymaestro.wire import envelope, errors, event
+
+# The server says no for good; anything else may be different the next time.
+_FINAL = frozenset((Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED))
+
+
+class GrpcMedium:
+    """Subscribes to one consumer's specs at one address."""
+
+    def __init__(self, endpoint: Endpoint, *, consumer: str) -> None:
+        self._endpoint = endpoint
+        self._consumer = consumer
+
+    @property
+    def address(self) -> str:
+        """The address as it was configured."""
+        return self._endpoint.url
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[base.Connection]:
+        """Open a connection; certificates and tokens are read anew for each."""
+        wanted = envelope.Subscription(cluster_name=self._consumer, data_type=event.MANIFEST_BUNDLES)
+        try:
+            async with GrpcClient(self._endpoint) as client, client.subscribe(wanted) as events:
+                yield _GrpcConnection(client, events)
+        except (Refused, StreamTimeout, BadCredentials) as error:
+            raise base.Disconnected(str(error)) from error
+
+
+class _GrpcConnection:
+    def __init__(self, client: GrpcClient, events: AsyncIterator[event.Event]) -> None:
+        self._client = client
+        self._events = events
+
+    async def events(self) -> AsyncIterator[event.Event]:
+        try:
+            async for received in self._events:
+                yield received
+        except (Refused, StreamTimeout) as error:
+            raise base.Disconnected(str(error)) from error
+        except errors.WireError as error:
+            raise base.Disconnected(f"the server sent what is not an event: {error}") from error
+        raise base.Disconnected("the server ended the subscription")
+
+    async def publish(self, sent: event.Event) -> None:
+        try:
+            await self._client.publish(sent)
+        except Refused as error:
+            if error.code in _FINAL:
+                raise base.Rejected(str(error)) from error
+            raise base.Disconnected(str(error)) from error
+        except BadCredentials as error:
+            raise base.Disconnected(str(error)) from error
