@@ -164,7 +164,7 @@ def _refuse_foreign(wish: Wish, held: rows.Held, *, verb: refusal.Verb) -> Refus
 
 def is_same_spec(one: record.Parts, other: record.Parts) -> bool:
     """Say whether two specs mean the same; who sent them when, and in which key order, does not count."""
-    return _is_same_json(one.data, other.data) and _wanted_metadata(one) == _wanted_metadata(other)
+    return _is_same_json(one.data, other.data) and _sorted(_wanted_metadata(one)) == _sorted(_wanted_metadata(other))
 
 
 def _is_same_json(one: bytes, other: bytes) -> bool:
@@ -172,13 +172,20 @@ def _is_same_json(one: bytes, other: bytes) -> bool:
         return True
     if not one or not other:
         return False
-    return bool(msgspec.json.decode(one) == msgspec.json.decode(other))
+    return _sorted(msgspec.json.decode(one)) == _sorted(msgspec.json.decode(other))
+
+
+def _sorted(value: object) -> bytes:
+    """Write JSON in one order of keys. Compared as text, since to Python 1, 1.0 and true are equal."""
+    return msgspec.json.encode(value, order="sorted")
 
 
 def _wanted_metadata(parts: record.Parts) -> dict[str, object]:
     if not parts.metadata:
         return {}
-    metadata: dict[str, object] = msgspec.json.decode(parts.metadata)
+    metadata: object = msgspec.json.decode(parts.metadata)
+    if not isinstance(metadata, dict):
+        return {}
     wanted = {key: value for key, value in metadata.items() if key not in _VOLATILE_METADATA}
     annotations = wanted.get("annotations")
     if isinstance(annotations, dict):
@@ -190,7 +197,10 @@ def _is_same_event(wish: Wish, held: rows.Held) -> bool:
     """Say whether the stored spec came with this very event: a retry after a lost answer."""
     if not wish.event_id or held.deleting or wish.source != held.source:
         return False
-    stored = record.from_parts(held.parts)
+    try:
+        stored = record.from_parts(held.parts)
+    except errors.WireError:
+        return False  # whoever wrote that, a new spec may replace it
     return stored.id == wish.event_id and _is_same_json(wish.parts.data, held.parts.data)
 
 

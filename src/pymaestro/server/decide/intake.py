@@ -131,7 +131,8 @@ def judge(held: rows.Observed | None, report: Report) -> Verdict:
 def stored_status(held: rows.Observed, report: Report) -> str:
     """Return the report as the store keeps it: the agent's event under the metadata that the source gave."""
     created, deleted = record.moments(held.created_at, held.deleted_at)
-    metadata = record.metadata_with(held.metadata, record.timestamps(created, deleted)) if held.metadata else "{}"
+    is_object = held.metadata.lstrip().startswith(b"{")
+    metadata = record.metadata_with(held.metadata, record.timestamps(created, deleted)) if is_object else "{}"
     parts = record.Parts(envelope=report.envelope, metadata=metadata.encode(), data=report.received.data)
     return parts.document()
 
