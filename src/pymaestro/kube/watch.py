@@ -65,6 +65,7 @@ class Watch:
         self._roster = Roster(api_version=resource.api_version, kind=resource.kind)
         self._version = ""
         """Where the watch goes on; empty when a list is needed first."""
+        self._list_whole = False
         self._delays = self._fresh_delays()
 
     async def changes(self) -> AsyncGenerator[Change, None]:
@@ -99,18 +100,22 @@ class Watch:
         if not version:
             raise errors.Unreachable(f"the API server sent a list of {self._resource} without a resourceVersion")
         self._version = version
+        self._list_whole = False
         yield Synced(version)
 
     async def _pages(self) -> AsyncGenerator[Json, None]:
-        pages = self._client.pages(self._resource, namespace=self._namespace, selector=self._selector)
-        try:
-            async for page in pages:
-                yield page
-        except errors.Gone:
-            # Turning pages took longer than the API server remembers: the whole list at once cannot expire.
+        if self._list_whole:
             yield await self._client.send(
                 request.list_objects(self._resource, namespace=self._namespace, selector=self._selector)
             )
+            return
+        try:
+            async for page in self._client.pages(self._resource, namespace=self._namespace, selector=self._selector):
+                yield page
+        except errors.Gone:
+            # Turning pages took longer than the API server remembers: the whole list at once cannot expire.
+            self._list_whole = True
+            raise
 
     async def _follow(self) -> AsyncGenerator[Change, None]:
         """Yield the changes of one connection."""

@@ -1,0 +1,447 @@
+"""The client over real HTTP: what it sends, what it makes of every kind of answer, and when it tries again."""
+
+import asyncio
+import ssl
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certificates import make_ca
+from scripted_api import Answer, Asked, Script, ScriptedApi, fails, says
+
+from pymaestro.kube import errors, request
+from pymaestro.kube.address import ClusterAddress, Credentials, ExecPlugin, Pem
+from pymaestro.kube.client import ClientSettings, KubeClient
+from pymaestro.kube.request import Deletion, Patch, ResourceType, Selector, Write
+
+PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "ns", "name": "p"}}
+
+
+def always(answer: Answer) -> Script:
+    async def script(_: Asked) -> Answer:
+        return answer
+
+    return script
+
+
+async def first_error(client: KubeClient) -> errors.KubeError:
+    with pytest.raises(errors.KubeError) as caught:
+        await client.get(PODS, "p", namespace="ns")
+    return caught.value
+
+
+def test_every_verb() -> None:
+    async def scenario() -> None:
+        async with (
+            ScriptedApi(always(says(POD))) as api,
+            KubeClient(api.address(Credentials(token="t0ken"), prefix="/k8s/c1")) as client,
+        ):
+            assert await client.get(PODS, "p", namespace="ns") == POD
+            await client.create(PODS, POD)
+            await client.update(PODS, POD, write=Write(subresource="status"))
+            await client.patch(PODS, "p", namespace="ns", change=Patch(body={"metadata": {"labels": {"a": "b"}}}))
+            await client.apply(PODS, POD, write=Write(field_manager="work-agent", force=True))
+            await client.delete(PODS, "p", namespace="ns", deletion=Deletion(uid="u"))
+        home = "/k8s/c1/api/v1/namespaces/ns/pods"
+        assert [f"{asked.method} {asked.target}" for asked in api.asked] == [
+            f"GET {home}/p",
+            f"POST {home}",
+            f"PUT {home}/p/status",
+            f"PATCH {home}/p",
+            f"PATCH {home}/p?fieldManager=work-agent&force=true",
+            f"DELETE {home}/p",
+        ]
+        assert {asked.header("authorization") for asked in api.asked} == {"Bearer t0ken"}
+        assert {asked.header("user-agent") for asked in api.asked} == {"work-agent"}
+        assert {asked.header("accept") for asked in api.asked} == {"application/json"}
+        assert api.asked[5].json()["preconditions"] == {"uid": "u"}
+        assert api.asked[1].json() == POD
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("credentials", "header"),
+    [
+        pytest.param(Credentials(), "", id="anonymous"),
+        pytest.param(Credentials(username="u", password="p"), "Basic dTpw", id="basic"),
+    ],
+)
+def test_other_credentials(credentials: Credentials, header: str) -> None:
+    async def scenario() -> None:
+        async with ScriptedApi(always(says(POD))) as api, KubeClient(api.address(credentials)) as client:
+            await client.get(PODS, "p", namespace="ns")
+        assert api.asked[0].header("authorization") == header
+
+    asyncio.run(scenario())
+
+
+def test_a_request_for_somebody_replaces_the_configured_impersonation() -> None:
+    async def scenario() -> None:
+        configured = Credentials(impersonation=(("Impersonate-User", "boss"),))
+        async with ScriptedApi(always(says(POD))) as api, KubeClient(api.address(configured)) as client:
+            await client.create(PODS, POD)
+            await client.create(PODS, POD, write=Write(impersonate=request.Impersonation(user="sa", groups=("g", "h"))))
+        first, second = (
+            [pair for pair in asked.headers if pair[0].lower().startswith("impersonate")] for asked in api.asked
+        )
+        assert first == [("Impersonate-User", "boss")]
+        assert second == [("Impersonate-User", "sa"), ("Impersonate-Group", "g"), ("Impersonate-Group", "h")]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answer", "family", "words"),
+    [
+        pytest.param(
+            fails(404, "NotFound", 'pods "p" not found'), errors.NotFound, '^pods "p" not found$', id="not-found"
+        ),
+        pytest.param(fails(409, "Conflict"), errors.Conflict, "said the server", id="conflict"),
+        pytest.param(
+            Answer(502, b"<p>s3cret page</p>"), errors.ServerError, "^HTTP 502 without a Kubernetes Status$", id="proxy"
+        ),
+        pytest.param(Answer(503, b"{"), errors.Unavailable, "HTTP 503", id="torn-status"),
+        pytest.param(says([1], status=500), errors.ServerError, "HTTP 500", id="no-status"),
+        pytest.param(Answer(302, b"", {"Location": "/"}), errors.ApiError, "HTTP 302", id="redirect"),
+        pytest.param(Answer(200, b"<p>s3cret</p>"), errors.Unreachable, "is not a Kubernetes API server", id="page"),
+        pytest.param(Answer(200, b"[]"), errors.Unreachable, "is not a Kubernetes API server", id="list"),
+        pytest.param(Answer(200, b'{"a":', torn=True), errors.Unreachable, "cannot be reached", id="torn-body"),
+    ],
+)
+def test_answers_that_are_errors(answer: Answer, family: type[errors.KubeError], words: str) -> None:
+    async def scenario() -> None:
+        async with ScriptedApi(always(answer)) as api, KubeClient(api.address()) as client:
+            error = await first_error(client)
+        assert type(error) is family
+        assert "s3cret" not in str(error)
+        with pytest.raises(errors.KubeError, match=words):
+            raise error
+        assert len(api.asked) == 1
+
+    asyncio.run(scenario())
+
+
+def test_server_away() -> None:
+    async def scenario() -> None:
+        async with ScriptedApi(always(says(POD))) as api, KubeClient(api.address()) as client:
+            await api.stop()
+            assert type(await first_error(client)) is errors.Unreachable
+
+    asyncio.run(scenario())
+
+
+def test_no_answer_in_time() -> None:
+    async def silence(_: Asked) -> Answer:
+        return await asyncio.Future()
+
+    async def scenario() -> None:
+        async with (
+            ScriptedApi(silence) as api,
+            KubeClient(api.address(), settings=ClientSettings(timeout=0.05)) as client,
+        ):
+            error = await first_error(client)
+        assert type(error) is errors.Timeout
+        assert (error.status, error.reason) == (0, "Timeout")
+
+    asyncio.run(scenario())
+
+
+def after(failures: int, failure: Answer) -> Script:
+    left = iter(range(failures))
+
+    async def script(_: Asked) -> Answer:
+        return failure if next(left, None) is not None else says(POD)
+
+    return script
+
+
+THROTTLED = fails(429, "TooManyRequests", Retry_After="0")
+
+
+@pytest.mark.parametrize(
+    ("script", "wish", "requests", "family"),
+    [
+        pytest.param(after(3, THROTTLED), request.get(PODS, "p", namespace="ns"), 4, None, id="in-the-end"),
+        pytest.param(
+            after(4, THROTTLED), request.get(PODS, "p", namespace="ns"), 4, errors.TooManyRequests, id="not-for-ever"
+        ),
+        pytest.param(
+            after(1, fails(503, "x", Retry_After="0")), request.update(PODS, POD), 2, None, id="unavailable-update"
+        ),
+        pytest.param(after(1, THROTTLED), request.create(PODS, POD), 1, errors.TooManyRequests, id="never-a-create"),
+        pytest.param(
+            after(1, fails(503, "x")), request.get(PODS, "p", namespace="ns"), 1, errors.Unavailable, id="not-invited"
+        ),
+        pytest.param(
+            after(1, fails(503, "x", Retry_After="3600")),
+            request.get(PODS, "p", namespace="ns"),
+            1,
+            errors.Unavailable,
+            id="too-long",
+        ),
+        pytest.param(
+            after(1, fails(503, "x", Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")),
+            request.get(PODS, "p", namespace="ns"),
+            1,
+            errors.Unavailable,
+            id="a-date",
+        ),
+    ],
+)
+def test_trying_again(
+    script: Script, wish: request.Request, requests: int, family: type[errors.KubeError] | None
+) -> None:
+    async def scenario() -> None:
+        async with ScriptedApi(script) as api, KubeClient(api.address()) as client:
+            if family is None:
+                assert await client.send(wish) == POD
+            else:
+                with pytest.raises(family):
+                    await client.send(wish)
+        assert len(api.asked) == requests
+
+    asyncio.run(scenario())
+
+
+def accepts(token: str) -> Script:
+    async def script(asked: Asked) -> Answer:
+        return says(POD) if asked.header("authorization") == f"Bearer {token}" else fails(401, "Unauthorized")
+
+    return script
+
+
+def test_a_rotated_token_file_is_read_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        file = tmp_path / "token"
+        file.write_text("old\n")
+        async with ScriptedApi(accepts("new")) as api, KubeClient(api.address(Credentials(token_file=file))) as client:
+            assert type(await first_error(client)) is errors.Unauthorized
+            file.write_text("new\n")
+            assert await client.get(PODS, "p", namespace="ns") == POD
+            file.unlink()
+            assert await client.get(PODS, "p", namespace="ns") == POD
+        tokens = [asked.header("authorization") for asked in api.asked]
+        assert tokens == ["Bearer old", "Bearer old", "Bearer new", "Bearer new"]
+
+    asyncio.run(scenario())
+
+
+def test_a_fixed_token_is_tried_once() -> None:
+    async def scenario() -> None:
+        async with ScriptedApi(accepts("new")) as api, KubeClient(api.address(Credentials(token="old"))) as client:
+            assert type(await first_error(client)) is errors.Unauthorized
+        assert len(api.asked) == 1
+
+    asyncio.run(scenario())
+
+
+def test_no_more_at_once_than_allowed() -> None:
+    under_way, most = 0, 0
+    full = asyncio.Event()
+
+    async def script(_: Asked) -> Answer:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        if under_way == 3:
+            full.set()
+        await full.wait()
+        under_way -= 1
+        return says(POD)
+
+    async def scenario() -> None:
+        async with (
+            ScriptedApi(script) as api,
+            KubeClient(api.address(), settings=ClientSettings(concurrent=3)) as client,
+        ):
+            await asyncio.gather(*(client.get(PODS, "p", namespace="ns") for _ in range(9)))
+
+    asyncio.run(scenario())
+    assert most == 3
+
+
+def test_rate_limit_spreads_requests() -> None:
+    async def scenario() -> float:
+        async with (
+            ScriptedApi(always(says(POD))) as api,
+            KubeClient(api.address(), settings=ClientSettings(qps=100, burst=1)) as client,
+        ):
+            started = asyncio.get_running_loop().time()
+            await asyncio.gather(*(client.get(PODS, "p", namespace="ns") for _ in range(11)))
+            return asyncio.get_running_loop().time() - started
+
+    assert asyncio.run(scenario()) >= 0.09
+
+
+def listing(pages: dict[str, Answer], whole: Answer) -> Script:
+    async def script(asked: Asked) -> Answer:
+        return pages[asked.query.get("continue", "")] if "limit" in asked.query else whole
+
+    return script
+
+
+def page(*names: str, token: str = "") -> Answer:
+    return says(
+        {"kind": "PodList", "metadata": {"continue": token}, "items": [{"metadata": {"name": n}} for n in names]}
+    )
+
+
+def test_lists_are_read_page_by_page() -> None:
+    async def scenario() -> None:
+        pages = {"": page("a", "b", token="2"), "2": page("c", token="3"), "3": says({"items": None})}
+        async with ScriptedApi(listing(pages, page())) as api, KubeClient(api.address()) as client:
+            found = await client.list(PODS, selector=Selector(labels="a=b"))
+        assert [each["metadata"]["name"] for each in found] == ["a", "b", "c"]
+        assert {asked.query["labelSelector"] for asked in api.asked} == {"a=b"}
+        assert {asked.query["limit"] for asked in api.asked} == {"500"}
+
+    asyncio.run(scenario())
+
+
+def test_a_list_that_expires_between_pages_is_read_at_once() -> None:
+    async def scenario() -> None:
+        pages = {"": page("a", "b", token="2"), "2": fails(410, "Expired")}
+        async with ScriptedApi(listing(pages, page("b", "c"))) as api, KubeClient(api.address()) as client:
+            found = await client.list(PODS)
+        assert [each["metadata"]["name"] for each in found] == ["b", "c"]
+
+    asyncio.run(scenario())
+
+
+def server_tls(tmp_path: Path, *, san: str) -> tuple[ssl.SSLContext, Any]:
+    ca = make_ca(tmp_path)
+    files = ca.issue(cn="kube", san=[san])
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=ca.cert)
+    context.load_cert_chain(files.cert, files.key)
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context, ca
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["data", "files"])
+def test_client_certificates(tmp_path: Path, embedded: bool) -> None:
+    async def scenario() -> None:
+        context, ca = server_tls(tmp_path, san="kubernetes.default")
+        mine = ca.issue(cn="agent")
+
+        def pem(path: Path) -> Pem:
+            return Pem(data=path.read_bytes()) if embedded else Pem(file=path)
+
+        credentials = Credentials(client_certificate=pem(mine.cert), client_key=pem(mine.key))
+        async with ScriptedApi(always(says(POD)), tls=context) as api:
+            named = api.address(credentials, ca=pem(ca.cert), tls_server_name="kubernetes.default")
+            async with KubeClient(named) as client:
+                assert await client.get(PODS, "p", namespace="ns") == POD
+                if not embedded:
+                    mine.replace_with(ca.issue(cn="agent-renewed"))
+                    assert await client.get(PODS, "p", namespace="ns") == POD
+            async with KubeClient(api.address(credentials, ca=pem(ca.cert))) as client:
+                assert type(await first_error(client)) is errors.Unreachable  # 127.0.0.1 is not in the certificate
+            async with KubeClient(api.address(credentials, skip_tls_verify=True)) as client:
+                assert await client.get(PODS, "p", namespace="ns") == POD
+            stranger = Pem(file=make_ca(tmp_path).cert)
+            async with KubeClient(
+                api.address(credentials, ca=stranger, tls_server_name="kubernetes.default")
+            ) as client:
+                assert type(await first_error(client)) is errors.Unreachable
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param(ClusterAddress(server="https://x", ca=Pem(data=b"none"), origin="the-file"), id="authority"),
+        pytest.param(
+            ClusterAddress(
+                server="https://x",
+                credentials=Credentials(client_certificate=Pem(data=b"x"), client_key=Pem(data=b"y")),
+                origin="the-file",
+            ),
+            id="pair",
+        ),
+    ],
+)
+def test_unusable_certificates_stop_the_start(address: ClusterAddress) -> None:
+    async def scenario() -> None:
+        with pytest.raises(errors.BadConfig, match="the-file: the certificates cannot be used"):
+            await KubeClient(address).__aenter__()
+
+    asyncio.run(scenario())
+
+
+PLUGIN = """
+import json, os, pathlib, sys
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+runs = pathlib.Path(sys.argv[1])
+count = len(runs.read_text()) if runs.exists() else 0
+runs.write_text("x" * (count + 1))
+assert info["spec"]["interactive"] is False and os.environ["EXTRA"] == "1"
+status = {"token": f"token-{count}", "expirationTimestamp": sys.argv[2]}
+print(json.dumps({"kind": "ExecCredential", "apiVersion": info["apiVersion"], "status": status}))
+"""
+
+
+def plugin(tmp_path: Path, *, expires: str) -> ExecPlugin:
+    return ExecPlugin(
+        api_version="client.authentication.k8s.io/v1",
+        command=sys.executable,
+        arguments=("-c", PLUGIN, str(tmp_path / "runs"), expires),
+        environment=(("EXTRA", "1"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("expires", "accepted", "runs"),
+    [
+        pytest.param("2099-01-01T00:00:00Z", "token-0", 1, id="kept-while-valid"),
+        pytest.param("2099-01-01T00:00:00Z", "token-1", 2, id="run-again-when-rejected"),
+    ],
+)
+def test_exec_plugin(tmp_path: Path, expires: str, accepted: str, runs: int) -> None:
+    async def scenario() -> None:
+        credentials = Credentials(plugin=plugin(tmp_path, expires=expires))
+        async with ScriptedApi(accepts(accepted)) as api, KubeClient(api.address(credentials)) as client:
+            await asyncio.gather(*(client.get(PODS, "p", namespace="ns") for _ in range(3)))
+            assert await client.get(PODS, "p", namespace="ns") == POD
+        assert len((tmp_path / "runs").read_text()) == runs
+
+    asyncio.run(scenario())
+
+
+def test_exec_plugin_runs_again_when_its_token_ends(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        credentials = Credentials(plugin=plugin(tmp_path, expires="2001-01-01T00:00:00Z"))
+        async with ScriptedApi(always(says(POD))) as api, KubeClient(api.address(credentials)) as client:
+            await client.get(PODS, "p", namespace="ns")
+            await client.get(PODS, "p", namespace="ns")
+        assert [asked.header("authorization") for asked in api.asked] == ["Bearer token-0", "Bearer token-1"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        pytest.param(("/no/such/program",), r"cannot be run \(No such file.*; install it", id="missing"),
+        pytest.param(("sh", "-c", "exit 3"), "status 3", id="failed"),
+        pytest.param(("echo", "s3cret"), "printed no ExecCredential", id="not-json"),
+        pytest.param(("echo", '{"kind":"ExecCredential","apiVersion":"other/v1"}'), "of client.auth", id="version"),
+    ],
+)
+def test_exec_plugin_that_does_not_work(command: tuple[str, ...], words: str) -> None:
+    async def scenario() -> None:
+        broken = ExecPlugin(
+            api_version="client.authentication.k8s.io/v1",
+            command=command[0],
+            arguments=command[1:],
+            install_hint="install it",
+        )
+        async with ScriptedApi(always(says(POD))) as api, KubeClient(api.address(Credentials(plugin=broken))) as client:
+            with pytest.raises(errors.BadConfig, match=words) as caught:
+                await client.get(PODS, "p", namespace="ns")
+            assert "s3cret" not in str(caught.value)
+
+    asyncio.run(scenario())

@@ -1,0 +1,276 @@
+"""Watches over real HTTP, with the ways in which they break."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_api import Answer, Asked, ScriptedApi, fails, says
+
+from pymaestro.kube import errors, watch
+from pymaestro.kube.client import ClientSettings, KubeClient
+from pymaestro.kube.request import ResourceType, Selector
+from pymaestro.kube.watch import Added, Change, Deleted, Modified, Pace, Synced, Watch
+
+PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
+QUICK = Pace(open_for=60, idle=5, first_delay=0.001, longest_delay=0.002)
+OWNERS = [{"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "owner-uid"}]
+
+
+def pod(name: str, version: int, *, uid: str = "", owners: bool = False) -> dict[str, Any]:
+    metadata = {"namespace": "ns", "name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+    return {"metadata": metadata | ({"ownerReferences": OWNERS} if owners else {})}
+
+
+def full(name: str, version: int, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", **pod(name, version, **more)}
+
+
+def listed(version: int, *pods: dict[str, Any], token: str = "") -> Answer:
+    metadata = {"resourceVersion": str(version), **({"continue": token} if token else {})}
+    return says({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": list(pods)})
+
+
+def event(kind: str, item: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": item}).encode() + b"\n"
+
+
+def bookmark(version: int) -> bytes:
+    return event("BOOKMARK", {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}})
+
+
+EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 5 (9)"}
+
+
+def streams(*chunks: bytes, stay: bool = False, torn: bool = False) -> Answer:
+    async def flow() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+        if stay:
+            await asyncio.Future()
+
+    return Answer(chunks=flow(), torn=torn)
+
+
+class Sequenced:
+    """Answers lists and watches in the order written; the last watch stays open."""
+
+    def __init__(self, *, lists: Sequence[Answer], watches: Sequence[Answer]) -> None:
+        self._lists, self._watches = iter(lists), iter(watches)
+
+    async def __call__(self, asked: Asked) -> Answer:
+        if "watch" in asked.query:
+            return next(self._watches, None) or streams(stay=True)
+        return next(self._lists)
+
+
+def run(script: Callable[[Asked], Awaitable[Answer]], count: int, **more: Any) -> tuple[list[Change], ScriptedApi]:
+    async def scenario() -> tuple[list[Change], ScriptedApi]:
+        found: list[Change] = []
+        async with (
+            ScriptedApi(script) as api,
+            KubeClient(api.address(), settings=ClientSettings(page_size=2)) as client,
+            aclosing(Watch(client, PODS, jitter=lambda: 0.5, **({"pace": QUICK} | more)).changes()) as changes,
+        ):
+            while len(found) < count:
+                found.append(await anext(changes))
+        return found, api
+
+    return asyncio.run(scenario())
+
+
+def test_list_then_watch() -> None:
+    script = Sequenced(
+        lists=[listed(5, pod("a", 3), pod("b", 4))],
+        watches=[
+            streams(
+                event("ADDED", full("c", 6)),
+                event("MODIFIED", full("a", 7)),
+                event("DELETED", full("b", 8)),
+                event("ADDED", full("b", 9, uid="second-life")),
+                stay=True,
+            )
+        ],
+    )
+    found, api = run(script, 7, namespace="ns", selector=Selector(labels="x=y"))
+    assert found == [
+        Added(full("a", 3)),
+        Added(full("b", 4)),
+        Synced("5"),
+        Added(full("c", 6)),
+        Modified(full("a", 7)),
+        Deleted(full("b", 8)),
+        Added(full("b", 9, uid="second-life")),
+    ]
+    first, second = api.asked
+    assert (first.path, second.path) == ("/api/v1/namespaces/ns/pods",) * 2
+    assert first.query == {"labelSelector": "x=y", "limit": "2"}
+    assert second.query == {
+        "labelSelector": "x=y",
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "5",
+        "timeoutSeconds": "90",
+    }
+
+
+def test_events_cut_at_odd_bytes() -> None:
+    text = event("ADDED", full("ä€😀", 6)) + b"\n" + event("MODIFIED", full("ä€😀", 7))
+    chunks = [text[at : at + 1] for at in range(len(text))]
+    found, _ = run(Sequenced(lists=[listed(5)], watches=[streams(*chunks, stay=True)]), 3)
+    assert found == [Synced("5"), Added(full("ä€😀", 6)), Modified(full("ä€😀", 7))]
+
+
+def test_a_watch_goes_on_where_it_was() -> None:
+    script = Sequenced(
+        lists=[listed(5, pod("a", 3))],
+        watches=[
+            streams(event("MODIFIED", full("a", 6))),
+            streams(bookmark(20)),
+            streams(event("MODIFIED", full("a", 21)), event("ADDED", full("b", 22))[:-9], torn=True),
+            streams(event("ADDED", full("b", 22)), stay=True),
+        ],
+    )
+    found, api = run(script, 5)
+    assert found[1:] == [Synced("5"), Modified(full("a", 6)), Modified(full("a", 21)), Added(full("b", 22))]
+    assert [each.query["resourceVersion"] for each in api.asked if "watch" in each.query] == ["5", "6", "20", "21"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [streams(event("ERROR", EXPIRED)), fails(410, "Expired")],
+    ids=["as-an-event", "as-an-answer"],
+)
+def test_a_forgotten_version_is_listed_anew_and_tells_what_changed_meanwhile(refusal: Answer) -> None:
+    script = Sequenced(
+        lists=[
+            listed(5, pod("same", 1), pod("edited", 2), token="x"),
+            listed(5, pod("gone", 3, owners=True), pod("replaced", 4, uid="first-life"), token=""),
+            listed(90, pod("same", 1), pod("edited", 80), pod("replaced", 81, uid="second-life"), pod("new", 82)),
+        ],
+        watches=[refusal],
+    )
+    troubles: list[errors.KubeError] = []
+    found, _ = run(script, 11, on_trouble=troubles.append)
+    assert found[4] == Synced("5")
+    assert found[5:] == [
+        Modified(full("edited", 80)),
+        Deleted(full("replaced", 4, uid="first-life"), was_seen=False),
+        Added(full("replaced", 81, uid="second-life")),
+        Added(full("new", 82)),
+        Deleted(full("gone", 3, owners=True), was_seen=False),
+        Synced("90"),
+    ]
+    assert [type(each) for each in troubles] == [errors.Gone]
+
+
+def test_pages_that_expire_are_replaced_by_the_whole_list() -> None:
+    script = Sequenced(
+        lists=[
+            listed(5, pod("a", 1), pod("b", 2), token="x"),
+            fails(410, "Expired"),
+            listed(9, pod("b", 2), pod("c", 3)),
+        ],
+        watches=[],
+    )
+    found, api = run(script, 5)
+    assert found == [
+        Added(full("a", 1)),
+        Added(full("b", 2)),
+        Added(full("c", 3)),
+        Deleted(full("a", 1), was_seen=False),
+        Synced("9"),
+    ]
+    assert [each.query.get("limit") for each in api.asked][:3] == ["2", "2", None]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        fails(503, "ServiceUnavailable"),
+        fails(403, "Forbidden"),
+        fails(429, "TooManyRequests", Retry_After="0"),
+        Answer(200, b"<p>hi</p>"),
+        Answer(200, b"{}"),
+        streams(torn=True),
+    ],
+    ids=["unavailable", "forbidden", "throttled", "page", "no-version", "torn"],
+)
+def test_it_does_not_give_up(failure: Answer) -> None:
+    found, _ = run(Sequenced(lists=[failure, failure, failure, failure, failure, listed(5)], watches=[]), 1)
+    assert found == [Synced("5")]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        streams(b"nonsense\n"),
+        streams(b'{"type": "ADDED"}\n'),
+        streams(b'{"type": 7, "object": {}}\n'),
+        streams(b"[]\n"),
+        streams(event("ERROR", {"kind": "Status", "code": 500, "message": "etcd"})),
+        fails(500, "InternalError"),
+        streams(),
+    ],
+    ids=["no-json", "no-object", "no-type", "list", "error-event", "internal-error", "ends-at-once"],
+)
+def test_a_broken_watch_is_resumed_after_a_pause_without_a_new_list(broken: Answer) -> None:
+    troubles: list[errors.KubeError] = []
+    script = Sequenced(lists=[listed(5)], watches=[broken, streams(event("ADDED", full("a", 6)), stay=True)])
+    found, api = run(script, 2, on_trouble=troubles.append)
+    assert found == [Synced("5"), Added(full("a", 6))]
+    assert len(troubles) == 1
+    assert len([each for each in api.asked if "watch" not in each.query]) == 1
+
+
+def test_a_silent_connection_is_given_up() -> None:
+    pace = Pace(open_for=60, idle=0.05, first_delay=0.001, longest_delay=0.002)
+    script = Sequenced(
+        lists=[listed(5)], watches=[streams(stay=True), streams(event("ADDED", full("a", 6)), stay=True)]
+    )
+    found, _ = run(script, 2, pace=pace)
+    assert found == [Synced("5"), Added(full("a", 6))]
+
+
+def test_a_resource_that_is_gone_is_the_readers_business() -> None:
+    with pytest.raises(errors.NotFound):
+        run(Sequenced(lists=[fails(404, "NotFound")], watches=[]), 1)
+
+
+def test_metadata_only_tells_what_it_is_the_metadata_of() -> None:
+    slim = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", **pod("a", 3)}
+    script = Sequenced(lists=[listed(5, slim)], watches=[])
+    found, api = run(script, 2, selector=Selector(metadata_only=True))
+    assert found[0] == Added(full("a", 3))
+    assert "as=PartialObjectMetadataList" in api.asked[0].header("accept")
+
+
+def test_repeated_events_are_told_once() -> None:
+    again = event("ADDED", full("a", 3))
+    script = Sequenced(
+        lists=[listed(5, pod("a", 3))],
+        watches=[streams(again, event("DELETED", full("x", 6)), event("MODIFIED", full("a", 7)), stay=True)],
+    )
+    found, _ = run(script, 3)
+    assert found == [Added(full("a", 3)), Synced("5"), Modified(full("a", 7))]
+
+
+@given(st.lists(st.binary(max_size=20)), st.lists(st.integers(0, 100)))
+def test_lines_are_the_same_wherever_the_stream_is_cut(lines: list[bytes], cuts: list[int]) -> None:
+    lines = [line.replace(b"\n", b"") for line in lines]
+    text = b"".join(line + b"\n" for line in lines) + b"unfinished"
+    edges = [0, *sorted(cut for cut in cuts if cut <= len(text)), len(text)]
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start, end in itertools.pairwise(edges):
+            yield text[start:end]
+
+    async def scenario() -> list[bytes]:
+        return [line async for line in watch.split_lines(pieces())]
+
+    assert asyncio.run(scenario()) == [line for line in lines if line.strip()]
