@@ -92,7 +92,7 @@ class Postgres:
     def fresh(self) -> dsns.Dsn:
         """Return a migrated, empty database."""
         name = f"test_{next(_numbers)}"
-        asyncio.run(self._run(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY file_copy"))
+        asyncio.run(self._run(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE} STRATEGY wal_log"))
         return replace(self._address, database=name)
 
     def stop(self) -> None:
