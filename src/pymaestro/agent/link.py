@@ -14,7 +14,6 @@ from pymaestro.journal.fields import Broker, Key
 from pymaestro.transport import base
 from pymaestro.wire import event
 
-
 # Enough to hide the round trip to the server, few enough not to crowd it when a thousand agents reconnect.
 _SENDERS = 8
 
