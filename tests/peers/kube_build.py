@@ -24,7 +24,7 @@ def version_flags(version: str) -> tuple[str, ...]:
 
 RECIPE = go_build.Recipe(
     title=f"Kubernetes {VERSION} (API server, controllers, kubectl) and etcd",
-    duration="ten minutes or more on two cores, 4 GB of disk for Go's caches",
+    duration="about ten minutes on two cores, 3 GB of disk for Go's caches",
     module=MODULE,
     packages=("tool",),
     place="kube",
