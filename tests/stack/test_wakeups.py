@@ -1,11 +1,14 @@
 """Nothing hangs on a wake-up: lost ones are made up for, useless ones cost nothing, none starves another."""
 
+import asyncio
 import json
 import time
 
 import harness
+import pytest
 from clients import Stream, agent, bundle_data, source
 
+from pymaestro.server import fanout
 from pymaestro.store.dsn import Dsn
 from pymaestro.wire import event
 
@@ -14,6 +17,10 @@ SPEC = """INSERT INTO resources (id, created_at, updated_at, name, source, consu
           SELECT id, now(), now(), id, 'source-a', $2, 1, '', $3::jsonb FROM unnest($1::text[]) AS n (id)"""
 EVENT = """INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
            SELECT 'event-' || id, now(), now(), 'Resources', id, $2 FROM unnest($1::text[]) AS n (id)"""
+
+STATUS_EVENT = """INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type,
+                  status_event_type) VALUES ('s1', now(), now(), $1, 'source-a', '', 'StatusUpdate')"""
+STATUS = {"id": "s", "source": "agent", "type": event.STATUS_UPDATE, "specversion": "1.0", "data": {}}
 
 
 def stored_spec() -> str:
@@ -64,13 +71,9 @@ def test_an_event_nobody_was_told_of_is_found_within_seconds(database: Dsn) -> N
                 lambda: is_zero(server, "SELECT count(*) FROM events WHERE reconciled_date IS NULL"), what="the mark"
             )
 
-            status = {"id": "s", "source": "agent", "type": event.STATUS_UPDATE, "specversion": "1.0", "data": {}}
-            await server.sql("UPDATE resources SET status = $1::jsonb", json.dumps(status))
-            await server.sql(
-                """INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type,
-                   status_event_type) VALUES ('s1', now(), now(), 'w1', 'source-a', '', 'StatusUpdate')"""
-            )
-            assert (await told.take()).id == "s"
+            await server.sql("UPDATE resources SET status = $1::jsonb", json.dumps(STATUS))
+            await server.sql(STATUS_EVENT, "w1")
+            assert (await told.take()).id == STATUS["id"]
 
     harness.play(scenario())
 
@@ -193,14 +196,12 @@ def test_a_row_that_cannot_be_sent_stops_nobody(database: Dsn) -> None:
             await got.take(lambda e: e.type == event.SPEC_RESYNC_RESPONSE)
 
             await server.sql("""UPDATE resources SET status = '{"no": "event"}' WHERE id = 'no-payload'""")
-            await server.sql(
-                """INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type,
-                   status_event_type) VALUES ('s1', now(), now(), 'no-payload', 'source-a', '', 'StatusUpdate')"""
-            )
-            await one.tell("w1", 1)
+            await server.sql(STATUS_EVENT, "no-payload")
+            await asyncio.gather(one.tell("w1", 1), one.tell("no-event", 1))
             await told.spec_of("w1")
-            await a.create("w2", "cluster1")
+            await asyncio.gather(a.create("w2", "cluster1"), a.update("no-event", "cluster1"))
             await got.spec_of("w2")
+            await got.spec_of("no-event", version=2)
 
     harness.play(scenario())
 
@@ -249,6 +250,31 @@ def test_deletions_nobody_takes_are_given_up(database: Dsn) -> None:
                 await one.resync({"w1": 1})
                 gone = await got.spec_of("w1")
                 assert event.DELETION_TIMESTAMP in gone.extensions
+
+    harness.play(scenario())
+
+
+def test_statuses_told_long_ago_do_not_hide_one_that_was_not(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever keeps finished events for a while still hears of the one whose wake-up was lost."""
+    monkeypatch.setattr(fanout, "_SCAN_LIMIT", 5)
+
+    async def scenario() -> None:
+        async with (
+            harness.in_process(database, sweep_interval="200ms", event_retention="1h") as server,
+            source(server.sources) as a,
+            a.subscribe() as told,
+            agent(server.agents, "cluster1") as one,
+        ):
+            await server.add_consumer("cluster1")
+            await a.create("w1", "cluster1")
+            for _ in range(10):
+                await one.tell("w1", 1)
+            recorded = "SELECT (SELECT count(*) FROM status_events) - (SELECT count(*) FROM event_instances)"
+            await harness.until(lambda: is_zero(server, recorded), what="the record")
+            await a.create("w2", "cluster1")
+            await server.sql("""UPDATE resources SET status = $1::jsonb WHERE id = 'w2'""", json.dumps(STATUS))
+            await server.sql(STATUS_EVENT, "w2")
+            assert (await told.take(lambda e: e.id == STATUS["id"])).source == STATUS["source"]
 
     harness.play(scenario())
 

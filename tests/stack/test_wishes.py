@@ -1,12 +1,14 @@
 """What a source may rely on: its wish is stored whole or not at all, once, and nobody else's."""
 
 import asyncio
+from collections.abc import Collection
 
 import grpc
 import harness
 import pytest
 from clients import agent, bundle_data, new_id, source
 
+from pymaestro.store import pool, resources, rows
 from pymaestro.store.dsn import Dsn
 from pymaestro.wire import event
 
@@ -213,6 +215,27 @@ def test_one_wish_that_cannot_be_stored_spoils_no_other(database: Dsn) -> None:
             answers = await asyncio.gather(*(a.answer(wish) for wish in wishes))
             assert ["fk_resources_consumers" in text for text in answers] == [number % 2 == 0 for number in range(40)]
             assert await server.value("SELECT count(*) FROM resources") == 20
+
+    harness.play(scenario())
+
+
+def test_an_id_that_is_freed_this_very_moment_is_free(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old bundle goes between our attempt to insert and our look at what is in the way."""
+    read = resources.read_for_change
+
+    async def read_too_late(connection: pool.Connection, ids: Collection[str]) -> dict[str, rows.Held]:
+        await connection.execute("DELETE FROM resources WHERE id = 'w1'")
+        return await read(connection, ids)
+
+    async def scenario() -> None:
+        async with harness.in_process(database) as server, source(server.sources) as a:
+            await server.add_consumer("cluster1")
+            await a.create("w1", "cluster1")
+            monkeypatch.setattr(resources, "read_for_change", read_too_late)
+            await a.create("w1", "cluster1", data=bundle_data("new"))
+            shown = await server.bundle("w1")
+            assert shown is not None
+            assert shown["manifests"][0]["data"]["k"] == "new"
 
     harness.play(scenario())
 

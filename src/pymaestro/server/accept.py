@@ -90,8 +90,12 @@ class Accept:
             inserted = await resources.insert_new(connection, specs, now=self._world.now())
             left_out = [spec.id for spec in specs if spec.id not in inserted]
             held = await resources.read_for_change(connection, left_out) if left_out else {}
+            # Either there is no such consumer, or what held the id has gone this very moment.
+            free = [spec for spec in specs if spec.id in left_out and spec.id not in held]
+            if free:
+                inserted |= await resources.insert_new(connection, free, now=self._world.now())
         by_id = {wish.id: wish for wish in wishes}
-        for each in left_out:
+        for each in set(left_out) - inserted:
             outcomes[each] = admission.judge_collision(by_id[each], held.get(each))
         return outcomes
 

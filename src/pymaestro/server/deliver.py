@@ -96,8 +96,9 @@ class Deliver:
                 # Where nobody reads, events stay pending and the sweep returns to them.
                 for resource_id in list(waiting)[:share] if self._streams.keeps_up(consumer) else ():
                     batch[resource_id] = waiting.pop(resource_id)
-                if not waiting or not self._streams.keeps_up(consumer):
-                    del due[consumer]
+                had_its_turn = due.pop(consumer)
+                if waiting and self._streams.keeps_up(consumer):
+                    due[consumer] = had_its_turn  # behind the others, should there be more of them than a batch takes
                 if len(batch) >= _ROWS_AT_ONCE:
                     break
             if batch:

@@ -57,7 +57,9 @@ class Fanout:
     async def _missed(self) -> list[str]:
         now = self._world.now()
         async with self._world.database.connection() as connection:
-            found = await statuses.missed_status_events(connection, since=self._scan_from - _OVERLAP, limit=_SCAN_LIMIT)
+            found = await statuses.missed_status_events(
+                connection, instance=self._world.instance_id, since=self._scan_from - _OVERLAP, limit=_SCAN_LIMIT
+            )
         if len(found) < _SCAN_LIMIT:
             self._scan_from = now
         return found

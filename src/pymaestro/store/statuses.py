@@ -68,9 +68,9 @@ async def read_status_events(connection: pool.Connection, ids: Collection[str]) 
     ]
 
 
-async def missed_status_events(connection: pool.Connection, *, since: datetime, limit: int) -> list[str]:
-    """Return the ids of the status events created after `since`."""
-    found = await connection.fetch(_QUERIES["missed_status_events"], since, limit)
+async def missed_status_events(connection: pool.Connection, *, instance: str, since: datetime, limit: int) -> list[str]:
+    """Return the ids of the status events created after `since` that `instance` has not recorded."""
+    found = await connection.fetch(_QUERIES["missed_status_events"], since, instance, limit)
     return [row["id"] for row in found]
 
 

@@ -71,8 +71,12 @@ FROM status_events s LEFT JOIN resources r ON r.id = s.resource_id
 WHERE s.id = ANY($1::text[]);
 
 -- name: missed_status_events
--- Status events of the recent past, for an instance that may have missed some wake-ups.
-SELECT id FROM status_events WHERE created_at > $1 ORDER BY created_at LIMIT $2;
+-- Status events of the recent past that an instance has not passed on: it may have missed some wake-ups.
+SELECT s.id FROM status_events s
+WHERE s.created_at > $1
+  AND NOT EXISTS (SELECT 1 FROM event_instances i WHERE i.event_id = s.id AND i.instance_id = $2)
+ORDER BY s.created_at
+LIMIT $3;
 
 -- name: read_statuses
 -- Bundles with a status, as sources get to see them.
