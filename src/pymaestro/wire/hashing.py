@@ -48,15 +48,15 @@ def hash_of_data(data: bytes) -> str:
 
 def hash_of_status(status: Mapping[str, Any]) -> str:
     """Return the hash of a work's `status` object."""
-    canonical = dict(status)
-    conditions = canonical.pop("conditions", None)
+    plain = dict(status)
+    conditions = plain.pop("conditions", None)
     if conditions:
-        canonical["conditions"] = _plain_conditions(conditions)
-    resources = canonical.pop("resourceStatus", None)
-    canonical["resourceStatus"] = {}
+        plain["conditions"] = _plain_conditions(conditions)
+    resources = plain.pop("resourceStatus", None)
+    plain["resourceStatus"] = {}
     if isinstance(resources, Mapping) and resources.get("manifests"):
-        canonical["resourceStatus"] = {**resources, "manifests": _plain_manifests(resources["manifests"])}
-    return hashlib.sha256(_canonical(canonical)).hexdigest()
+        plain["resourceStatus"] = {**resources, "manifests": _plain_manifests(resources["manifests"])}
+    return hashlib.sha256(canonical(plain)).hexdigest()
 
 
 def _plain_conditions(conditions: object) -> object:
@@ -83,7 +83,8 @@ def _plain_manifests(manifests: object) -> object:
     ]
 
 
-def _canonical(value: Mapping[str, Any]) -> bytes:
+def canonical(value: object) -> bytes:
+    """Return a JSON value as Go writes it."""
     text = _encoder.encode(value)
     # Only strings can hold these, so replacing bytes is safe.
     for plain, escaped in _ESCAPES:

@@ -23,6 +23,14 @@ JSON_PATHS = "JSONPaths"
 POLL = "Poll"
 WATCH = "Watch"
 
+WELL_KNOWN_CONDITIONS = "WellKnownConditions"
+CEL = "CEL"
+
+ON_SPOKE_PRESENT = "OnSpokePresent"
+ON_SPOKE_CHANGE = "OnSpokeChange"
+
+SERVICE_ACCOUNT = "ServiceAccount"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceIdentifier:

@@ -109,9 +109,9 @@ class ManifestWork:
 
     @property
     def executor(self) -> options.Executor | None:
-        """As whom they are applied; absent means as the agent."""
+        """As whom they are applied; absent means as the agent, empty does not."""
         found = jsontypes.object_at(self.body, "spec", "executor")
-        return options.read_executor(found) if found else None
+        return options.read_executor(found) if self.spec.get("executor") is not None else None
 
     @property
     def status(self) -> WorkStatus:
