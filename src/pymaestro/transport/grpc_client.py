@@ -83,6 +83,9 @@ class GrpcClient:
                 # Older Go servers send their headers with the first heartbeat only: this may take ten seconds.
                 async with asyncio.timeout(self._endpoint.silence_seconds):
                     await call.initial_metadata()
+                # A call that failed has metadata too, and empty ones: only a call that goes on is a subscription.
+                if call.done():
+                    await self._raise_unless_ok(call)
             except grpc.aio.AioRpcError as error:
                 raise _refused(error) from error
             except TimeoutError as error:
