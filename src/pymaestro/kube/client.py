@@ -85,14 +85,16 @@ class KubeClient:
     async def list(
         self, resource: ResourceType, *, namespace: str = "", selector: Selector = request.EVERYTHING
     ) -> Sequence[Json]:
-        """Return all objects of a resource, in one namespace or in all; they lack apiVersion and kind, as sent."""
+        """Return all objects of a resource, in one namespace or in all."""
         try:
             pages = [each async for each in self.pages(resource, namespace=namespace, selector=selector)]
         except errors.Gone:
             # It changed so much while we turned pages that the API server forgot the first one.
             whole = request.list_objects(resource, namespace=namespace, selector=selector)
             pages = [await self.send(whole)]
-        return [item for page in pages for item in page.get("items") or ()]
+        # The API server leaves these out of built-in kinds in a list.
+        missing = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return [missing | item for page in pages for item in page.get("items") or ()]
 
     async def pages(
         self,
@@ -205,7 +207,10 @@ class KubeClient:
                     if isinstance(error, errors.Unauthorized):
                         self._keyring.reject(proof)
                     raise error
-                yield response
+                try:
+                    yield response
+                finally:
+                    _hang_up(response)
         except TimeoutError as error:
             raise errors.Timeout(f"the API server did not answer {wish.method} {wish.path} in time") from error
         except aiohttp.ClientError as error:
@@ -225,6 +230,15 @@ class KubeClient:
         self._bucket, wait = limits.take(self._bucket, now=self._clock.monotonic())
         if wait > 0:
             await asyncio.sleep(wait)
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """End a connection whose answer was not read to its end, such as a watch.
+
+    Closing would keep the socket for half a minute, waiting for a polite goodbye of TLS.
+    """
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 async def _failure(response: aiohttp.ClientResponse) -> errors.KubeError:

@@ -294,7 +294,7 @@ def test_lists_are_read_page_by_page() -> None:
         pages = {"": page("a", "b", token="2"), "2": page("c", token="3"), "3": says({"items": None})}
         async with ScriptedApi(listing(pages, page())) as api, KubeClient(api.address()) as client:
             found = await client.list(PODS, selector=Selector(labels="a=b"))
-        assert [each["metadata"]["name"] for each in found] == ["a", "b", "c"]
+        assert found == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}} for name in ("a", "b", "c")]
         assert {asked.query["labelSelector"] for asked in api.asked} == {"a=b"}
         assert {asked.query["limit"] for asked in api.asked} == {"500"}
 
