@@ -1,0 +1,105 @@
+"""Which values does the API choose itself? Initial status, cluster addresses, the labels of a job. Pure."""
+
+import base64
+from typing import Any
+
+from pymaestro.sandbox.kubeapi.kinds import Kind
+
+Json = dict[str, Any]
+
+_INITIAL_STATUS: dict[tuple[str, str], Json] = {
+    ("", "namespaces"): {"phase": "Active"},
+    ("", "pods"): {"phase": "Pending", "qosClass": "BestEffort"},
+    ("", "services"): {"loadBalancer": {}},
+    ("", "persistentvolumeclaims"): {"phase": "Pending"},
+    ("apps", "deployments"): {},
+    ("apps", "replicasets"): {"replicas": 0},
+    ("apps", "statefulsets"): {"replicas": 0, "availableReplicas": 0},
+    ("apps", "daemonsets"): {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    },
+    ("batch", "jobs"): {},
+    ("batch", "cronjobs"): {},
+    ("networking.k8s.io", "ingresses"): {"loadBalancer": {}},
+    ("policy", "poddisruptionbudgets"): {
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "disruptionsAllowed": 0,
+        "expectedPods": 0,
+    },
+}
+_SERVICE_KEPT = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+
+
+def allocate(kind: Kind, obj: Json, *, uid: str, address: str) -> Json:
+    """Return a new object with what the API chooses for its kind."""
+    if kind.resource in _INITIAL_STATUS:
+        obj = {**obj, "status": dict(_INITIAL_STATUS[kind.resource])}
+    match kind.resource:
+        case ("", "services"):
+            return _service(obj, address)
+        case ("", "secrets"):
+            return _secret(obj)
+        case ("batch", "jobs"):
+            return _job(obj, uid)
+    return obj
+
+
+def carry_over(kind: Kind, old: Json, new: Json) -> Json:
+    """Return a changed object with what the API chose before and the client left out."""
+    match kind.resource:
+        case ("", "services"):
+            kept = {name: old["spec"][name] for name in _SERVICE_KEPT if name in old.get("spec", {})}
+            if new["spec"].get("type") == "ExternalName":
+                return new
+            return {**new, "spec": {**kept, **{name: value for name, value in new["spec"].items() if value}}}
+        case ("", "secrets"):
+            return _secret(new)
+        case ("batch", "jobs"):
+            return _job(new, old["metadata"]["uid"])
+    return new
+
+
+def _service(obj: Json, address: str) -> Json:
+    spec = obj["spec"]
+    if spec.get("type") == "ExternalName":
+        return obj
+    chosen = spec.get("clusterIP") or address
+    spec = {
+        **spec,
+        "clusterIP": chosen,
+        "clusterIPs": spec.get("clusterIPs") or [chosen],
+        "ipFamilies": spec.get("ipFamilies") or ["IPv4"],
+        "ipFamilyPolicy": spec.get("ipFamilyPolicy") or "SingleStack",
+    }
+    return {**obj, "spec": spec}
+
+
+def _secret(obj: Json) -> Json:
+    plain = obj.get("stringData")
+    if not plain:
+        return obj
+    encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+    rest = {name: value for name, value in obj.items() if name != "stringData"}
+    return {**rest, "data": {**(obj.get("data") or {}), **encoded}}
+
+
+def _job(obj: Json, uid: str) -> Json:
+    spec = obj.get("spec") or {}
+    if spec.get("manualSelector") or "template" not in spec:
+        return obj
+    name = obj["metadata"].get("name", "")
+    marks = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name}
+    marks |= {"controller-uid": uid, "job-name": name}
+    template = spec["template"]
+    metadata = template.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), **marks}
+    spec = {
+        **spec,
+        "selector": spec.get("selector") or {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+        "template": {**template, "metadata": {**metadata, "labels": labels}},
+    }
+    return {**obj, "spec": spec}

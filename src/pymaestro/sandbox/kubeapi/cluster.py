@@ -1,0 +1,148 @@
+"""A cluster without machines: joins the parts and serves them on a port of this machine.
+
+async with SandboxCluster() as cluster:
+    subprocess(["kubectl", "--kubeconfig", cluster.kubeconfig, "get", "pods"])
+"""
+
+import base64
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import yaml
+
+from pymaestro.aio.clock import Clock, new_id
+from pymaestro.aio.tasks import Crew
+from pymaestro.sandbox.kubeapi import certificate, kinds, persistence, rbac, seeds
+from pymaestro.sandbox.kubeapi.access import Access
+from pymaestro.sandbox.kubeapi.app import Api
+from pymaestro.sandbox.kubeapi.controllers import manager
+from pymaestro.sandbox.kubeapi.definitions import Definitions
+from pymaestro.sandbox.kubeapi.faults import Faults
+from pymaestro.sandbox.kubeapi.gc import Collector
+from pymaestro.sandbox.kubeapi.lists import Lists
+from pymaestro.sandbox.kubeapi.objects import Objects
+from pymaestro.sandbox.kubeapi.rbac import User
+from pymaestro.sandbox.kubeapi.store import Store
+from pymaestro.sandbox.kubeapi.verbs import Verbs
+from pymaestro.server.http import HttpListener
+
+# Events remembered per resource: enough for a client that was away for a moment, small enough to meet 410 in practice.
+_HISTORY = 5000
+
+
+class SandboxCluster:
+    """A Kubernetes API on loopback while entered.
+
+    With a `directory` the objects are kept there between two runs, and the kubeconfig lies beside them. Without
+    `controllers` workloads stay as they are written, as on a bare API server; owners, namespaces and custom kinds are
+    looked after in any case. Plain HTTP (`tls=False`) is lighter, but kubectl sends no token over it.
+    """
+
+    def __init__(
+        self,
+        *,
+        directory: Path | None = None,
+        port: int = 0,
+        controllers: bool = True,
+        delay: float = 0.05,
+        tls: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        self._directory = directory
+        self._port = port
+        self._with_controllers = controllers
+        self._delay = delay
+        self._tls = tls
+        self._clock = clock or Clock()
+
+    async def __aenter__(self) -> Self:
+        now = self._clock.now
+        self.token = new_id()
+        self._temporary = None if self._directory else tempfile.TemporaryDirectory(prefix="kubeapi-")
+        self._home = self._directory or Path(self._temporary.name if self._temporary else "")
+        self._home.mkdir(parents=True, exist_ok=True)
+        self.store = Store(history=_HISTORY)
+        self.registry = kinds.Registry(kinds.builtin())
+        self.objects = Objects(store=self.store, registry=self.registry, now=now, new_id=new_id)
+        self.access = Access(self.store, admin_token=self.token)
+        self._lists = Lists(self.store)
+        self.faults = Faults(self._forget)
+        verbs = Verbs(objects=self.objects, access=self.access, pages=self._lists, now=now)
+        self._api = Api(verbs=verbs, registry=self.registry, access=self.access, faults=self.faults)
+        definitions, collector = Definitions(self.objects), Collector(self.objects)
+        if self._directory:
+            persistence.load(self._directory, self.store, self.registry)
+        self._listener = HttpListener(self._api, host="127.0.0.1", port=self._port)
+        self._crew = Crew()
+        self._crew.start("kubeapi-definitions", definitions.run())
+        self._crew.start("kubeapi-collector", collector.run())
+        if self._with_controllers:
+            acting = manager.Manager(self.objects, delay=self._delay)
+            self._crew.start("kubeapi-controllers", acting.run())
+        seeds.plant(self.objects, with_node=self._with_controllers)
+        issued = certificate.issue(self._home, now=now()) if self._tls else None
+        self.ca_file = issued.authority if issued else None
+        context = issued.context if issued else None
+        self._serving = self._crew.start("kubeapi-http", self._listener.serve(tls=context))
+        self.kubeconfig = self._home / "kubeconfig"
+        self.write_kubeconfig(self.kubeconfig)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.store.close()
+        self._listener.stop()
+        await self._serving
+        await self._crew.stop()
+        if self._directory:
+            persistence.save(self._directory, self.store)
+        if self._temporary:
+            self._temporary.cleanup()
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._listener.port}"
+
+    @property
+    def counts(self) -> Counter[tuple[str, str]]:
+        """Calls so far by verb and resource, such as `("patch", "deployments/status.apps")`."""
+        return self._api.counts
+
+    def write_kubeconfig(self, path: Path, *, token: str | None = None) -> None:
+        """Write a file that leads kubectl and agents here, as the administrator or as whoever has `token`."""
+        cluster = {"server": self.url}
+        if self.ca_file:
+            cluster["certificate-authority-data"] = base64.b64encode(self.ca_file.read_bytes()).decode()
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "sandbox",
+            "clusters": [{"name": "sandbox", "cluster": cluster}],
+            "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "sandbox"}}],
+            "users": [{"name": "sandbox", "user": {"token": token or self.token}}],
+        }
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(content))
+
+    def add_token(self, token: str, user: str, *, groups: tuple[str, ...] = ()) -> None:
+        """Let `token` speak for a user, in requests and in TokenReviews."""
+        self.access.add(token, User(name=user, groups=(*groups, "system:authenticated")))
+
+    def add_service_account_token(self, token: str, namespace: str, name: str) -> None:
+        """Let `token` speak for a service account."""
+        account = self.store.get(("", "serviceaccounts"), namespace, name)
+        user = rbac.service_account(namespace, name)
+        self.access.add(token, replace(user, uid=account.uid if account else ""))
+
+    def _forget(self) -> None:
+        for kind in self.registry.stored():
+            log = self.store.log(kind.resource)
+            log.forget_all()
+            log.forgotten = self.store.version + 1
+            log.wake()
+        # The next event must not be older than what is forgotten.
+        self.store.version += 1
+        self._lists.forget()

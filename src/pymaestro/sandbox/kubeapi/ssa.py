@@ -1,0 +1,226 @@
+"""Who owns which field after a write? Server-side apply and the book-keeping of ordinary writes.
+
+Pure: objects, managers and the time go in, an object with its `managedFields` comes out, or `Conflicts` is raised.
+Answers nothing about validity or storage.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pymaestro.sandbox.kubeapi import fieldsets, merging
+from pymaestro.sandbox.kubeapi.fieldsets import EMPTY, Path, Paths
+from pymaestro.sandbox.kubeapi.schema import Schema
+
+Json = dict[str, Any]
+
+# Set by the API or part of the address: nobody owns these.
+_NEVER_OWNED = frozenset(
+    [("f:apiVersion",), ("f:kind",), ("f:metadata",)]
+    + [
+        ("f:metadata", f"f:{name}")
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "clusterName",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manager:
+    """Who writes and how; entries of one manager are told apart by operation and subresource."""
+
+    name: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """What makes two entries one: an applier stays the same across API versions."""
+        version = "" if self.operation == "Apply" else self.api_version
+        return self.name, self.operation, self.subresource, version
+
+    def describe(self) -> str:
+        """Return the manager as conflict messages name it."""
+        text = f'"{self.name}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        return f"{text} using {self.api_version}" if self.operation == "Update" else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one manager owns, and since when."""
+
+    manager: Manager
+    time: str
+    paths: Paths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """The circumstances of one write."""
+
+    manager: Manager
+    schema: Schema
+    now: str
+    force: bool = False
+
+
+class Conflicts(Exception):
+    """The apply wants fields that others own with another value."""
+
+    def __init__(self, found: Sequence[tuple[Manager, Path]]) -> None:
+        super().__init__(_message(found))
+        self.found = found
+
+
+def _message(found: Sequence[tuple[Manager, Path]]) -> str:
+    if len(found) == 1:
+        manager, path = found[0]
+        return f"Apply failed with 1 conflict: conflict with {manager.describe()}: {fieldsets.show(path)}"
+    lines = []
+    for name in dict.fromkeys(manager.describe() for manager, _ in found):
+        lines.append(f"conflicts with {name}:")
+        lines.extend(f"- {fieldsets.show(path)}" for manager, path in found if manager.describe() == name)
+    return f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+
+
+def read_entries(obj: Mapping[str, Any]) -> list[Entry]:
+    """Return the `managedFields` of an object as values."""
+    return [
+        Entry(
+            manager=Manager(
+                name=entry.get("manager", ""),
+                operation=entry.get("operation", "Update"),
+                api_version=entry.get("apiVersion", ""),
+                subresource=entry.get("subresource", ""),
+            ),
+            time=entry.get("time", ""),
+            paths=fieldsets.decode(entry.get("fieldsV1") or {}),
+        )
+        for entry in obj.get("metadata", {}).get("managedFields") or []
+        if entry
+    ]
+
+
+def _write_entries(obj: Json, entries: Sequence[Entry]) -> Json:
+    written = []
+    for entry in sorted(entries, key=lambda each: (each.manager.operation, each.time, each.manager.name)):
+        item = {
+            "manager": entry.manager.name,
+            "operation": entry.manager.operation,
+            "apiVersion": entry.manager.api_version,
+            "time": entry.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fieldsets.encode(entry.paths),
+        }
+        written.append(item | ({"subresource": entry.manager.subresource} if entry.manager.subresource else {}))
+    metadata = {**obj["metadata"], "managedFields": written}
+    if not written:
+        del metadata["managedFields"]
+    return {**obj, "metadata": metadata}
+
+
+def _content(obj: Mapping[str, Any]) -> Json:
+    metadata = {name: value for name, value in obj.get("metadata", {}).items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _owned(paths: Paths | set[Path]) -> Paths:
+    return frozenset(paths) - _NEVER_OWNED - {()}
+
+
+def record_update(old: Json | None, new: Json, write: Write) -> Json:
+    """Return `new` with the fields that differ from `old` owned by the writer and taken from everyone else."""
+    entries = read_entries(old) if old is not None else []
+    before = _content(old) if old is not None else {"metadata": {}}
+    difference = merging.compare(before, _content(new), write.schema)
+    touched = _owned(difference.added | difference.modified)
+    removed = frozenset(difference.removed)
+    if not touched and not removed:
+        return _write_entries(new, entries)
+    kept = []
+    mine: Entry | None = None
+    for entry in entries:
+        if entry.manager.identity == write.manager.identity:
+            mine = entry
+        else:
+            kept.append(replace(entry, paths=entry.paths - touched - removed))
+    owned = ((mine.paths if mine else EMPTY) - removed) | touched
+    unchanged = mine is not None and mine.paths == owned
+    kept.append(Entry(manager=write.manager, time=mine.time if mine and unchanged else write.now, paths=owned))
+    return _write_entries(new, [entry for entry in kept if entry.paths])
+
+
+def apply(live: Json, wish: Json, write: Write) -> Json:
+    """Return `live` after `wish` is applied: merged, no longer wished fields removed, ownership written down."""
+    entries = read_entries(live)
+    content = _content(live)
+    named = merging.fields_of(wish, write.schema)
+    wished = _owned(named)
+    last = next((entry for entry in entries if entry.manager.identity == write.manager.identity), None)
+    others = [entry for entry in entries if entry is not last]
+    merged = merging.merge(content, wish, write.schema)
+    if last is not None:
+        merged = _prune(merged, last.paths, [entry.paths for entry in others] + [named], write.schema)
+    difference = merging.compare(content, merged, write.schema)
+    changed = frozenset(difference.added | difference.modified)
+    found = [(entry.manager, path) for entry in others for path in sorted(entry.paths & changed)]
+    if found and not write.force:
+        raise Conflicts(found)
+    removed = frozenset(difference.removed)
+    kept = [replace(entry, paths=entry.paths - changed - removed) for entry in others]
+    unchanged = last is not None and last.paths == wished and last.manager == write.manager
+    kept.append(Entry(manager=write.manager, time=last.time if last and unchanged else write.now, paths=wished))
+    return _write_entries(merged, [entry for entry in kept if entry.paths])
+
+
+def _prune(merged: Json, last: Paths, owners: Sequence[Paths], schema: Schema) -> Json:
+    """Remove what the manager applied last time, does not apply now, and nobody else owns."""
+    lost = merging.with_parents(last, schema)
+    pruned = merging.remove(merged, lost, schema)
+    present = merging.with_parents(merging.fields_of(merged, schema), schema)
+    survivors = merging.with_parents(merging.fields_of(pruned, schema), schema)
+    owned = merging.with_parents(frozenset().union(*owners), schema)
+    result: Json = merging.remove(merged, (present - survivors - owned) & lost, schema)
+    return result
+
+
+def show(path: Path) -> str:
+    """Return a path as conflict causes print it."""
+    return fieldsets.show(path)
+
+
+def misfit(wish: Any, schema: Schema, path: str = "") -> str | None:
+    """Return the first field of `wish` that its schema does not know or cannot hold."""
+    if wish is None or schema.type == "any":
+        return None
+    if schema.type in ("object", "map"):
+        if not isinstance(wish, dict):
+            return f"{path}: expected map, got {wish!r}"
+        for name, child in wish.items():
+            if schema.type == "object" and name not in schema.fields and not schema.preserve_unknown:
+                return f"{path}.{name}: field not declared in schema"
+            if found := misfit(child, schema.child(name), f"{path}.{name}"):
+                return found
+    elif schema.type == "list":
+        if not isinstance(wish, list):
+            return f"{path}: expected list, got {wish!r}"
+        return next(filter(None, (misfit(item, schema.item, f"{path}[{i}]") for i, item in enumerate(wish))), None)
+    elif schema.type in ("integer", "number") and (isinstance(wish, bool) or not isinstance(wish, (int, float))):
+        return f"{path}: expected numeric (int or float), got {type(wish).__name__}"
+    elif schema.type == "boolean" and not isinstance(wish, bool):
+        return f"{path}: expected boolean, got {wish!r}"
+    elif schema.type == "string" and not isinstance(wish, str):
+        return f"{path}: expected string, got {wish!r}"
+    return None
