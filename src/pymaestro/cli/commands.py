@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import App, Group, Parameter
 
 from pymaestro.cli import goflags
-from pymaestro.server.settings.flags import Flag, explanations
+from pymaestro.flags import Flag, explanations
 
 _METAVARS = {"int": "N", "float": "N", "timedelta": "DURATION", "Path": "PATH", "str": "TEXT", "Dsn": "URL"}
 

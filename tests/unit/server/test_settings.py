@@ -5,11 +5,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pymaestro.server.settings import ServerSettings, SettingsError, duration, load, locate
-from pymaestro.server.settings.flags import explanations
+from pymaestro.flags import explanations
+from pymaestro.server.settings import ServerSettings, SettingsError, load, locate
 from pymaestro.server.settings.load import FLAGS
 from pymaestro.store.dsn import Dsn
 
@@ -297,35 +295,3 @@ def test_files_that_cannot_be_used(
 ) -> None:
     with pytest.raises(SettingsError, match=re.escape(complaint)):
         locate(load({**secrets(tmp_path, **content), **flags}, HOME))
-
-
-# Durations
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0", timedelta()),
-        ("2m0s", timedelta(minutes=2)),
-        ("10s", timedelta(seconds=10)),
-        ("500ms", timedelta(milliseconds=500)),
-        ("1.5h", timedelta(minutes=90)),
-        (".5s", timedelta(milliseconds=500)),
-        ("1h2m3s4ms5us", timedelta(hours=1, minutes=2, seconds=3, milliseconds=4, microseconds=5)),
-        ("-1m", -timedelta(minutes=1)),
-        ("3000ns", timedelta(microseconds=3)),
-    ],
-)
-def test_durations(text: str, expected: timedelta) -> None:
-    assert duration.parse(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "s", "5", "1d", "1 s", "1s ", "--1s", "1s2", "1e3s", "٣s", "9999999h", "."])
-def test_what_is_no_duration(text: str) -> None:
-    with pytest.raises(ValueError):
-        duration.parse(text)
-
-
-@given(st.timedeltas(min_value=-duration.LONGEST, max_value=duration.LONGEST))
-def test_a_rendered_duration_reads_back(length: timedelta) -> None:
-    assert duration.parse(duration.render(length)) == length

@@ -1,6 +1,6 @@
 """What a server can be told, by the command line and the environment."""
 
-from pymaestro.server.settings.errors import SettingsError as SettingsError
+from pymaestro.flags.errors import SettingsError as SettingsError
 from pymaestro.server.settings.load import load as load
 from pymaestro.server.settings.locate import locate as locate
 from pymaestro.server.settings.model import ServerSettings as ServerSettings

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from pymaestro.server.settings.errors import SettingsError
+from pymaestro.flags import SettingsError
 from pymaestro.server.settings.model import ServerSettings
 
 # The keys in a JWKS are public, so only algorithms that verify with a public key make sense; with HS256 an attacker

@@ -7,11 +7,9 @@ The command line wins over the environment, the environment over the defaults. P
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from pymaestro.flags import Flag, SettingsError, fill, flags_of
 from pymaestro.server.settings.check import check
-from pymaestro.server.settings.errors import SettingsError
-from pymaestro.server.settings.flags import Flag, flags_of
 from pymaestro.server.settings.model import ServerSettings
 
 FLAGS: Mapping[str, Flag] = {flag.name: flag for flag in flags_of(ServerSettings)}
@@ -45,16 +43,9 @@ _DATABASE_FILES = frozenset(
 def load(given: Mapping[str, str], environ: Mapping[str, str]) -> ServerSettings:
     """Return the checked settings; `given` maps flags, such as `--client-id`, to their text."""
     texts = {**_from_environment(environ), **given}
-    groups: dict[str, dict[str, Any]] = {}
-    for name, text in texts.items():
-        flag = FLAGS.get(name)
-        if flag is None:
-            raise SettingsError(f"{name} is not a flag of the server; see `maestro server --help`")
-        groups.setdefault(flag.group, {})[flag.attribute] = flag.read(text)
-    groups.setdefault("database", {})["files_are_given"] = not _DATABASE_FILES.isdisjoint(given)
-    defaults = ServerSettings()
-    changes = {group: replace(getattr(defaults, group), **values) for group, values in groups.items()}
-    settings = replace(defaults, **changes)
+    settings = fill(ServerSettings(), texts, flags=FLAGS, command="server")
+    are_given = not _DATABASE_FILES.isdisjoint(given)
+    settings = replace(settings, database=replace(settings.database, files_are_given=are_given))
     check(settings)
     return settings
 

@@ -7,7 +7,7 @@ embedded PostgreSQL. Reads the files, opens no connection.
 from dataclasses import replace
 from pathlib import Path
 
-from pymaestro.server.settings.errors import SettingsError
+from pymaestro.flags import SettingsError
 from pymaestro.server.settings.model import ServerSettings
 from pymaestro.server.settings.operation import DatabaseSettings
 from pymaestro.store.dsn import Dsn

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from pymaestro.server.settings.flags import flag
+from pymaestro.flags import flag
 from pymaestro.store.dsn import Dsn
 
 
@@ -45,7 +45,7 @@ class DeliverySettings:
 class DatabaseSettings:
     """Database"""
 
-    dsn: Dsn | None = field(default=None, metadata=flag("--db-dsn"))
+    dsn: Dsn | None = field(default=None, metadata=flag("--db-dsn", read=Dsn.parse))
     """Address of the PostgreSQL, such as postgresql://user@host:5432/maestro. Also read from MAESTRO_DB_DSN, the
     better place for a password. Absent: the --db-*-file files; without those the embedded PostgreSQL."""
 

@@ -8,8 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from pymaestro.server.settings import duration
-from pymaestro.server.settings.flags import flag
+from pymaestro.flags import duration, flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What a command line flag is: its name, its kind of value, its default and its explanation.
 
 Everything is read from the settings dataclasses, so a flag is written down once. The explanation is the string
-under the field; it is read from the source only when someone asks for help. Nothing here knows which flags exist.
+under the field; it is read from the source only when someone asks for help. Nothing here knows which flags exist,
+nor kinds of value that belong to one program: such a field brings its own reader.
 """
 
 import ast
@@ -15,18 +16,21 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
-from pymaestro.server.settings import duration
-from pymaestro.server.settings.errors import SettingsError
-from pymaestro.store.dsn import Dsn, DsnError
+from pymaestro.flags import duration
+from pymaestro.flags.errors import SettingsError
 
 # Go's strconv.ParseBool.
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
-def flag(name: str, *, hidden: bool = False) -> Mapping[str, object]:
-    """Return the metadata of a field that the command line sets with the flag `name`."""
-    return {"flag": name, "hidden": hidden}
+def flag(name: str, *, hidden: bool = False, read: Callable[[str], object] | None = None) -> Mapping[str, object]:
+    """Return the metadata of a field that the command line sets with the flag `name`.
+
+    `read` is for kinds unknown here. What it raises, a ValueError, is told to the user without the text that was
+    given, as that may hold a password.
+    """
+    return {"flag": name, "hidden": hidden, "read": read}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,7 @@ class Flag:
     kind: Any
     default: Any
     hidden: bool
+    reader: Callable[[str], object] | None = None
 
     @property
     def is_switch(self) -> bool:
@@ -56,6 +61,11 @@ class Flag:
         """Return the value that `text` means for this flag."""
         if not text and NoneType in get_args(self.kind):
             return None
+        if self.reader is not None:
+            try:
+                return self.reader(text)
+            except ValueError as error:
+                raise SettingsError(f"{self.name} {error}") from None
         if self.choices:
             if text in self.choices:
                 return text
@@ -66,9 +76,6 @@ class Flag:
         reader, wanted = _READERS[kinds[0]]
         try:
             return reader(text)
-        except DsnError as error:
-            # A connection string may hold a password: it is never quoted.
-            raise SettingsError(f"{self.name} {error}") from None
         except ValueError:
             raise SettingsError(f"{self.name}={text}: write {wanted}") from None
 
@@ -101,6 +108,7 @@ def flags_of(settings: type) -> Iterator[Flag]:
                     kind=hints[item.name],
                     default=item.default,
                     hidden=item.metadata["hidden"],
+                    reader=item.metadata["read"],
                 )
 
 
@@ -137,5 +145,4 @@ _READERS: dict[type, tuple[Callable[[str], object], str]] = {
     timedelta: (duration.parse, "a duration with its unit, such as 500ms, 10s or 2m0s"),
     Path: (Path, "a path"),
     str: (str, "a text"),
-    Dsn: (Dsn.parse, "postgresql://user@host:5432/database"),
 }
