@@ -6,6 +6,7 @@ cannot be, these tests are skipped with the reason. The logs of all processes ar
 """
 
 import itertools
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -111,9 +112,11 @@ def namespace(real_cluster: KubeCluster) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peer_postgres.Cluster]:
-    with peer_postgres.cluster(tmp_path_factory.mktemp("postgres")) as running:
-        yield running
+def postgres() -> Iterator[peer_postgres.Cluster]:
+    # Not below pytest's own folder: every other run that starts as root closes that to PostgreSQL's user.
+    with tempfile.TemporaryDirectory(prefix="peer-postgres-", ignore_cleanup_errors=True) as folder:
+        with peer_postgres.cluster(Path(folder)) as running:
+            yield running
 
 
 @pytest.fixture(scope="module", params=["go", "python"])
