@@ -18,7 +18,6 @@ from pymaestro.server.auth import sources as source_auth
 from pymaestro.server.auth.agents import AgentIdentityPolicy, default_policy
 from pymaestro.server.deliver import Deliver
 from pymaestro.server.fanout import Fanout
-from pymaestro.server.http import HttpListener
 from pymaestro.server.membership import Membership
 from pymaestro.server.rest.app import create_app
 from pymaestro.server.rest.dependencies import RestDependencies
@@ -30,6 +29,7 @@ from pymaestro.server.settings.surfaces import GrpcSettings
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
 from pymaestro.transport import grpc_server, tls
+from pymaestro.transport.http_listener import HttpListener
 
 _GRACE_SECONDS = 5.0
 

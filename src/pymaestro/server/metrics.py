@@ -14,7 +14,8 @@ from typing import Final, Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, multiprocess
 
-from pymaestro.server import exposition, families
+from pymaestro.server import families
+from pymaestro.transport import exposition
 
 Outcome = Literal["success", "error", "skipped"]
 Rpc = Literal["Publish", "Subscribe"]

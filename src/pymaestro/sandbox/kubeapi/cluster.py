@@ -27,7 +27,7 @@ from pymaestro.sandbox.kubeapi.objects import Objects
 from pymaestro.sandbox.kubeapi.rbac import User
 from pymaestro.sandbox.kubeapi.store import Store
 from pymaestro.sandbox.kubeapi.verbs import Verbs
-from pymaestro.server.http import HttpListener
+from pymaestro.transport.http_listener import HttpListener
 
 # Events remembered per resource: enough for a client that was away for a moment, small enough to meet 410 in practice.
 _HISTORY = 5000

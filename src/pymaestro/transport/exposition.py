@@ -1,7 +1,7 @@
-"""Write metric families as the text that Prometheus scrapes, spelled as the Go server spells it.
+"""Write metric families as the text that Prometheus scrapes, spelled as the Go programs spell it.
 
 The client library names every counter `…_total`, adds `…_created` series and writes `le="1.0"`. Dashboards and alerts
-ask for the names and labels of the Go server, so this module writes those. Pure: families in, text out.
+ask for the names and labels of the Go programs, so this module writes those. Pure: families in, text out.
 """
 
 import math
