@@ -1,0 +1,129 @@
+"""The client without `await`: same answers, from any thread, and clean after an interrupt."""
+
+import asyncio
+import concurrent.futures
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import harness
+import pytest
+from sdk_agent import scripted_agent
+from test_sdk_lifecycle import work
+
+from pymaestro import EventType, Maestro, errors
+from pymaestro.sandbox.process import ServerProcess
+from pymaestro.store.dsn import Dsn
+
+
+@pytest.fixture
+def server(database: Dsn, tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server and an agent in the background."""
+    process = ServerProcess(database, log=tmp_path / "server.log")
+    started, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with process, scripted_agent(f"127.0.0.1:{process.ports.agents}", "c1", feedback={"status": {"x": 1}}):
+            started.set()
+            while not stop.is_set():
+                await asyncio.sleep(0.02)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert started.wait(30)
+    yield process
+    stop.set()
+    thread.join()
+
+
+def client_of(server: ServerProcess) -> Maestro:
+    return Maestro(
+        environ={},
+        api_url=f"http://127.0.0.1:{server.ports.rest}",
+        grpc_url=f"127.0.0.1:{server.ports.sources}",
+        source="sdk-test",
+    )
+
+
+def test_the_life_of_a_work_without_await(server: ServerProcess) -> None:
+    with client_of(server) as client:
+        client.consumers.create("c1")
+        works = client.works("c1")
+        assert works.apply(work("hello")).operation == "created"
+        assert works.wait_for("hello", timeout=20).feedback("status") == {"x": 1}
+        assert [each.name for each in works.list()] == ["hello"]
+        with works.watch() as events:
+            assert [(each.type, each.work.name) for each in [next(events)]] == [(EventType.ADDED, "hello")]
+        for told in works.watch(bookmarks=True):
+            if told.type is EventType.SYNCED:
+                break
+        works.delete("hello", wait=True, timeout=20)
+        with pytest.raises(errors.NotFound):
+            works.get("hello")
+        with pytest.raises(errors.Invalid, match="name one"):
+            client.all_works().get("hello")
+    assert not [thread for thread in threading.enumerate() if thread.name == "maestro-client"]
+
+
+def test_threads_share_a_client_and_clients_share_a_loop(server: ServerProcess) -> None:
+    with client_of(server) as client, client_of(server) as other:
+        client.consumers.create("c1")
+        works = client.works("c1")
+
+        def live(number: int) -> str:
+            mine = works if number % 2 else other.works("c1")
+            mine.apply(work(f"w{number}"))
+            return mine.wait_for(f"w{number}", timeout=30).name
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            names = set(pool.map(live, range(24)))
+        assert len(names) == 24
+        assert {each.name for each in works.list(page_size=7)} == names
+        assert [thread.name for thread in threading.enumerate()].count("maestro-client") == 1
+
+
+def test_ctrl_c_ends_a_wait_at_once(server: ServerProcess) -> None:
+    script = (
+        "import sys\n"
+        "from pymaestro import Maestro\n"
+        "with Maestro(source='s') as client:\n"
+        "    events = client.works('c1').watch(bookmarks=True)\n"
+        "    next(events)\n"
+        "    print('watching', flush=True)\n"
+        "    try:\n"
+        "        next(events)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted', flush=True)\n"
+    )
+    environ = {
+        "MAESTRO_API_URL": f"http://127.0.0.1:{server.ports.rest}",
+        "MAESTRO_GRPC_URL": f"127.0.0.1:{server.ports.sources}",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "watching\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "interrupted\n"
+        assert process.wait(10) == 0
+        assert process.stderr.read() == ""
+
+
+def test_a_client_beside_an_event_loop_of_the_program(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database) as running:
+
+            def live() -> list[str]:
+                with Maestro(environ={}, api_url=running.rest, grpc_url=running.sources, source="sdk-test") as client:
+                    client.consumers.create("c1")
+                    client.works("c1").create(work("hello"))
+                    return [each.name for each in client.works("c1").list()]
+
+            assert await asyncio.to_thread(live) == ["hello"]
+
+    asyncio.run(scenario())
