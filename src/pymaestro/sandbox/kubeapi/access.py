@@ -1,4 +1,4 @@
-"""Who asks, and may they? Bearer tokens, impersonation, and the check of every request of a user who is not almighty."""
+"""Who asks, and may they? Bearer tokens, impersonation, and the check of every request of an ordinary user."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -96,7 +96,8 @@ class Access:
         if rbac.allows(user, question, self._store.select):
             return
         if not rbac.may_grant(user, rules, namespace, self._store.select):
-            why = f'user "{user.name}" (groups={list(user.groups)}) is attempting to grant RBAC permissions not currently held'
+            who = f'user "{user.name}" (groups={list(user.groups)})'
+            why = f"{who} is attempting to grant RBAC permissions not currently held"
             raise problems.forbidden(kind, name, why)
 
 

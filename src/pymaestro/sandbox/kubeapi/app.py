@@ -44,7 +44,7 @@ class Api:
             response = await self._answer(request)
         except Problem as problem:
             response = refusal(problem)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it was, the client is owed an answer
             # A fault of the sandbox itself: the client gets a Status, the trace goes to the log.
             _log.exception("request failed")
             response = refusal(

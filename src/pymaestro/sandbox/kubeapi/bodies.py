@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import yaml
 
-from pymaestro.sandbox.kubeapi.objects import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from pymaestro.sandbox.kubeapi import patching
 from pymaestro.sandbox.kubeapi.problems import Problem, bad_request
 
 MAX_BODY_BYTES = 3_145_728
@@ -41,7 +41,9 @@ def read_patch(content_type: str, body: bytes, *, custom: bool) -> tuple[str, An
     """Return the kind of a patch and its content."""
     media = content_type.partition(";")[0].strip().lower()
     accepted = (
-        [JSON_PATCH, MERGE_PATCH, APPLY_PATCH] if custom else [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH]
+        [patching.JSON, patching.MERGE, patching.APPLY]
+        if custom
+        else [patching.JSON, patching.MERGE, patching.STRATEGIC, patching.APPLY]
     )
     if media not in accepted:
         listed = ", ".join(accepted)
@@ -49,7 +51,7 @@ def read_patch(content_type: str, body: bytes, *, custom: bool) -> tuple[str, An
         raise Problem(415, "UnsupportedMediaType", text)
     if len(body) > MAX_BODY_BYTES:
         raise too_large()
-    return media, (_yaml(body) if media == APPLY_PATCH else _json(body))
+    return media, (_yaml(body) if media == patching.APPLY else _json(body))
 
 
 def too_large() -> Problem:

@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from pymaestro.sandbox.kubeapi import crds
-from pymaestro.sandbox.kubeapi.objects import CRD_FINALIZER, DEFINITIONS, Deletion, Objects
+from pymaestro.sandbox.kubeapi.deleting import CRD_FINALIZER, DEFINITIONS, Deletion
+from pymaestro.sandbox.kubeapi.objects import Objects
 from pymaestro.sandbox.kubeapi.store import Event, Stored
 
 Json = dict[str, Any]

@@ -7,7 +7,8 @@ does no harm.
 import asyncio
 from typing import Any
 
-from pymaestro.sandbox.kubeapi.objects import NAMESPACES, Deletion, Objects
+from pymaestro.sandbox.kubeapi.deleting import Deletion
+from pymaestro.sandbox.kubeapi.objects import NAMESPACES, Objects
 from pymaestro.sandbox.kubeapi.store import Event, Stored
 
 Json = dict[str, Any]

@@ -61,7 +61,7 @@ class Kind:
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-# group, version, kind, plural, short names, flags: c cluster-scoped, s status, g generation, x scale, a in `kubectl get all`
+# group, version, kind, plural, short names, flags: cluster-scoped, status, generation, x scale, all
 _TABLE = """
 -                            v1 Namespace                        namespaces                        ns     cs
 -                            v1 Pod                              pods                              po     sga

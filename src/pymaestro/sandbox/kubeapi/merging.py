@@ -96,9 +96,7 @@ def _compare(old: Any, new: Any, schema: Schema, path: Path, difference: Differe
         difference.added.add(path)
     elif new is _MISSING:
         difference.removed.add(path)
-    elif not children and old != new:
-        difference.modified.add(path)
-    elif children and type(old) is not type(new):
+    elif type(old) is not type(new) or (not children and old != new):
         difference.modified.add(path)
 
 

@@ -12,17 +12,15 @@ from typing import Any
 
 import orjson
 
-from pymaestro.sandbox.kubeapi import admission, patches, problems, ssa
+from pymaestro.sandbox.kubeapi import admission, applying, deleting, patching, problems, ssa
+from pymaestro.sandbox.kubeapi.deleting import Deletion
 from pymaestro.sandbox.kubeapi.kinds import Kind, Registry
-from pymaestro.sandbox.kubeapi.merging import NotMergeable
 from pymaestro.sandbox.kubeapi.problems import Cause, Problem
 from pymaestro.sandbox.kubeapi.store import Store, Stored
-from pymaestro.sandbox.kubeapi.validation import required, wrong
+from pymaestro.sandbox.kubeapi.validation import wrong
 
 Json = dict[str, Any]
 NAMESPACES = ("", "namespaces")
-DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
-CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 # Kinds whose PUT must name the version it is based on, and kinds whose PUT may create.
 _NEVER_BLIND = {
     "poddisruptionbudgets",
@@ -47,10 +45,6 @@ _CREATED_BY_PUT = {
 }
 _SUFFIX_SIGNS = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_OBJECT_BYTES = 1_572_864
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +59,6 @@ class Options:
     admit: Callable[[Kind, Json], None] = lambda _kind, _obj: None
     """Called with the object as it would be kept; raises `Problem` to refuse it."""
     warnings: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deletion:
-    """How one object is to be deleted."""
-
-    propagation: str | None = None
-    uid: str | None = None
-    version: str | None = None
-    dry_run: bool = False
 
 
 class Objects:
@@ -139,17 +123,12 @@ class Objects:
     def patch(self, kind: Kind, namespace: str, name: str, *, patch: tuple[str, Any], options: Options) -> Stored:
         """Change an object by a patch, given as its media type and content."""
         media, content = patch
-        _check_patch_options(media, options)
-        if media == APPLY_PATCH:
+        patching.check_options(media, manager=options.manager, force=options.force)
+        if media == patching.APPLY:
             return self._apply(kind, namespace, name, content, options)
         old = self.get(kind, namespace, name)
         live = self._as_requested(kind, old)
-        try:
-            sent = _patched(kind, live, media, content)
-        except patches.BadPatch as error:
-            raise problems.bad_request(str(error)) from error
-        except patches.Unprocessable as error:
-            raise _unprocessable(str(error)) from error
+        sent = patching.patched(kind, live, media, content)
         obj = admission.read(kind, sent, validation_mode=options.field_validation, warnings=options.warnings)
         if obj["metadata"].get("name") != name:
             cause = wrong("metadata.name", obj["metadata"].get("name"), "field is immutable")
@@ -157,15 +136,15 @@ class Objects:
         return self._change(kind, old, obj, options)
 
     def _apply(self, kind: Kind, namespace: str, name: str, sent: Any, options: Options) -> Stored:
-        wish = _apply_wish(kind, sent, options)
+        wish = applying.wish(kind, sent, subresource=options.subresource)
         wish = admission.address(kind, wish, namespace=namespace, name=name)
         old = self.store.get(kind.resource, namespace if kind.namespaced else "", name)
         write = self._write(kind, options, "Apply")
         if old is None:
             return self._apply_new(kind, wish, write, options)
         live = self._as_requested(kind, old)
-        applied = _applying(kind, live, wish, write)
-        return self._change(kind, old, _read_applied(kind, applied), options, applied=True)
+        applied = applying.apply(kind, live, wish, write)
+        return self._change(kind, old, applying.read(kind, applied), options, applied=True)
 
     def _apply_new(self, kind: Kind, wish: Json, write: ssa.Write, options: Options) -> Stored:
         name = wish["metadata"]["name"]
@@ -178,8 +157,8 @@ class Objects:
             )
             raise problems.conflict(kind, name, text)
         self._check_namespace(kind, wish)
-        applied = _applying(kind, {"metadata": {}}, wish, write)
-        obj = _read_applied(kind, applied)
+        applied = applying.apply(kind, {"metadata": {}}, wish, write)
+        obj = applying.read(kind, applied)
         made = admission.new_object(kind, obj, self._stamp())
         made["metadata"] = {**made["metadata"], "managedFields": applied["metadata"].get("managedFields", [])}
         return self._insert(kind, made, options)
@@ -225,9 +204,9 @@ class Objects:
     def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion) -> tuple[Stored, bool]:
         """Delete an object; returns its last state and whether it is gone already."""
         old = self.get(kind, namespace, name)
-        _check_preconditions(kind, old, deletion)
+        deleting.check(kind, old, deletion)
         metadata = dict(old.obj["metadata"])
-        finalizers = _finalizers_for(kind, old, deletion)
+        finalizers = deleting.finalizers(kind, old, deletion)
         held = bool(finalizers)
         made = old.obj
         if kind.resource == NAMESPACES:
@@ -321,113 +300,3 @@ def _unsaved(kind: Kind, made: Json, version: str) -> Stored:
     metadata = {name: value for name, value in made["metadata"].items() if name != "resourceVersion"}
     obj = {**made, "metadata": metadata | ({"resourceVersion": version} if version else {})}
     return Stored(resource=kind.resource, obj=obj, raw=b"", version=0)
-
-
-def _patched(kind: Kind, live: Json, media: str, content: Any) -> Any:
-    if media == JSON_PATCH:
-        return patches.json_patch(live, content)
-    if not isinstance(content, dict):
-        raise patches.BadPatch("the patch must be a JSON object")
-    if media == MERGE_PATCH:
-        return patches.merge_patch(live, content)
-    return patches.strategic_patch(live, content, kind.schema)
-
-
-def _check_patch_options(media: str, options: Options) -> None:
-    causes = []
-    if media == APPLY_PATCH and not options.manager:
-        causes.append(required("fieldManager", "is required for apply patch"))
-    if media != APPLY_PATCH and options.force is not None:
-        causes.append(
-            Cause(
-                field="force",
-                message="Forbidden: may not be specified for non-apply patch",
-                reason="FieldValueForbidden",
-            )
-        )
-    if causes:
-        raise problems.invalid(_PATCH_OPTIONS, "", causes)
-
-
-_PATCH_OPTIONS = Kind(group="meta.k8s.io", version="v1", kind="PatchOptions", plural="")
-
-
-def _unprocessable(message: str) -> Problem:
-    details = {"causes": [{"reason": "UnexpectedServerResponse", "message": message}]}
-    return Problem(422, "Invalid", "the server rejected our request due to an error in our request", details=details)
-
-
-def _apply_wish(kind: Kind, sent: Any, options: Options) -> Json:
-    if not isinstance(sent, dict):
-        raise problems.bad_request("an apply patch must be an object")
-    for field_name, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        if sent.get(field_name) != expected:
-            raise problems.bad_request(
-                f"{field_name} of the apply patch must be {expected!r}, not {sent.get(field_name)!r}"
-            )
-    metadata = sent.get("metadata") or {}
-    if metadata.get("managedFields"):
-        raise problems.bad_request("metadata.managedFields must be nil")
-    if options.subresource == "status":
-        return {
-            "apiVersion": sent["apiVersion"],
-            "kind": sent["kind"],
-            "metadata": metadata,
-            "status": sent.get("status"),
-        }
-    return {
-        **{name: value for name, value in sent.items() if name != "status" or not kind.has_status},
-        "metadata": metadata,
-    }
-
-
-def _applying(kind: Kind, live: Json, wish: Json, write: ssa.Write) -> Json:
-    where = (
-        f"({wish['metadata'].get('namespace', '')}/{wish['metadata']['name']}; {kind.api_version}, Kind={kind.kind})"
-    )
-    fault = ssa.misfit(wish, kind.schema)
-    if fault:
-        raise Problem(500, "", f"failed to create typed patch object {where}: {fault}")
-    try:
-        return ssa.apply(live, wish, write)
-    except NotMergeable as error:
-        raise Problem(500, "", f"failed to create typed patch object {where}: {error}") from error
-    except ssa.Conflicts as conflicts:
-        causes = [
-            Cause(reason="FieldManagerConflict", message=f"conflict with {manager.describe()}", field=ssa.show(path))
-            for manager, path in conflicts.found
-        ]
-        raise problems.apply_conflict(str(conflicts), causes) from conflicts
-
-
-def _read_applied(kind: Kind, applied: Json) -> Json:
-    entries = applied["metadata"].get("managedFields")
-    obj = admission.read(kind, applied, validation_mode="Ignore", warnings=[])
-    obj["metadata"]["managedFields"] = entries
-    return obj
-
-
-def _check_preconditions(kind: Kind, old: Stored, deletion: Deletion) -> None:
-    if deletion.uid and deletion.uid != old.uid:
-        why = f"the UID in the precondition ({deletion.uid}) does not match the UID in record ({old.uid}). The object might have been deleted and then recreated"
-        raise problems.conflict(kind, old.name, why)
-    version = old.obj["metadata"]["resourceVersion"]
-    if deletion.version and deletion.version != version:
-        why = f"the ResourceVersion in the precondition ({deletion.version}) does not match the ResourceVersion in record ({version}). The object might have been modified"
-        raise problems.conflict(kind, old.name, why)
-
-
-def _finalizers_for(kind: Kind, old: Stored, deletion: Deletion) -> list[str]:
-    """Return what must be done before the object may go; the policy of an earlier request stays unless a new one is given."""
-    present = list(old.obj["metadata"].get("finalizers") or [])
-    if kind.resource == DEFINITIONS and CRD_FINALIZER not in present:
-        present.append(CRD_FINALIZER)
-    policy = deletion.propagation
-    if policy is None and kind.resource == ("batch", "jobs") and not present:
-        # As old as Job itself: without a word, its pods stay.
-        policy = "Orphan"
-    if policy is None:
-        return present
-    kept = [each for each in present if each not in ("orphan", "foregroundDeletion")]
-    added = {"Orphan": ["orphan"], "Foreground": ["foregroundDeletion"]}.get(policy, [])
-    return [*kept, *added]

@@ -6,8 +6,8 @@ import orjson
 
 from pymaestro.sandbox.errors import SandboxError
 from pymaestro.sandbox.kubeapi import crds
+from pymaestro.sandbox.kubeapi.deleting import DEFINITIONS
 from pymaestro.sandbox.kubeapi.kinds import Registry
-from pymaestro.sandbox.kubeapi.objects import DEFINITIONS
 from pymaestro.sandbox.kubeapi.store import Store
 
 _FILE = "objects.json"

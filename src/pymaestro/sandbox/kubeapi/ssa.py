@@ -194,33 +194,3 @@ def _prune(merged: Json, last: Paths, owners: Sequence[Paths], schema: Schema) -
     owned = merging.with_parents(frozenset().union(*owners), schema)
     result: Json = merging.remove(merged, (present - survivors - owned) & lost, schema)
     return result
-
-
-def show(path: Path) -> str:
-    """Return a path as conflict causes print it."""
-    return fieldsets.show(path)
-
-
-def misfit(wish: Any, schema: Schema, path: str = "") -> str | None:
-    """Return the first field of `wish` that its schema does not know or cannot hold."""
-    if wish is None or schema.type == "any":
-        return None
-    if schema.type in ("object", "map"):
-        if not isinstance(wish, dict):
-            return f"{path}: expected map, got {wish!r}"
-        for name, child in wish.items():
-            if schema.type == "object" and name not in schema.fields and not schema.preserve_unknown:
-                return f"{path}.{name}: field not declared in schema"
-            if found := misfit(child, schema.child(name), f"{path}.{name}"):
-                return found
-    elif schema.type == "list":
-        if not isinstance(wish, list):
-            return f"{path}: expected list, got {wish!r}"
-        return next(filter(None, (misfit(item, schema.item, f"{path}[{i}]") for i, item in enumerate(wish))), None)
-    elif schema.type in ("integer", "number") and (isinstance(wish, bool) or not isinstance(wish, (int, float))):
-        return f"{path}: expected numeric (int or float), got {type(wish).__name__}"
-    elif schema.type == "boolean" and not isinstance(wish, bool):
-        return f"{path}: expected boolean, got {wish!r}"
-    elif schema.type == "string" and not isinstance(wish, str):
-        return f"{path}: expected string, got {wish!r}"
-    return None

@@ -35,7 +35,7 @@ def _ready_containers(obj: Json) -> str:
 
 def _job_status(obj: Json) -> str:
     conditions = _at("status.conditions", [])(obj)
-    return next((each["type"] for each in conditions if each.get("status") == "True"), "Running")
+    return next((each["type"] for each in conditions if each["type"] in ("Complete", "Failed")), "Running")
 
 
 _COLUMNS: dict[tuple[str, str], list[tuple[str, Cell]]] = {

@@ -10,8 +10,9 @@ from starlette.responses import Response, StreamingResponse
 
 from pymaestro.sandbox.kubeapi import bodies, lists, problems, reviews, scale, watch
 from pymaestro.sandbox.kubeapi.access import Access
+from pymaestro.sandbox.kubeapi.deleting import Deletion
 from pymaestro.sandbox.kubeapi.kinds import Kind
-from pymaestro.sandbox.kubeapi.objects import Deletion, Objects, Options
+from pymaestro.sandbox.kubeapi.objects import Objects, Options
 from pymaestro.sandbox.kubeapi.paths import Call
 from pymaestro.sandbox.kubeapi.problems import Cause, Problem
 from pymaestro.sandbox.kubeapi.rbac import User, service_account

@@ -65,6 +65,15 @@ def _bookmark(wish: Wish, version: int, annotations: Mapping[str, str] | None = 
     return _line("BOOKMARK", orjson.dumps(obj))
 
 
+def _present(store: Store, wish: Wish) -> bytes:
+    """Return what is there as if it had just come."""
+    present = [stored for stored in store.select(wish.resource, wish.namespace) if wish.covers(stored)]
+    lines = [_line("ADDED", wish.render(stored)) for stored in present]
+    if wish.announce_end_of_list:
+        lines.append(_bookmark(wish, store.version, {"k8s.io/initial-events-end": "true"}))
+    return b"".join(lines)
+
+
 async def stream(store: Store, wish: Wish) -> AsyncIterator[bytes]:
     """Yield events until the time is over, the store closes, or the history no longer reaches back far enough."""
     clock = asyncio.get_running_loop().time
@@ -72,10 +81,7 @@ async def stream(store: Store, wish: Wish) -> AsyncIterator[bytes]:
     log = store.log(wish.resource)
     position = store.version if wish.version is None else wish.version
     if wish.version is None:
-        present = [stored for stored in store.select(wish.resource, wish.namespace) if wish.covers(stored)]
-        yield b"".join(_line("ADDED", wish.render(stored)) for stored in present)
-        if wish.announce_end_of_list:
-            yield _bookmark(wish, position, {"k8s.io/initial-events-end": "true"})
+        yield _present(store, wish)
     next_bookmark = clock() + BOOKMARK_SECONDS
     while not store.closed:
         try:

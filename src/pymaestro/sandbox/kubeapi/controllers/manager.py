@@ -1,4 +1,4 @@
-"""Runs the controllers: every change makes its object and its owners due, after a short delay, once for many changes."""
+"""Runs the controllers: a change makes its object and its owners due after a short delay, once for many changes."""
 
 import asyncio
 import logging

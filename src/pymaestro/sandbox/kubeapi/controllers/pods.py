@@ -19,10 +19,9 @@ def pod(objects: Objects, stored: Stored) -> None:
     if not stored.obj["spec"].get("nodeName"):
         objects.amend(stored, lambda obj: {**obj, "spec": {**obj["spec"], "nodeName": NODE}})
     fails = (stored.obj["metadata"].get("annotations") or {}).get(FAIL) == "true"
+    phase = "Failed" if fails else "Succeeded"
     if stored.obj["spec"].get("restartPolicy") == "Always":
         phase = "Running"
-    else:
-        phase = "Failed" if fails else "Succeeded"
     ready = phase == "Running" and not fails
     wanted = _status(stored, phase, ready=ready, now=objects.timestamp())
     if status.get("phase") != phase or _readiness(status) != ready:

@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from pymaestro.sandbox.kubeapi.controllers.children import conditions, make_child, owned
-from pymaestro.sandbox.kubeapi.objects import Deletion, Objects
+from pymaestro.sandbox.kubeapi.deleting import Deletion
+from pymaestro.sandbox.kubeapi.objects import Objects
 from pymaestro.sandbox.kubeapi.store import Stored
 
 Json = dict[str, Any]

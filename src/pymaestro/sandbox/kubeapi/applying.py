@@ -1,0 +1,61 @@
+"""What does an apply patch make of an object? Reads the wish, merges it, and turns conflicts into refusals. Pure."""
+
+from typing import Any
+
+from pymaestro.sandbox.kubeapi import admission, fieldsets, misfits, problems, ssa
+from pymaestro.sandbox.kubeapi.kinds import Kind
+from pymaestro.sandbox.kubeapi.merging import NotMergeable
+from pymaestro.sandbox.kubeapi.problems import Cause, Problem
+
+Json = dict[str, Any]
+
+
+def wish(kind: Kind, sent: Any, *, subresource: str) -> Json:
+    """Return the part of an apply patch that this endpoint writes."""
+    if not isinstance(sent, dict):
+        raise problems.bad_request("an apply patch must be an object")
+    for field, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
+        if sent.get(field) != expected:
+            raise problems.bad_request(f"{field} of the apply patch must be {expected!r}, not {sent.get(field)!r}")
+    metadata = sent.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise problems.bad_request("metadata must be an object")
+    if metadata.get("managedFields"):
+        raise problems.bad_request("metadata.managedFields must be nil")
+    if subresource == "status":
+        chosen = {name: sent[name] for name in ("apiVersion", "kind", "status") if name in sent}
+        names = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in metadata}
+        return {**chosen, "metadata": names}
+    chosen = {name: value for name, value in sent.items() if name != "status" or not kind.has_status}
+    return {**chosen, "metadata": metadata}
+
+
+def apply(kind: Kind, live: Json, wished: Json, write: ssa.Write) -> Json:
+    """Return `live` after the wish is applied, or refuse."""
+    metadata = wished["metadata"]
+    where = f"({metadata.get('namespace', '')}/{metadata['name']}; {kind.api_version}, Kind={kind.kind})"
+    fault = misfits.find(wished, kind.schema)
+    if fault:
+        raise Problem(500, "", f"failed to create typed patch object {where}: {fault}")
+    try:
+        return ssa.apply(live, wished, write)
+    except NotMergeable as error:
+        raise Problem(500, "", f"failed to create typed patch object {where}: {error}") from error
+    except ssa.Conflicts as conflicts:
+        causes = [
+            Cause(
+                reason="FieldManagerConflict",
+                message=f"conflict with {manager.describe()}",
+                field=fieldsets.show(path),
+            )
+            for manager, path in conflicts.found
+        ]
+        raise problems.apply_conflict(str(conflicts), causes) from conflicts
+
+
+def read(kind: Kind, applied: Json) -> Json:
+    """Return what apply made as an object of its kind; ownership stays as apply wrote it."""
+    entries = applied["metadata"].get("managedFields")
+    obj = admission.read(kind, applied, validation_mode="Ignore", warnings=[])
+    obj["metadata"]["managedFields"] = entries
+    return obj

@@ -1,0 +1,47 @@
+"""Which patch is it, may it be given like this, and what does it make of an object? Pure."""
+
+from typing import Any
+
+from pymaestro.sandbox.kubeapi import patches, problems
+from pymaestro.sandbox.kubeapi.kinds import Kind
+from pymaestro.sandbox.kubeapi.problems import Cause, Problem
+from pymaestro.sandbox.kubeapi.validation import not_allowed, required
+
+Json = dict[str, Any]
+JSON = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_OPTIONS = Kind(group="meta.k8s.io", version="v1", kind="PatchOptions", plural="")
+
+
+def check_options(media: str, *, manager: str, force: bool | None) -> None:
+    """Refuse options that do not go with the kind of patch."""
+    causes: list[Cause] = []
+    if media == APPLY and not manager:
+        causes.append(required("fieldManager", "is required for apply patch"))
+    if media != APPLY and force is not None:
+        causes.append(not_allowed("force", "may not be specified for non-apply patch"))
+    if causes:
+        raise problems.invalid(_OPTIONS, "", causes)
+
+
+def patched(kind: Kind, live: Json, media: str, content: Any) -> Any:
+    """Return `live` after a patch, or refuse."""
+    if media != JSON and not isinstance(content, dict):
+        raise problems.bad_request("the patch must be a JSON object")
+    try:
+        if media == JSON:
+            return patches.json_patch(live, content)
+        if media == MERGE:
+            return patches.merge_patch(live, content)
+        return patches.strategic_patch(live, content, kind.schema)
+    except patches.BadPatch as error:
+        raise problems.bad_request(str(error)) from error
+    except patches.Unprocessable as error:
+        raise _unprocessable(str(error)) from error
+
+
+def _unprocessable(message: str) -> Problem:
+    details = {"causes": [{"reason": "UnexpectedServerResponse", "message": message}]}
+    return Problem(422, "Invalid", "the server rejected our request due to an error in our request", details=details)
