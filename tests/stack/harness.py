@@ -209,6 +209,10 @@ class InProcess(Running):
     async def value(self, statement: str, *params: object) -> Any:
         return await value(self.address, statement, *params)
 
+    async def has_nothing_pending(self) -> bool:
+        """Say whether every spec event is dealt with; the mark follows the delivery."""
+        return await self.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 0
+
     def lines(self, phrase: str) -> list[dict[str, Any]]:
         """Return the journal's records whose message is `phrase`."""
         self.world.journal.flush()

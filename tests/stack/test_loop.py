@@ -62,7 +62,7 @@ def test_create_update_delete_and_again(database: Dsn) -> None:
                     last = await told.take(lambda e: b'"Deleted"' in e.data)
                     assert json.loads(last.data)["manifestBundle"] == json.loads(bundle_data("second"))
                     assert await server.bundle("w1") is None, f"life {life}"
-                assert await server.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 0
+                await harness.until(server.has_nothing_pending, what="an empty queue")
 
     harness.play(scenario())
 

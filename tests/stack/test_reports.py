@@ -181,6 +181,6 @@ def test_a_spec_resync_sends_what_is_missing_and_removes_what_is_unknown(databas
             assert found.keys() == {"older", "unknown", "leaving", "orphan"}
             assert found["older"].integer(event.RESOURCE_VERSION) == 2
             assert event.DELETION_TIMESTAMP in found["leaving"].extensions
-            assert await server.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 0
+            await harness.until(server.has_nothing_pending, what="an empty queue")
 
     harness.play(scenario())
