@@ -12,7 +12,7 @@ from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Broker, Key
 from pymaestro.transport import base
-from pymaestro.wire import event
+from pymaestro.wire import event, instant
 
 # Enough to hide the round trip to the server, few enough not to crowd it when a thousand agents reconnect.
 _SENDERS = 8
@@ -38,18 +38,20 @@ class Link:
         received: Callable[[event.Event], None],
         greet: Callable[[], event.Event],
         delays: Callable[[], Iterator[float]],
+        now: Callable[[], instant.Timestamp],
     ) -> None:
         self._medium = medium
         self._journal = journal
         self._received = received
         self._greet = greet
         self._delays = delays
+        self._now = now
         self._letters: dict[str, Letter] = {}
         self._under_way: set[str] = set()
         self._news = asyncio.Event()
         self.is_connected = False
-        self.was_answered = False
-        """Whether the server has answered a resync in this run; before that, silence means nothing."""
+        self.answered_at: instant.Timestamp | None = None
+        """When the server first answered a resync in this run; before that, its silence means nothing."""
 
     def post(self, work_id: str, letter: Letter) -> None:
         """Keep `letter` until it is sent; it replaces an older one about the same work."""
@@ -88,7 +90,7 @@ class Link:
             group.create_task(self._receive(connection.events()), name="receive")
             await connection.publish(self._greet())
             # The broker answers a resync before it returns: whatever it has to send is on its way.
-            self.was_answered = True
+            self.answered_at = self.answered_at or self._now()
             for number in range(_SENDERS):
                 group.create_task(self._send(connection), name=f"send-{number}")
 

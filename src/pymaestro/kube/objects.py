@@ -180,3 +180,14 @@ def without_owner(references: Iterable[Json], owner_uid: str) -> list[Json]:
 
 def _owner_slot(reference: Mapping[str, Any]) -> tuple[str, Any, Any]:
     return split_api_version(str(reference.get("apiVersion", "")))[0], reference.get("kind"), reference.get("name")
+
+
+def is_stale(found: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether `found` is an older sight of the object than `known`: a watch may tell late what an answer told before.
+
+    Versions of one object are compared as numbers where they are numbers; where they are not, nothing is stale.
+    """
+    if uid(found) != uid(known):
+        return False
+    one, other = resource_version(found), resource_version(known)
+    return one.isdecimal() and other.isdecimal() and int(one) < int(other)

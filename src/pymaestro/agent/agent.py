@@ -1,0 +1,187 @@
+"""The stages of one agent, put together: what wakes what, and in which order they start."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pymaestro.agent import crds
+from pymaestro.agent.apply import Applier
+from pymaestro.agent.cleanup import Cleaner
+from pymaestro.agent.decide import ownership
+from pymaestro.agent.inbox import Inbox
+from pymaestro.agent.link import Link
+from pymaestro.agent.observe import Observer
+from pymaestro.agent.reconcile import Parts, Reconciler, Rhythm
+from pymaestro.agent.records import Records
+from pymaestro.agent.report import Reporter
+from pymaestro.agent.works import Held, Works
+from pymaestro.aio import backoff, keyed
+from pymaestro.aio import clock as clocks
+from pymaestro.journal.emit import Journal
+from pymaestro.journal.fields import Agent as Phrase
+from pymaestro.journal.fields import Key, Logger
+from pymaestro.kube import errors
+from pymaestro.kube.client import KubeClient
+from pymaestro.kube.discovery import Discovery
+from pymaestro.transport import base
+from pymaestro.wire import event, instant, resync
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an agent is given."""
+
+    client: KubeClient
+    medium: base.Medium
+    journal: Journal
+    jitter: Callable[[], float]
+    clock: clocks.Clock
+    new_id: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Character:
+    """Who an agent is and how it works."""
+
+    consumer: str
+    client_id: str
+    workers: int = 10
+    rhythm: Rhythm = field(default_factory=Rhythm)
+    install_crds: bool = True
+
+
+class Agent:
+    """One agent for one consumer on one cluster."""
+
+    def __init__(self, given: Surroundings, character: Character) -> None:
+        self._given = given
+        self._character = character
+        self._journal = given.journal
+        self._identity = _identity(given.medium.address)
+        self.works = Works()
+        # Never slower than the healthy round, however often something failed.
+        patience = keyed.Backoff(cap_seconds=character.rhythm.resync.total_seconds())
+        self._queue: keyed.KeyedQueue[str] = keyed.KeyedQueue(
+            self._turn, workers=character.workers, backoff=patience, on_error=self._on_error
+        )
+        self.link = Link(
+            given.medium,
+            journal=given.journal,
+            received=self._take,
+            greet=self._greeting,
+            delays=self._delays,
+            now=self._now,
+        )
+        self._reporter = Reporter(
+            self.link,
+            client_id=character.client_id,
+            clock=given.clock,
+            new_id=given.new_id,
+            gone=self._forget,
+        )
+        self._inbox = Inbox(
+            self.works,
+            consumer=character.consumer,
+            journal=given.journal,
+            wake=self._wake,
+            say_again=self._reporter.say_again,
+        )
+        self._records = Records(
+            given.client,
+            identity=self._identity,
+            wake=self._queue.add,
+            jitter=given.jitter,
+            journal=given.journal,
+        )
+        self._reconciler: Reconciler | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the agent knows its records and hears the server."""
+        return self._records.synced.is_set() and self.link.is_connected
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        if self._character.install_crds:
+            await crds.install(self._given.client, journal=self._journal)
+        async with asyncio.TaskGroup() as group:
+            self._reconciler = self._build(group)
+            group.create_task(self._records.run(), name="records")
+            await self._records.synced.wait()
+            self._journal.info(Phrase.CACHES_SYNCED)
+            group.create_task(self._queue.run(), name="reconcile")
+            group.create_task(self.link.run(), name="link")
+
+    def _build(self, group: asyncio.TaskGroup) -> Reconciler:
+        given = self._given
+        observer = Observer(given.client, wake=self._queue.add, jitter=given.jitter, journal=self._journal, group=group)
+        applier = Applier(
+            given.client,
+            discovery=Discovery(given.client, monotonic=given.clock.monotonic),
+            observer=observer,
+            journal=self._journal,
+        )
+        parts = Parts(
+            works=self.works,
+            records=self._records,
+            observer=observer,
+            applier=applier,
+            cleaner=Cleaner(applier, journal=self._journal),
+            reporter=self._reporter,
+            answered_at=lambda: self.link.answered_at,
+        )
+        return Reconciler(
+            parts,
+            identity=self._identity,
+            rhythm=self._character.rhythm,
+            clock=given.clock,
+            jitter=given.jitter,
+            journal=self._journal,
+        )
+
+    def _take(self, received: event.Event) -> None:
+        self._inbox.take(received)
+
+    def _wake(self, held: Held) -> None:
+        self._queue.add(self._key(held))
+
+    async def _turn(self, key: str) -> keyed.Again | None:
+        assert self._reconciler is not None
+        return await self._reconciler.turn(key)
+
+    def _key(self, held: Held) -> str:
+        return self._records.name_for(held.name)
+
+    def _forget(self, held: Held) -> None:
+        self.works.drop(held.id)
+        self._queue.forget(self._key(held))
+
+    def _on_error(self, key: str, error: Exception) -> None:
+        # What the API server said is in the conditions already; here it only explains why there will be another turn.
+        name = key.partition("-")[2]
+        told = {Key.LOGGER: Logger.WORK_UNHANDLED, Key.KEY: name}
+        if isinstance(error, errors.Conflict):
+            self._journal.info(Phrase.SYNC_FAILED, {**told, Key.REASON: str(error)}, v=2)
+        else:
+            self._journal.error(Phrase.SYNC_FAILED, told, err=error)
+
+    def _greeting(self) -> event.Event:
+        return event.Event(
+            id=self._given.new_id(),
+            source=self._character.client_id,
+            type=event.SPEC_RESYNC_REQUEST,
+            time=self._now(),
+            extensions={event.CLUSTER_NAME: self._character.consumer, event.ORIGINAL_SOURCE: ""},
+            data=resync.encode_versions(self.works.versions()),
+        )
+
+    def _now(self) -> instant.Timestamp:
+        return instant.from_datetime(self._given.clock.now())
+
+    def _delays(self) -> Iterator[float]:
+        return backoff.delays(base=0.5, factor=2, cap=15.0, jitter=self._given.jitter)
+
+
+def _identity(address: str) -> ownership.Identity:
+    hub_hash = ownership.hub_hash(address)
+    return ownership.Identity(hub_hash=hub_hash, agent_id=hub_hash)

@@ -1,0 +1,303 @@
+"""Carry out what the plan says about one manifest. A manifest that fails is an answer, never an exception."""
+
+import asyncio
+from dataclasses import dataclass
+
+from pymaestro.agent.decide import conditions, executor, identity, ownership, plan, reporting, strategy
+from pymaestro.agent.observe import Observer, Place
+from pymaestro.journal.emit import Journal
+from pymaestro.journal.fields import Agent as Phrase
+from pymaestro.journal.fields import Key
+from pymaestro.kube import errors
+from pymaestro.kube.client import KubeClient
+from pymaestro.kube.discovery import Discovery
+from pymaestro.kube.objects import Json
+from pymaestro.kube.request import Deletion, Impersonation, Patch, ResourceType, Write
+from pymaestro.wire import options, status
+
+_ATTEMPTS = 4
+_FIRST_PAUSE_SECONDS = 0.01
+# What has no finalizers is gone at once; what is not gone by then comes back as AlreadyExists and is tried later.
+_RECREATE_LOOKS = 50
+_RECREATE_PAUSE_SECONDS = 0.1
+_REVIEWS = ResourceType(
+    group="authorization.k8s.io",
+    version="v1",
+    plural="subjectaccessreviews",
+    kind="SubjectAccessReview",
+    namespaced=False,
+)
+_CRD_KIND = "CustomResourceDefinition"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One manifest to be applied for one version of one work."""
+
+    step: plan.Step
+    owner: ownership.Owner
+    executor: options.Executor | None
+    generation: int
+    may_wait: bool
+    """Whether what only others may have changed can wait for the slow round."""
+    context: dict[str, object]
+    """Fields of every log line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one manifest."""
+
+    step: plan.Step
+    condition: status.Condition
+    place: Place | None = None
+    live: Json | None = None
+    """The object, as the cluster last showed it."""
+    problem: str = ""
+    """Why it could not be looked at."""
+    is_denied: bool = False
+    should_retry: bool = False
+    """Whether trying again soon may help."""
+
+    @property
+    def result(self) -> reporting.Result:
+        """What the status says about applying it."""
+        return reporting.Result(meta=self.step.meta, condition=self.condition)
+
+    @property
+    def observation(self) -> reporting.Observation:
+        """What the status says about the object."""
+        return reporting.Observation(live=self.live, problem=self.problem)
+
+
+class Applier:
+    """Writes to the cluster."""
+
+    def __init__(self, client: KubeClient, *, discovery: Discovery, observer: Observer, journal: Journal) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._observer = observer
+        self._journal = journal
+        # What we wrote last and what the cluster made of it; lost at a restart, which costs one write per object.
+        self._settled: dict[Place, strategy.Settled] = {}
+
+    async def serves(self, kinds: set[identity.Kind]) -> dict[identity.Kind, identity.ResourceType | plan.NotServed]:
+        """Ask discovery how the cluster serves these kinds; those it does not know are missing."""
+        found: dict[identity.Kind, identity.ResourceType | plan.NotServed] = {}
+        for kind in kinds:
+            try:
+                resource = await self._resolve(kind)
+            except errors.UnknownKind:
+                continue
+            except errors.KubeError as error:
+                found[kind] = plan.NotServed(problem=error.message)
+            else:
+                found[kind] = identity.ResourceType(
+                    group=resource.group,
+                    version=resource.version,
+                    resource=resource.plural,
+                    is_namespaced=resource.namespaced,
+                )
+        return found
+
+    async def place(self, meta: status.ResourceMeta) -> Place | None:
+        """Return where the object of a manifest lives, or nothing if its kind is not served."""
+        if not meta.resource:
+            return None
+        resource = await self._resolve(identity.Kind(meta.group, meta.version, meta.kind))
+        return Place(resource, meta.namespace if resource.namespaced else "", meta.name)
+
+    async def look(self, place: Place) -> Json | None:
+        """Return an object, from the watch if it stands, else from the API server."""
+        known = self._observer.look(place)
+        if known.is_watched:
+            return known.live
+        return await self._get(place)
+
+    def forget(self, place: Place) -> None:
+        """Drop what was remembered of an object that is no longer ours."""
+        self._settled.pop(place, None)
+
+    async def apply(self, task: Task) -> Outcome:
+        """Bring one object to its wanted state."""
+        step = task.step
+        place: Place | None = None
+        try:
+            place = await self.place(step.meta)
+            if place is None or step.problem:
+                refused = conditions.not_applied(step.problem, generation=task.generation)
+                # The kind may come with a CRD; a manifest that is wrong stays wrong.
+                return Outcome(step=step, condition=refused, place=place, should_retry=not step.meta.resource)
+            denial = await self._denial(task, place)
+            if denial:
+                refused = conditions.not_applied(denial, generation=task.generation)
+                self._journal.info(Phrase.APPLY_FAILED, {**task.context, Key.REASON: denial}, v=2)
+                return Outcome(step=step, condition=refused, place=place, live=await self.look(place), is_denied=True)
+            return await self._write(task, place)
+        except errors.KubeError as error:
+            self._journal.error(Phrase.APPLY_RESOURCE_FAILED, {**task.context, **where(place)}, err=error)
+            condition = conditions.not_applied(error.message, generation=task.generation)
+            return Outcome(step=step, condition=condition, place=place, live=self._last_seen(place), should_retry=True)
+
+    async def _write(self, task: Task, place: Place) -> Outcome:
+        """Decide and write, again if somebody else was quicker."""
+        pause = _FIRST_PAUSE_SECONDS
+        live = await self.look(place)
+        for attempt in range(1, _ATTEMPTS + 1):
+            action = plan.action(task.step, live=live, owner=task.owner, last=self._settled.get(place))
+            try:
+                return await self._carry_out(task, place, action=action, live=live)
+            except (errors.Conflict, errors.AlreadyExists, errors.NotFound) as error:
+                if isinstance(action, strategy.Apply) and isinstance(error, errors.Conflict):
+                    # Another manager owns a field: only another wish, or force, helps. No storm of retries.
+                    condition = conditions.not_applied(error.message, generation=task.generation)
+                    return Outcome(step=task.step, condition=condition, place=place, live=live)
+                if attempt == _ATTEMPTS or (isinstance(error, errors.NotFound) and live is None):
+                    raise
+            await asyncio.sleep(pause)
+            pause *= 5
+            live = await self._get(place)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _carry_out(self, task: Task, place: Place, *, action: strategy.Action, live: Json | None) -> Outcome:
+        applied = conditions.applied(generation=task.generation)
+        match action:
+            case strategy.Refuse(problem=problem, is_about_ignored_fields=about_fields):
+                say = conditions.fields_not_ignored if about_fields else conditions.not_applied
+                refused = say(problem, generation=task.generation)
+                return Outcome(step=task.step, condition=refused, place=place, live=live)
+            case strategy.Leave(reason=reason):
+                if reason == "read-only":
+                    self._journal.info(Phrase.READ_ONLY, {**task.context, **where(place)})
+                return Outcome(step=task.step, condition=applied, place=place, live=live)
+            case strategy.Replace(can_wait=True) if task.may_wait:
+                return Outcome(step=task.step, condition=applied, place=place, live=live)
+            case _:
+                written = await self._send(task, place, action=action)
+        wish = strategy.Wish(
+            manifest=task.step.manifest,
+            live=live,
+            strategy=task.step.treatment.update_strategy,
+            owner=task.owner,
+        )
+        owners = strategy.followup(wish, written)
+        if owners is not None:
+            written = await self._patch(place, owners.body)
+        self._settled[place] = strategy.settled(wish, written)
+        self._observer.learn(place, written)
+        if place.resource.kind == _CRD_KIND:
+            self._discovery.invalidate()
+        return Outcome(step=task.step, condition=applied, place=place, live=written)
+
+    async def _send(self, task: Task, place: Place, *, action: strategy.Action) -> Json:
+        resource = place.resource
+        told = {**task.context, **where(place)}
+        match action:
+            case strategy.Create(body=body):
+                written = await self._client.create(resource, body)
+                self._journal.info(Phrase.CREATED, told)
+            case strategy.Replace(body=body, recreate_if_immutable=recreate):
+                try:
+                    written = await self._client.update(resource, body)
+                except errors.Invalid as error:
+                    if not recreate or "immutable" not in error.message:
+                        raise
+                    return await self._recreate(place, dict(body), told=told)
+                self._journal.info(Phrase.UPDATED, told)
+            case strategy.Recreate(body=body):
+                return await self._recreate(place, dict(body), told=told)
+            case strategy.Apply(body=body, field_manager=manager, force=force, notes=notes):
+                for note in notes:
+                    self._journal.warning(note, told)
+                written = await self._client.apply(resource, body, write=Write(field_manager=manager, force=force))
+                self._journal.info(Phrase.APPLIED, {**told, Key.FIELD_MANAGER: manager})
+            case strategy.PatchMetadata(body=body):
+                written = await self._patch(place, body)
+            case _:
+                raise AssertionError(f"{type(action).__name__} writes nothing")
+        return written
+
+    async def _recreate(self, place: Place, body: Json, *, told: dict[str, object]) -> Json:
+        """Delete and create what cannot be changed."""
+        for field in ("resourceVersion", "uid", "creationTimestamp"):
+            body["metadata"] = {key: value for key, value in body["metadata"].items() if key != field}
+        await self._client.delete(place.resource, place.name, namespace=place.namespace)
+        self._journal.info(Phrase.DELETED, {**told, Key.REASON: "it has to be created anew to be changed"})
+        for _ in range(_RECREATE_LOOKS):
+            if await self._get(place) is None:
+                break
+            await asyncio.sleep(_RECREATE_PAUSE_SECONDS)
+        written = await self._client.create(place.resource, body)
+        self._journal.info(Phrase.CREATED, told)
+        return written
+
+    async def _patch(self, place: Place, body: object) -> Json:
+        return await self._client.patch(place.resource, place.name, change=Patch(body=body), namespace=place.namespace)
+
+    async def _get(self, place: Place) -> Json | None:
+        try:
+            found = await self._client.get(place.resource, place.name, namespace=place.namespace)
+        except errors.NotFound:
+            self._observer.learn(place, None)
+            return None
+        self._observer.learn(place, found)
+        return found
+
+    async def _denial(self, task: Task, place: Place) -> str:
+        """Ask whether the work's executor may do this; returns why not."""
+        if task.executor is None or task.step.is_complete:
+            return ""
+        meta = task.step.meta
+        asked = executor.questions(task.executor, meta, is_owned=task.step.is_owned)
+        for review in asked.reviews:
+            answer = await self._client.create(_REVIEWS, review)
+            if not (answer.get("status") or {}).get("allowed"):
+                return executor.denial(meta)
+        if asked.dry_run_as:
+            who = Impersonation(user=asked.dry_run_as, groups=tuple(executor.groups(task.executor)))
+            try:
+                await self._client.create(
+                    place.resource, task.step.manifest, write=Write(dry_run=True, impersonate=who)
+                )
+            except errors.Forbidden:
+                return executor.denial(meta, is_escalation=True)
+            except errors.AlreadyExists:
+                return ""
+        return ""
+
+    async def delete(self, place: Place, *, uid: str) -> bool:
+        """Delete one life of an object; False if it is gone or another one by now."""
+        try:
+            await self._client.delete(place.resource, place.name, namespace=place.namespace, deletion=Deletion(uid=uid))
+        except (errors.NotFound, errors.Conflict):
+            return False
+        return True
+
+    async def let_go(self, place: Place, patch: object) -> None:
+        """Take our owner reference off an object; gone is as good."""
+        try:
+            await self._patch(place, patch)
+        except errors.NotFound:
+            return
+
+    async def get(self, place: Place) -> Json | None:
+        """Return an object from the API server itself."""
+        return await self._get(place)
+
+    def _last_seen(self, place: Place | None) -> Json | None:
+        return self._observer.look(place).live if place is not None else None
+
+    async def _resolve(self, kind: identity.Kind) -> ResourceType:
+        return await self._discovery.resolve(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind)
+
+
+def where(place: Place | None) -> dict[str, object]:
+    """Return the fields that name an object in the journal."""
+    if place is None:
+        return {}
+    resource = place.resource
+    return {
+        Key.GVR: f"{resource.group}/{resource.version}, Resource={resource.plural}",
+        Key.RESOURCE_NAMESPACE: place.namespace,
+        Key.RESOURCE_NAME: place.name,
+    }

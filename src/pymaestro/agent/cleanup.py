@@ -1,0 +1,92 @@
+"""Carry out deletions: objects that left a work, and works that leave altogether."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pymaestro.agent.apply import Applier, where
+from pymaestro.agent.decide import deletion, ownership
+from pymaestro.agent.observe import Place
+from pymaestro.journal.emit import Journal
+from pymaestro.journal.fields import Agent as Phrase
+from pymaestro.journal.fields import Key
+from pymaestro.kube import errors
+from pymaestro.kube.request import ResourceType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftovers:
+    """What could not be finished yet."""
+
+    resources: tuple[ownership.AppliedResource, ...] = ()
+    blockers: tuple[deletion.Blocker, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class Cleaner:
+    """Deletes what a work owned and no longer wants."""
+
+    def __init__(self, applier: Applier, *, journal: Journal) -> None:
+        self._applier = applier
+        self._journal = journal
+
+    async def clean_up(
+        self,
+        resources: Iterable[ownership.AppliedResource],
+        *,
+        owner: ownership.Owner,
+        reason: str,
+        context: dict[str, object],
+    ) -> Leftovers:
+        """Delete, hand over or forget each object; return what is still there."""
+        left: list[ownership.AppliedResource] = []
+        blockers: list[deletion.Blocker] = []
+        problems: list[str] = []
+        for resource in resources:
+            told = {**context, **where(place_of(resource)), Key.REASON: reason}
+            try:
+                blocker = await self._end(resource, owner=owner, told=told)
+            except errors.KubeError as error:
+                self._journal.error(
+                    "failed to delete an applied resource", {**told, **where(place_of(resource))}, err=error
+                )
+                left.append(resource)
+                problems.append(error.message)
+                continue
+            if blocker is not None:
+                left.append(resource)
+                blockers.append(blocker)
+        return Leftovers(resources=tuple(left), blockers=tuple(blockers), problems=tuple(problems))
+
+    async def _end(
+        self, resource: ownership.AppliedResource, *, owner: ownership.Owner, told: dict[str, object]
+    ) -> deletion.Blocker | None:
+        place = place_of(resource)
+        live = await self._applier.get(place)
+        match deletion.judge(resource, live, owner=owner):
+            case deletion.Forget():
+                if live is None:
+                    self._journal.info(Phrase.REMOVED, told)
+            case deletion.LetGo(patch=patch):
+                await self._applier.let_go(place, patch)
+            case deletion.Wait(finalizers=finalizers):
+                return deletion.Blocker(resource=resource, finalizers=finalizers)
+            case deletion.Delete(uid=uid):
+                if await self._applier.delete(place, uid=uid):
+                    self._journal.info(Phrase.DELETED, told)
+                    # Most objects are gone with the answer; those with finalizers are not.
+                    if await self._applier.get(place) is not None:
+                        return deletion.Blocker(resource=resource)
+        self._applier.forget(place)
+        return None
+
+
+def place_of(resource: ownership.AppliedResource) -> Place:
+    """Return where a recorded object lives; the record does not name its kind, and a path does not need it."""
+    served = ResourceType(
+        group=resource.group,
+        version=resource.version,
+        plural=resource.resource,
+        kind="",
+        namespaced=bool(resource.namespace),
+    )
+    return Place(served, resource.namespace, resource.name)

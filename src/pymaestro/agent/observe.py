@@ -1,0 +1,180 @@
+"""Stage: what the cluster does to our objects wakes the works that own them.
+
+One shared watch per kind and namespace in use. Only objects that some work tracks are kept; of all others nothing but
+their name passes by. Where no watch can be had (forbidden, not synced yet) the answer is "ask", and the caller asks the
+API server itself.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+from pymaestro.journal.emit import Journal
+from pymaestro.journal.fields import Key
+from pymaestro.kube import errors, objects, watch
+from pymaestro.kube.client import KubeClient
+from pymaestro.kube.objects import Json
+from pymaestro.kube.request import ResourceType
+
+# A kind that is used in more namespaces than this is watched in all of them at once.
+_NAMESPACES_EACH = 16
+
+
+class Place(NamedTuple):
+    """One object of the cluster."""
+
+    resource: ResourceType
+    namespace: str
+    name: str
+
+
+class _Scope(NamedTuple):
+    resource: ResourceType
+    namespace: str
+
+
+class Known(NamedTuple):
+    """What is known of an object without asking: nothing, if it is not watched."""
+
+    is_watched: bool
+    live: Json | None
+
+
+_UNKNOWN = Known(is_watched=False, live=None)
+
+
+class Observer:
+    """The shared watches of an agent."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        wake: Callable[[str], None],
+        jitter: Callable[[], float],
+        journal: Journal,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._client = client
+        self._wake = wake
+        self._jitter = jitter
+        self._journal = journal
+        self._group = group
+        self._places: dict[str, frozenset[Place]] = {}
+        self._watchers: dict[Place, set[str]] = {}
+        self._objects: dict[Place, Json] = {}
+        self._tasks: dict[_Scope, asyncio.Task[None]] = {}
+        self._synced: set[_Scope] = set()
+
+    def track(self, key: str, places: Iterable[Place]) -> None:
+        """Wake `key` when one of these objects changes, and no others."""
+        wanted = frozenset(places)
+        before = self._places.get(key, frozenset())
+        if wanted == before:
+            return
+        self._places[key] = wanted
+        for place in wanted - before:
+            self._watchers.setdefault(place, set()).add(key)
+        for place in before - wanted:
+            self._untrack(place, key)
+        if not wanted:
+            self._places.pop(key, None)
+        self._adjust()
+
+    def look(self, place: Place) -> Known:
+        """Return what the watch says about an object."""
+        if not any(scope in self._synced for scope in _scopes(place)) or place not in self._watchers:
+            return _UNKNOWN
+        return Known(is_watched=True, live=self._objects.get(place))
+
+    def learn(self, place: Place, live: Json | None) -> None:
+        """Note what an answer of the API server just showed; the watch may be a moment behind."""
+        if place not in self._watchers:
+            return
+        if live is None:
+            self._objects.pop(place, None)
+        else:
+            self._objects[place] = live
+
+    @property
+    def watches(self) -> int:
+        """How many watches are open."""
+        return len(self._tasks)
+
+    def _untrack(self, place: Place, key: str) -> None:
+        keys = self._watchers.get(place, set())
+        keys.discard(key)
+        if not keys:
+            self._watchers.pop(place, None)
+            self._objects.pop(place, None)
+
+    def _adjust(self) -> None:
+        """Open the watches that are needed and end those that are not."""
+        namespaces: dict[ResourceType, set[str]] = {}
+        for place in self._watchers:
+            namespaces.setdefault(place.resource, set()).add(place.namespace)
+        needed: set[_Scope] = set()
+        for resource, names in namespaces.items():
+            everywhere = len(names) > _NAMESPACES_EACH or not resource.namespaced
+            needed |= {_Scope(resource, "")} if everywhere else {_Scope(resource, name) for name in names}
+        for scope in needed - self._tasks.keys():
+            name = f"watch {scope.resource} {scope.namespace}"
+            self._tasks[scope] = self._group.create_task(self._follow(scope), name=name)
+        for scope in self._tasks.keys() - needed:
+            self._tasks.pop(scope).cancel()
+            self._synced.discard(scope)
+
+    async def _follow(self, scope: _Scope) -> None:
+        """Watch one kind in one namespace until nobody needs it; a kind that vanishes is looked for again."""
+        while True:
+            follower = watch.Watch(
+                self._client,
+                scope.resource,
+                namespace=scope.namespace,
+                jitter=self._jitter,
+                on_trouble=lambda error: self._on_trouble(scope, error),
+            )
+            try:
+                async with aclosing(follower.changes()) as changes:
+                    async for change in changes:
+                        self._take(scope, change)
+            except errors.NotFound as error:
+                self._on_trouble(scope, error)
+                await asyncio.sleep(5 + 5 * self._jitter())
+
+    def _on_trouble(self, scope: _Scope, error: errors.KubeError) -> None:
+        # Until the watch stands again its objects are asked for one by one.
+        if scope in self._synced:
+            self._synced.discard(scope)
+            for place, keys in self._watchers.items():
+                if scope in _scopes(place):
+                    for key in keys:
+                        self._wake(key)
+        self._journal.warning("a watch is interrupted", {Key.GVR: str(scope.resource)}, err=error)
+
+    def _take(self, scope: _Scope, change: watch.Change) -> None:
+        if isinstance(change, watch.Synced):
+            self._synced.add(scope)
+            return
+        place = _place(scope.resource, change.object)
+        keys = self._watchers.get(place)
+        if keys is None:
+            return
+        known = self._objects.get(place)
+        if isinstance(change, watch.Deleted):
+            if known is None or objects.uid(known) == objects.uid(change.object):
+                self._objects.pop(place, None)
+        elif known is None or not objects.is_stale(change.object, known):
+            self._objects[place] = change.object
+        for key in keys:
+            self._wake(key)
+
+
+def _scopes(place: Place) -> tuple[_Scope, _Scope]:
+    return _Scope(place.resource, place.namespace), _Scope(place.resource, "")
+
+
+def _place(resource: ResourceType, found: Json) -> Place:
+    metadata: dict[str, Any] = found.get("metadata") or {}
+    return Place(resource, metadata.get("namespace") or "", metadata.get("name") or "")

@@ -1,0 +1,353 @@
+"""Stage: one work at a time, from what is wanted to what is said about it.
+
+Keys are names of records. One turn looks at the work and its record as they are now, does what the plan or the deletion
+asks for, and hands the status over. Nothing else writes a work's status, so nothing can undo a deletion.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pymaestro.agent.apply import Applier, Outcome, Task
+from pymaestro.agent.cleanup import Cleaner, Leftovers, place_of
+from pymaestro.agent.decide import conditions, deletion, eviction, matching, ownership, plan, reporting
+from pymaestro.agent.observe import Observer, Place
+from pymaestro.agent.records import Records
+from pymaestro.agent.report import Reporter
+from pymaestro.agent.works import Held, Works
+from pymaestro.aio import clock as clocks
+from pymaestro.aio.keyed import Again
+from pymaestro.journal.emit import Journal
+from pymaestro.journal.fields import Agent as Phrase
+from pymaestro.journal.fields import Key, Logger
+from pymaestro.kube.objects import Json
+from pymaestro.wire import instant, work
+
+_EXECUTOR_SECONDS = 60.0
+_PENDING_SECONDS = 5.0
+
+
+class NotYet(Exception):
+    """Something did not work and should be tried again soon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rhythm:
+    """How often a work is looked at when nothing happens."""
+
+    resync: timedelta = timedelta(minutes=4)
+    poll: timedelta = timedelta(seconds=10)
+    """Where the watch does not stand."""
+    eviction_grace: timedelta = timedelta(minutes=60)
+    json_raw_max_bytes: int = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a turn works with."""
+
+    works: Works
+    records: Records
+    observer: Observer
+    applier: Applier
+    cleaner: Cleaner
+    reporter: Reporter
+    answered_at: Callable[[], instant.Timestamp | None]
+    """When the server first told, since the agent started, which works there are."""
+
+
+class Reconciler:
+    """Takes turns."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        *,
+        identity: ownership.Identity,
+        rhythm: Rhythm,
+        clock: clocks.Clock,
+        jitter: Callable[[], float],
+        journal: Journal,
+    ) -> None:
+        self._parts = parts
+        self._identity = identity
+        self._rhythm = rhythm
+        self._clock = clock
+        self._jitter = jitter
+        self._journal = journal
+
+    async def turn(self, key: str) -> Again | None:
+        """Look at the work and the record behind `key`, and do what is due."""
+        record = self._parts.records.get(key)
+        held = self._work_of(key)
+        if held is None and record is None:
+            self._parts.observer.track(key, ())
+            return None
+        if (held is not None and held.is_leaving) or (record is not None and _is_leaving(record)):
+            return await self._leave(key, held, record)
+        if held is None:
+            assert record is not None
+            return await self._judge_stray(record)
+        return await self._apply(key, held)
+
+    def _work_of(self, key: str) -> Held | None:
+        prefix = f"{self._identity.hub_hash}-"
+        return self._parts.works.named(key[len(prefix) :]) if key.startswith(prefix) else None
+
+    async def _apply(self, key: str, held: Held) -> Again | None:
+        wanted = held.wanted.with_status(held.status)
+        moment = self._moment(held)
+        if held.problem:
+            refused = conditions.work_refused(held.problem, generation=moment.generation)
+            held.status = held.status.with_condition(refused, now=moment.now)
+            self._parts.reporter.report(held)
+            return None
+        served = await self._parts.applier.serves(plan.kinds_of(wanted))
+        verdict = plan.plan(wanted, served=served)
+        match verdict:
+            case plan.Refused(problem=problem):
+                refused = conditions.work_refused(problem, generation=moment.generation)
+                held.status = held.status.with_condition(refused, now=moment.now)
+                self._parts.reporter.report(held)
+                return None
+            case plan.Frozen():
+                return await self._look_only(held)
+            case plan.Plan():
+                return await self._carry_out(key, held, verdict)
+
+    async def _carry_out(self, key: str, held: Held, planned: plan.Plan) -> Again:
+        wanted, context = held.wanted, self._context(held)
+        record = await self._welcome(await self._parts.records.ensure(wanted))
+        outcomes: list[Outcome] = []
+        for step in planned.steps:
+            owner = _owner(record, is_wanted=step.is_owned)
+            task = Task(
+                step=step,
+                owner=owner,
+                executor=planned.executor,
+                generation=wanted.generation,
+                may_wait=False,
+                context=context,
+            )
+            outcomes.append(await self._parts.applier.apply(task))
+        left = await self._record(record, outcomes, name=wanted.name, context=context)
+        self._parts.observer.track(key, [*_places(outcomes), *map(place_of, left.resources)])
+        # The work may have changed or left while we wrote: what we say then belongs to a wish nobody has any more.
+        if held.wanted is not wanted:
+            return Again(0)
+        self._say(held, outcomes)
+        if any(outcome.should_retry for outcome in outcomes) or left.problems:
+            raise NotYet(_problems(outcomes, left))
+        return Again(self._next(outcomes, is_pending=bool(left.resources)))
+
+    async def _look_only(self, held: Held) -> Again:
+        """Report on a work that is complete: nothing is written any more."""
+        entries = []
+        moment = self._moment(held)
+        for entry in held.status.manifests:
+            place = await self._parts.applier.place(entry.resource_meta)
+            live = await self._parts.applier.look(place) if place is not None else None
+            observation = reporting.Observation(live=live)
+            treatment = matching.treatment(held.wanted.manifest_configs, entry.resource_meta)
+            entries.append(
+                reporting.observed(
+                    entry,
+                    observation,
+                    treatment=treatment,
+                    moment=moment,
+                    json_raw_max_bytes=self._rhythm.json_raw_max_bytes,
+                )
+            )
+        held.status = reporting.after_looking(held.status, entries, moment=moment)
+        self._parts.reporter.report(held)
+        return Again(self._resync_seconds())
+
+    def _say(self, held: Held, outcomes: Sequence[Outcome]) -> None:
+        moment = self._moment(held)
+        applied = reporting.after_applying(held.status, [each.result for each in outcomes], moment=moment)
+        by_ordinal = {each.step.meta.ordinal: each for each in outcomes}
+        entries = []
+        for entry in applied.manifests:
+            outcome = by_ordinal[entry.resource_meta.ordinal]
+            entries.append(
+                reporting.observed(
+                    entry,
+                    outcome.observation,
+                    treatment=outcome.step.treatment,
+                    moment=moment,
+                    json_raw_max_bytes=self._rhythm.json_raw_max_bytes,
+                )
+            )
+        held.status = reporting.after_looking(applied, entries, moment=moment)
+        self._parts.reporter.report(held)
+
+    async def _record(
+        self, record: Json, outcomes: Sequence[Outcome], *, name: str, context: dict[str, object]
+    ) -> Leftovers:
+        """Write down which objects the work has, and end those it no longer wants."""
+        if _is_leaving(record):
+            return Leftovers()
+        current = [_recorded(each) for each in outcomes if each.place is not None and each.live is not None]
+        unresolved = [
+            ownership.Unresolved(group=meta.group, namespace=meta.namespace, name=meta.name)
+            for meta in (each.step.meta for each in outcomes if each.place is None or each.live is None)
+        ]
+        previous = ownership.read_resources(record)
+        gone = ownership.untracked(previous, current, unresolved=unresolved)
+        doubtful = [each for each in previous if each not in gone and each.key not in {one.key for one in current}]
+        if gone:
+            # Written down before anything is deleted: a crash in between must not forget an object.
+            record = await self._parts.records.list_resources(record, [*current, *doubtful, *gone])
+        left = await self._parts.cleaner.clean_up(
+            gone,
+            owner=_owner(record, is_wanted=False),
+            reason=deletion.reason_untracked(name),
+            context=context,
+        )
+        await self._parts.records.list_resources(record, [*current, *doubtful, *left.resources])
+        return left
+
+    async def _leave(self, key: str, held: Held | None, record: Json | None) -> Again | None:
+        """Take the next step of a deletion."""
+        match deletion.next_stage(record):
+            case deletion.Finish():
+                self._parts.observer.track(key, ())
+                if held is not None and held.is_leaving:
+                    self._say_deleted(held)
+                return None
+            case deletion.DeleteRecord():
+                assert record is not None
+                self._say_deleting(held)
+                await self._parts.records.delete(record)
+                return Again(0)
+            case deletion.CleanUp(resources=resources):
+                assert record is not None
+                return await self._clean_up(key, held, record, resources=resources)
+            case deletion.ReleaseRecord(patch=patch):
+                assert record is not None
+                if patch:
+                    await self._parts.records.patch(record, dict(patch))
+                self._parts.records.forget(key)
+                return Again(0)
+
+    async def _clean_up(
+        self, key: str, held: Held | None, record: Json, *, resources: Sequence[ownership.AppliedResource]
+    ) -> Again:
+        name = str((record.get("spec") or {}).get("manifestWorkName") or key)
+        left = await self._parts.cleaner.clean_up(
+            resources,
+            owner=_owner(record, is_wanted=False),
+            reason=deletion.reason_terminating(name),
+            context={Key.LOGGER: Logger.APPLIED_WORK_FINALIZER, Key.APPLIED_MANIFEST_WORK_NAME: key},
+        )
+        await self._parts.records.list_resources(record, left.resources)
+        self._parts.observer.track(key, [place_of(each) for each in left.resources])
+        if not left.resources:
+            return Again(0)
+        self._journal.info(Phrase.PENDING_DELETION, {Key.NUM_OF_RESOURCES: len(left.resources)}, v=4)
+        self._say_deleting(held, blockers=left.blockers)
+        if left.problems:
+            raise NotYet("; ".join(left.problems[:3]))
+        return Again(_PENDING_SECONDS)
+
+    def _say_deleting(self, held: Held | None, *, blockers: Sequence[deletion.Blocker] = ()) -> None:
+        if held is None or not held.is_leaving:
+            return
+        condition = deletion.deleting(generation=held.wanted.generation, blockers=blockers)
+        held.status = held.status.with_condition(condition, now=self._now())
+        self._parts.reporter.report(held)
+
+    def _say_deleted(self, held: Held) -> None:
+        condition = deletion.deleted(consumer=held.wanted.namespace)
+        held.status = held.status.with_condition(condition, now=self._now())
+        self._parts.reporter.report(held)
+
+    async def _judge_stray(self, record: Json) -> Again | None:
+        """Decide about a record whose work we do not know."""
+        grace = self._rhythm.eviction_grace
+        now = self._now()
+        match eviction.judge(record, is_work_known=False, policy=self._policy(), now=now):
+            case eviction.Mark(patch=patch):
+                await self._parts.records.mark(record, dict(patch))
+                return Again(min(grace.total_seconds(), self._resync_seconds()))
+            case eviction.Look(at=at):
+                return Again(max(0.5, at.seconds - now.seconds))
+            case eviction.Evict():
+                self._journal.info(
+                    "AppliedManifestWork evicted after eviction grace period", {"agentID": self._identity.agent_id}
+                )
+                await self._parts.records.delete(record)
+                return Again(0)
+            case _:
+                return Again(self._resync_seconds())
+
+    async def _welcome(self, record: Json) -> Json:
+        """Call off the eviction of a record whose work is known after all."""
+        match eviction.judge(record, is_work_known=True, policy=self._policy(), now=self._now()):
+            case eviction.Mark(patch=patch):
+                return await self._parts.records.mark(record, dict(patch))
+            case _:
+                return record
+
+    def _policy(self) -> eviction.Policy:
+        return eviction.Policy(
+            identity=self._identity,
+            grace_seconds=int(self._rhythm.eviction_grace.total_seconds()),
+            answered_at=self._parts.answered_at(),
+        )
+
+    def _next(self, outcomes: Sequence[Outcome], *, is_pending: bool) -> float:
+        seconds = self._resync_seconds()
+        if is_pending:
+            seconds = min(seconds, _PENDING_SECONDS)
+        if any(outcome.is_denied for outcome in outcomes):
+            seconds = min(seconds, _EXECUTOR_SECONDS)
+        watched = (self._parts.observer.look(place).is_watched for place in _places(outcomes))
+        if not all(watched):
+            seconds = min(seconds, self._rhythm.poll.total_seconds() * (1 + 0.9 * self._jitter()))
+        return seconds
+
+    def _resync_seconds(self) -> float:
+        return self._rhythm.resync.total_seconds() * (1 + 0.5 * self._jitter())
+
+    def _moment(self, held: Held) -> reporting.Moment:
+        return reporting.Moment(generation=held.wanted.generation, now=self._now())
+
+    def _now(self) -> instant.Timestamp:
+        return instant.from_datetime(self._clock.now())
+
+    def _context(self, held: Held) -> dict[str, object]:
+        prefix = work.TRACING_PREFIX
+        tracing = {name.removeprefix(prefix): value for name, value in held.wanted.tracing.items()}
+        return {Key.LOGGER: Logger.WORK, Key.MANIFEST_WORK_NAME: held.name, **tracing}
+
+
+def _owner(record: Json, *, is_wanted: bool) -> ownership.Owner:
+    metadata = record["metadata"]
+    return ownership.Owner(name=metadata["name"], uid=metadata["uid"], is_wanted=is_wanted)
+
+
+def _recorded(outcome: Outcome) -> ownership.AppliedResource:
+    meta = outcome.step.meta
+    assert outcome.live is not None
+    return ownership.AppliedResource(
+        group=meta.group,
+        version=meta.version,
+        resource=meta.resource,
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=outcome.live["metadata"]["uid"],
+    )
+
+
+def _places(outcomes: Sequence[Outcome]) -> list[Place]:
+    return [outcome.place for outcome in outcomes if outcome.place is not None]
+
+
+def _problems(outcomes: Sequence[Outcome], left: Leftovers) -> str:
+    told = [outcome.condition.message for outcome in outcomes if outcome.should_retry]
+    return "; ".join([*told, *left.problems][:3])
+
+
+def _is_leaving(record: Json) -> bool:
+    return bool(record["metadata"].get("deletionTimestamp"))

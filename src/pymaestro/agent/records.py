@@ -1,0 +1,144 @@
+"""The agent's records on the cluster (AppliedManifestWorks), kept in step by a watch.
+
+They are the only memory that outlives the agent, and a Go agent reads and writes the same ones.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import aclosing
+
+from pymaestro.agent.decide import ownership
+from pymaestro.journal.emit import Journal
+from pymaestro.kube import errors, objects, watch
+from pymaestro.kube.client import KubeClient
+from pymaestro.kube.objects import Json
+from pymaestro.kube.request import Deletion, Patch, PatchType, ResourceType, Write
+from pymaestro.wire import work
+
+RECORDS = ResourceType(
+    group=ownership.GROUP, version="v1", plural="appliedmanifestworks", kind=ownership.KIND, namespaced=False
+)
+_STATUS = Write(subresource="status")
+
+
+class Records:
+    """All records, as the cluster has them."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        identity: ownership.Identity,
+        wake: Callable[[str], None],
+        jitter: Callable[[], float],
+        journal: Journal,
+    ) -> None:
+        self._client = client
+        self._identity = identity
+        self._wake = wake
+        self._jitter = jitter
+        self._journal = journal
+        self._records: dict[str, Json] = {}
+        self.synced = asyncio.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._records))
+
+    def name_for(self, wanted_name: str) -> str:
+        """Return the name of a work's record."""
+        return ownership.record_name(self._identity.hub_hash, wanted_name)
+
+    def get(self, name: str) -> Json | None:
+        """Return a record as last seen."""
+        return self._records.get(name)
+
+    async def run(self) -> None:
+        """Follow the records for ever; every change wakes the work it belongs to."""
+        while True:
+            follower = watch.Watch(self._client, RECORDS, jitter=self._jitter, on_trouble=self._on_trouble)
+            try:
+                async with aclosing(follower.changes()) as changes:
+                    async for change in changes:
+                        self._take(change)
+            except errors.NotFound as error:
+                self._on_trouble(error)
+                await asyncio.sleep(2)
+
+    async def ensure(self, wanted: work.ManifestWork) -> Json:
+        """Return the record of a work, made or mended if necessary."""
+        name = self.name_for(wanted.name)
+        record = self._records.get(name)
+        if record is None:
+            try:
+                record = await self._client.create(RECORDS, ownership.new_record(wanted, identity=self._identity))
+            except errors.AlreadyExists:
+                record = await self._client.get(RECORDS, name)
+        for patch in (
+            ownership.record_spec_patch(record, work_name=wanted.name, identity=self._identity),
+            ownership.finalizer_patch(record, is_wanted=True) if not _is_leaving(record) else None,
+        ):
+            if patch is not None:
+                record = await self.patch(record, patch)
+        return self._keep(record)
+
+    async def list_resources(self, record: Json, resources: Iterable[ownership.AppliedResource]) -> Json:
+        """Write down which objects a work has; nothing is sent when the record says so already."""
+        patch = ownership.record_status_patch(record, resources)
+        return record if patch is None else await self.patch(record, patch, write=_STATUS)
+
+    async def mark(self, record: Json, patch: Json) -> Json:
+        """Change the status of a record."""
+        return await self.patch(record, patch, write=_STATUS)
+
+    async def patch(self, record: Json, patch: Json, *, write: Write | None = None) -> Json:
+        """Change a record; raises Conflict when somebody was quicker."""
+        name = record["metadata"]["name"]
+        change = Patch(type=PatchType.MERGE, body=patch)
+        try:
+            found = await self._client.patch(RECORDS, name, change=change, write=write or Write())
+        except errors.NotFound:
+            self._records.pop(name, None)
+            raise
+        except errors.Conflict:
+            self._records[name] = await self._client.get(RECORDS, name)
+            raise
+        return self._keep(found)
+
+    async def delete(self, record: Json) -> None:
+        """Ask for the end of a record; its finalizer holds it until its objects are gone."""
+        name = record["metadata"]["name"]
+        try:
+            answer = await self._client.delete(RECORDS, name, deletion=Deletion(uid=record["metadata"]["uid"]))
+        except (errors.NotFound, errors.Conflict):
+            self._records.pop(name, None)
+            return
+        if answer.get("kind") == ownership.KIND:
+            self._keep(answer)
+
+    def forget(self, name: str) -> None:
+        """Note that a record is gone before the watch says so."""
+        self._records.pop(name, None)
+
+    def _keep(self, record: Json) -> Json:
+        self._records[record["metadata"]["name"]] = record
+        return record
+
+    def _take(self, change: watch.Change) -> None:
+        if isinstance(change, watch.Synced):
+            self.synced.set()
+            return
+        name = change.object["metadata"]["name"]
+        known = self._records.get(name)
+        if isinstance(change, watch.Deleted):
+            if known is None or objects.uid(known) == objects.uid(change.object):
+                self._records.pop(name, None)
+        elif known is None or not objects.is_stale(change.object, known):
+            self._records[name] = change.object
+        self._wake(name)
+
+    def _on_trouble(self, error: errors.KubeError) -> None:
+        self._journal.warning("the watch of AppliedManifestWorks is interrupted", err=error)
+
+
+def _is_leaving(record: Json) -> bool:
+    return bool(record["metadata"].get("deletionTimestamp"))

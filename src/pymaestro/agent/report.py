@@ -1,0 +1,51 @@
+"""Stage: statuses become reports, each one only when it says something new."""
+
+from collections.abc import Callable
+
+from pymaestro.agent.link import Letter, Link
+from pymaestro.agent.works import Held
+from pymaestro.aio import clock as clocks
+from pymaestro.wire import codec, event, instant, order
+
+
+class Reporter:
+    """Hands statuses to the link; what is said last about a work is what counts."""
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        client_id: str,
+        clock: clocks.Clock,
+        new_id: Callable[[], str],
+        gone: Callable[[Held], None],
+    ) -> None:
+        self._link = link
+        self._client_id = client_id
+        self._clock = clock
+        self._new_id = new_id
+        self._gone = gone
+        self._sequence = 0
+
+    def report(self, held: Held) -> None:
+        """Tell the server, unless it knows."""
+        if held.status.body and held.status.hash() != held.said:
+            self._post(held, event.Action.UPDATE_REQUEST)
+
+    def say_again(self, held: Held) -> None:
+        """Tell the server because it asked."""
+        self._post(held, event.Action.RESYNC_RESPONSE)
+
+    def _post(self, held: Held, action: event.Action) -> None:
+        def write() -> event.Event:
+            self._sequence = order.next_id(self._sequence, now_ms=round(self._clock.epoch() * 1000))
+            now = instant.from_datetime(self._clock.now())
+            stamp = codec.Stamp(id=self._new_id(), source=self._client_id, time=now)
+            return codec.status_event(held.reported(), action=action, sequence_id=str(self._sequence), stamp=stamp)
+
+        def sent(outgoing: event.Event) -> None:
+            held.said = outgoing.optional_text(event.STATUS_HASH)
+            if held.status.is_deleted and held.status.hash() == held.said:
+                self._gone(held)
+
+        self._link.post(held.id, Letter(write=write, sent=sent))
