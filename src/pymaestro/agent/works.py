@@ -7,7 +7,8 @@ away never comes back to life by a late update.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pymaestro.wire import status, work
+from pymaestro.wire import work
+from pymaestro.wire.status import WorkStatus
 
 
 @dataclass(slots=True)
@@ -17,7 +18,7 @@ class Held:
     wanted: work.ManifestWork
     problem: str = ""
     """Why the newest spec cannot be followed; the last good one stays applied."""
-    status: status.WorkStatus = field(default_factory=status.WorkStatus)
+    status: WorkStatus = field(default_factory=WorkStatus)
     said: str = ""
     """The hash of the status the server has."""
 

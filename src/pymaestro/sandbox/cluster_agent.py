@@ -1,0 +1,51 @@
+"""A cluster with an agent on it, for laptops: a sandbox Kubernetes or one of yours, and an agent in this process."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pymaestro.agent.agent import Agent, Character, Surroundings
+from pymaestro.aio import clock as clocks
+from pymaestro.journal.emit import Journal
+from pymaestro.kube import config
+from pymaestro.kube.client import ClientSettings, KubeClient
+from pymaestro.sandbox.errors import SandboxError
+from pymaestro.transport.grpc_agent import GrpcMedium
+from pymaestro.transport.grpc_client import Endpoint
+
+_READY_SECONDS = 30.0
+
+
+@asynccontextmanager
+async def agent_on(kubeconfig: Path, *, consumer: str, broker: str, journal: Journal) -> AsyncIterator[Agent]:
+    """Run an agent for `consumer` on the cluster of `kubeconfig`; entered when it hears the server at `broker`."""
+    settings = ClientSettings(qps=0)
+    async with KubeClient(config.from_kubeconfig([kubeconfig]), settings=settings) as client:
+        agent = Agent(
+            Surroundings(
+                client=client,
+                medium=GrpcMedium(Endpoint(url=broker, silence_seconds=25), consumer=consumer),
+                journal=journal,
+                jitter=random.random,
+                clock=clocks.Clock(),
+                new_id=clocks.new_id,
+            ),
+            Character(consumer=consumer, client_id=f"{consumer}-work-agent"),
+        )
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(agent.run(), name=f"agent {consumer}")
+            try:
+                async with asyncio.timeout(_READY_SECONDS):
+                    await _until_ready(agent)
+                yield agent
+            except TimeoutError as error:
+                raise SandboxError(f"the agent of {consumer} did not reach the server at {broker}") from error
+            finally:
+                running.cancel()
+
+
+async def _until_ready(agent: Agent) -> None:
+    while not agent.is_ready:  # noqa: ASYNC110 - readiness has several causes; looking costs nothing
+        await asyncio.sleep(0.02)
