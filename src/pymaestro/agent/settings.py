@@ -5,6 +5,7 @@ the one with the way to the server is for `pymaestro.agent.config`.
 """
 
 import ipaddress
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -212,7 +213,7 @@ def _numbers(settings: AgentSettings) -> Iterator[str]:
         "-v": (settings.log.verbosity, 0),
     }
     for name, (value, lowest) in least.items():
-        if not value >= lowest:
+        if not lowest <= value < math.inf:
             yield f"{name}={value}: use {lowest} or more"
 
 

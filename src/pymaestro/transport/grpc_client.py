@@ -34,18 +34,39 @@ class Endpoint:
     ca_file: Path | None = None
     client_cert_file: Path | None = None
     client_key_file: Path | None = None
+    ca_data: bytes | None = field(default=None, repr=False)
+    """PEM, as are the next two; each wins over its file."""
+    client_cert_data: bytes | None = field(default=None, repr=False)
+    client_key_data: bytes | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
     """Read again for every call: tokens rotate."""
     keepalive_seconds: float | None = None
     keepalive_timeout_seconds: float = 10.0
+    keepalive_without_calls: bool = False
+    """Whether to ping while no call and no subscription is under way."""
     silence_seconds: float | None = None
     """How long a subscription may be silent; the server sends a heartbeat every ten seconds. None: for ever."""
 
     @property
     def is_secure(self) -> bool:
         """Whether TLS is spoken."""
-        return any((self.ca_file, self.client_cert_file, self.token, self.token_file))
+        return any((self.has_ca, self.has_client_cert, self.token, self.token_file))
+
+    @property
+    def has_ca(self) -> bool:
+        """Whether we say ourselves whom to trust."""
+        return bool(self.ca_data or self.ca_file)
+
+    @property
+    def has_client_cert(self) -> bool:
+        """Whether we can show a certificate."""
+        return bool(self.client_cert_data or self.client_cert_file)
+
+    @property
+    def has_client_key(self) -> bool:
+        """Whether we have the key of a certificate."""
+        return bool(self.client_key_data or self.client_key_file)
 
 
 class GrpcClient:
@@ -134,17 +155,24 @@ def _channel(endpoint: Endpoint) -> Any:
         options += [
             ("grpc.keepalive_time_ms", round(endpoint.keepalive_seconds * 1000)),
             ("grpc.keepalive_timeout_ms", round(endpoint.keepalive_timeout_seconds * 1000)),
+            ("grpc.keepalive_permit_without_calls", int(endpoint.keepalive_without_calls)),
         ]
     if not endpoint.is_secure:
         return grpc.aio.insecure_channel(endpoint.url, options=options)
-    if (endpoint.client_cert_file is None) != (endpoint.client_key_file is None):
-        raise BadCredentials("a client certificate needs its key and a key its certificate; give both files")
+    if endpoint.has_client_cert != endpoint.has_client_key:
+        raise BadCredentials("a client certificate needs its key and a key its certificate; give both")
     credentials = grpc.ssl_channel_credentials(
-        root_certificates=_read(endpoint.ca_file) if endpoint.ca_file else None,
-        private_key=_read(endpoint.client_key_file) if endpoint.client_key_file else None,
-        certificate_chain=_read(endpoint.client_cert_file) if endpoint.client_cert_file else None,
+        root_certificates=_pem(endpoint.ca_data, endpoint.ca_file),
+        private_key=_pem(endpoint.client_key_data, endpoint.client_key_file),
+        certificate_chain=_pem(endpoint.client_cert_data, endpoint.client_cert_file),
     )
     return grpc.aio.secure_channel(endpoint.url, credentials, options=options)
+
+
+def _pem(data: bytes | None, path: Path | None) -> bytes | None:
+    if data:
+        return data
+    return _read(path) if path else None
 
 
 def _read(path: Path) -> bytes:

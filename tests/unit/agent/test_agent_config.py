@@ -1,0 +1,201 @@
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pymaestro.agent import config
+from pymaestro.agent.settings import HubSettings
+from pymaestro.flags import SettingsError
+from pymaestro.transport.grpc_client import Endpoint
+
+
+def parse(content: str | dict[str, Any]) -> config.HubAddress:
+    text = content if isinstance(content, str) else json.dumps(content)
+    return config.parse(text.encode(), origin="config.yaml")
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param("url: maestro:8091", Endpoint(url="maestro:8091", silence_seconds=20.0), id="address-alone"),
+        pytest.param('{"url":"maestro:8091"}', Endpoint(url="maestro:8091", silence_seconds=20.0), id="json"),
+        pytest.param(
+            "url: m:1\ncaFile: /ca\nclientCertFile: /c\nclientKeyFile: /k\nserverHealthinessTimeout: 1m30s",
+            Endpoint(
+                url="m:1",
+                ca_file=Path("/ca"),
+                client_cert_file=Path("/c"),
+                client_key_file=Path("/k"),
+                silence_seconds=90.0,
+            ),
+            id="certificates",
+        ),
+        pytest.param(
+            f"url: m:1\ncaData: {encoded('A')}\nclientCertData: {encoded('C')}\nclientKeyData: {encoded('K')}\n",
+            Endpoint(url="m:1", ca_data=b"A", client_cert_data=b"C", client_key_data=b"K", silence_seconds=20.0),
+            id="certificates-in-the-file",
+        ),
+        pytest.param(
+            f"url: m:1\ncaFile: /ca\nclientCertData: {encoded('C')}\nclientKeyFile: /k\n",
+            Endpoint(
+                url="m:1",
+                ca_file=Path("/ca"),
+                client_cert_data=b"C",
+                client_key_file=Path("/k"),
+                silence_seconds=20.0,
+            ),
+            id="a-pair-of-data-and-file",
+        ),
+        pytest.param(
+            "url: m:1\ncaFile: /ca\ntokenFile: /t\nserverHealthinessTimeout: 0s",
+            Endpoint(url="m:1", ca_file=Path("/ca"), token_file=Path("/t"), silence_seconds=None),
+            id="token-file-and-endless-silence",
+        ),
+        pytest.param(
+            "url: m:1\ncaFile: /ca\ntoken: abc\ntokenFile: /t",
+            Endpoint(url="m:1", ca_file=Path("/ca"), token="abc", silence_seconds=20.0),
+            id="the-token-wins-over-its-file",
+        ),
+        pytest.param(
+            '{"url":"m:1","keepAliveConfig":{"enable":true,"time":10s,"timeout":5s,"permitWithoutStream":true}}',
+            Endpoint(
+                url="m:1",
+                keepalive_seconds=10.0,
+                keepalive_timeout_seconds=5.0,
+                keepalive_without_calls=True,
+                silence_seconds=20.0,
+            ),
+            id="keepalive",
+        ),
+        pytest.param(
+            "url: m:1\nkeepAliveConfig:\n  enable: true",
+            Endpoint(url="m:1", keepalive_seconds=30.0, silence_seconds=20.0),
+            id="keepalive-defaults",
+        ),
+        pytest.param(
+            "url: m:1\nkeepAliveConfig:\n  time: 10s",
+            Endpoint(url="m:1", silence_seconds=20.0),
+            id="keepalive-not-enabled",
+        ),
+        pytest.param("url: m:1\ntoken:\ncaFile: ''", Endpoint(url="m:1", silence_seconds=20.0), id="empty-is-absent"),
+    ],
+)
+def test_what_a_file_means(content: str, expected: Endpoint) -> None:
+    assert parse(content).endpoint == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        pytest.param("", "url is required; write host:port", id="empty"),
+        pytest.param("url: ''", "url is required; write host:port", id="empty-url"),
+        pytest.param("url: https://m:1", "url must be host:port, without a scheme", id="scheme"),
+        pytest.param(
+            {"url": "m:1", "clientCertData": "dGVzdAo="},
+            "either both or none of clientCertFile and clientKeyFile must be set; add",
+            id="certificate-without-key",
+        ),
+        pytest.param(
+            {"url": "m:1", "clientKeyFile": "/k"},
+            "either both or none of clientCertFile and clientKeyFile must be set; add",
+            id="key-without-certificate",
+        ),
+        pytest.param(
+            {"url": "m:1", "token": "s3cret"}, "setting token requires authority certificates; add", id="token-alone"
+        ),
+        pytest.param(
+            {"url": "m:1", "tokenFile": "/t"}, "setting token requires authority certificates; add", id="token-file"
+        ),
+        pytest.param({"url": 8091}, "url cannot be used; write a text in quotes", id="url-is-a-number"),
+        pytest.param({"url": "m:1", "caData": "s3cret!"}, "caData cannot be used; write base64", id="not-base64"),
+        pytest.param({"url": "m:1", "caData": "s3cr\u00e9t"}, "caData cannot be used; write base64", id="not-ascii"),
+        pytest.param(
+            {"url": "m:1", "serverHealthinessTimeout": 20}, "write a duration with its unit", id="duration-is-a-number"
+        ),
+        pytest.param({"url": "m:1", "serverHealthinessTimeout": "-1s"}, "write a duration", id="negative-duration"),
+        pytest.param({"url": "m:1", "keepAliveConfig": "yes"}, "keepAliveConfig cannot be used", id="not-a-section"),
+        pytest.param(
+            {"url": "m:1", "keepAliveConfig": {"enable": "maybe"}},
+            "config.yaml: keepAliveConfig: enable cannot be used; write true or false",
+            id="not-a-switch",
+        ),
+        pytest.param("- url", "config.yaml holds no settings", id="a-list"),
+        pytest.param("1: 2", "config.yaml holds no settings", id="numbered-keys"),
+        pytest.param("token: [s3cret", "config.yaml is neither YAML nor JSON", id="torn"),
+        pytest.param("token: s3cret\n\tx: y", "config.yaml is neither YAML nor JSON", id="tabs"),
+        pytest.param("token: s3cret\n\x00", "config.yaml is neither YAML nor JSON", id="not-a-text"),
+    ],
+)
+def test_a_complaint_names_the_key_and_quotes_no_value(content: str | dict[str, Any], complaint: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(complaint)) as caught:
+        parse(content)
+    assert str(caught.value).startswith("config.yaml")
+    assert "s3cr" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_bytes_that_are_no_text() -> None:
+    with pytest.raises(SettingsError, match="is neither YAML nor JSON"):
+        config.parse(b"url: \xff\xfe", origin="config.yaml")
+
+
+def test_what_the_go_agent_ignores_is_told() -> None:
+    found = parse("url: m:1\nserverName: x\nkeepAliveConfig:\n  interval: 3s\n")
+    assert found.endpoint.url == "m:1"
+    assert found.notes == (
+        "config.yaml: serverName is not a setting of the gRPC driver and is ignored",
+        "config.yaml: keepAliveConfig.interval is not known and is ignored",
+    )
+
+
+def test_an_authority_alone_means_tls_and_is_told() -> None:
+    found = parse("url: m:1\ncaFile: /ca")
+    assert found.endpoint.is_secure
+    assert [note for note in found.notes if "means TLS here" in note]
+
+
+def test_no_secret_in_any_repr() -> None:
+    found = parse(
+        {
+            "url": "m:1",
+            "caData": encoded("s3cret"),
+            "clientCertData": encoded("s3cret"),
+            "clientKeyData": encoded("s3cret"),
+            "token": "s3cret",
+        }
+    )
+    assert found.endpoint.token == "s3cret"
+    assert "s3cret" not in repr(found)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_content_is_an_endpoint_or_a_complaint(content: bytes) -> None:
+    try:
+        url = config.parse(content, origin="f").endpoint.url
+    except SettingsError as error:
+        url = str(error).removeprefix("f")
+    assert url
+
+
+def test_a_flag_is_enough() -> None:
+    found = config.locate(HubSettings(grpc_url="localhost:8091"))
+    assert found == config.HubAddress(endpoint=Endpoint(url="localhost:8091", silence_seconds=20.0))
+    with pytest.raises(SettingsError, match="--grpc-url must be host:port"):
+        config.locate(HubSettings(grpc_url="http://localhost:8091"))
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    with pytest.raises(SettingsError, match=r"--workload-source-config=.* cannot be read \(No such file"):
+        config.locate(HubSettings(config_file=path))
+    path.write_text("url: maestro:8091\n")
+    assert config.locate(HubSettings(config_file=path)).endpoint.url == "maestro:8091"
