@@ -154,18 +154,19 @@ class Deliver:
             subscriber.send(spec.id, message)
 
     async def answer_resync(self, consumer: str, body: bytes) -> None:
-        """Send an agent what it lacks, by comparing versions; then take that off the queue."""
+        """Send an agent what it lacks, by comparing versions; then take what was pending for it off the queue."""
         reported = resync.decode_versions(body)
-        read_at = self._world.now()
         async with self._world.database.connection() as connection:
+            pending = await events.pending_of_consumer(connection, consumer)
             known = await resources.versions_of_consumer(connection, consumer)
         answer = resync.spec_answer(known, reported)
         await self._resend(consumer, answer.send)
-        for resource_id, version in answer.orphans.items():
-            await self._drop_orphan(consumer, resync.Row(resource_id, version, is_deleting=True))
-        if answer.send and consumer in self._streams:
+        orphans = [resync.Row(each, version, is_deleting=True) for each, version in answer.orphans.items()]
+        for start in range(0, len(orphans), _ROWS_AT_ONCE):
+            await self._drop_orphans(consumer, orphans[start : start + _ROWS_AT_ONCE])
+        if pending and consumer in self._streams:
             async with self._world.database.transaction(durable=False) as connection:
-                await events.reconcile_sent(connection, answer.send, read_at=read_at, now=self._world.now())
+                await events.reconcile(connection, pending, now=self._world.now())
 
     async def _resend(self, consumer: str, ids: Sequence[str]) -> None:
         while ids and consumer in self._streams:
@@ -181,19 +182,22 @@ class Deliver:
                         late.append(spec.id)
             ids = (*late, *ids[_ROWS_AT_ONCE:])
 
-    async def _drop_orphan(self, consumer: str, orphan: resync.Row) -> None:
+    async def _drop_orphans(self, consumer: str, orphans: Sequence[resync.Row]) -> None:
+        await self._streams.wait_for_room(consumer)
         async with self._in_order:
             async with self._world.database.connection() as connection:
-                created_meanwhile = await resources.read_specs(connection, [orphan.id])
-            if created_meanwhile:
-                return
-            outgoing = delivery.orphan_deletion(
-                orphan,
-                consumer=consumer,
-                source_id=self._world.source_id,
-                fresh_id=self._world.new_id(),
-                now=self._world.timestamp(),
-            )
-            message = envelope.encode_event(outgoing)
-            for subscriber in self._streams.of(consumer):
-                subscriber.send(orphan.id, message)
+                found = await resources.read_specs(connection, [orphan.id for orphan in orphans])
+            created_meanwhile = {spec.id for spec in found}
+            for orphan in orphans:
+                if orphan.id in created_meanwhile:
+                    continue
+                outgoing = delivery.orphan_deletion(
+                    orphan,
+                    consumer=consumer,
+                    source_id=self._world.source_id,
+                    fresh_id=self._world.new_id(),
+                    now=self._world.timestamp(),
+                )
+                message = envelope.encode_event(outgoing)
+                for subscriber in self._streams.of(consumer):
+                    subscriber.send(orphan.id, message)

@@ -30,11 +30,9 @@ async def reconcile(connection: pool.Connection, ids: Collection[str], *, now: d
     await connection.execute(_QUERIES["reconcile"], list(ids), now)
 
 
-async def reconcile_sent(
-    connection: pool.Connection, resource_ids: Collection[str], *, read_at: datetime, now: datetime
-) -> None:
-    """Mark as done what was pending at `read_at` for bundles that a resync has sent."""
-    await connection.execute(_QUERIES["reconcile_sent"], list(resource_ids), read_at, now)
+async def pending_of_consumer(connection: pool.Connection, consumer: str) -> list[str]:
+    """Return the ids of all pending events of a consumer."""
+    return [row["id"] for row in await connection.fetch(_QUERIES["pending_of_consumer"], consumer)]
 
 
 async def retire_orphans(connection: pool.Connection, *, now: datetime, limit: int) -> int:

@@ -19,17 +19,19 @@ LIMIT $3;
 
 -- name: reconcile
 -- Delivered, or not worth delivering any more.
+-- An event another instance is marking now is left to it, so that two of them cannot wait for each other.
 UPDATE events SET reconciled_date = $2, updated_at = $2
-WHERE id = ANY($1::text[]) AND reconciled_date IS NULL;
-
--- name: reconcile_sent
--- A resync has just sent these bundles: what was pending for them before it read them is delivered.
-UPDATE events SET reconciled_date = $3, updated_at = $3
 WHERE id IN (
     SELECT id FROM events
-    WHERE source_id = ANY($1::text[]) AND reconciled_date IS NULL AND created_at <= $2
+    WHERE id = ANY($1::text[]) AND reconciled_date IS NULL
     FOR UPDATE SKIP LOCKED
 );
+
+-- name: pending_of_consumer
+-- What is pending before a resync reads the bundles; once those are sent, these are delivered.
+SELECT e.id
+FROM events e JOIN resources r ON r.id = e.source_id
+WHERE e.reconciled_date IS NULL AND r.consumer_name = $1;
 
 -- name: retire_orphans
 -- Events whose bundle is gone have nobody to go to.
