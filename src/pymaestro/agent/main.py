@@ -1,0 +1,94 @@
+"""Build the agent and run it. No logic of its own."""
+
+import gc
+import os
+import random
+import socket
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from pymaestro.agent import config as hub
+from pymaestro.agent.agent import Agent, Character, Surroundings
+from pymaestro.agent.reconcile import Rhythm
+from pymaestro.agent.settings import AgentSettings
+from pymaestro.aio import clock as clocks
+from pymaestro.journal import emit
+from pymaestro.journal.fields import Key
+from pymaestro.kube import config as kube_config
+from pymaestro.kube import leases
+from pymaestro.kube.client import ClientSettings, KubeClient
+from pymaestro.transport.grpc_agent import GrpcMedium
+
+_LEASE = "maestro-agent-lock"
+
+
+async def run(settings: AgentSettings) -> None:
+    """Work until cancelled."""
+    clock = clocks.Clock()
+    journal = emit.Journal(
+        emit.stderr(),
+        clock=clock.epoch,
+        verbosity=settings.log.verbosity,
+        format="json" if settings.log.format == "json" else "text",
+    )
+    try:
+        async with AsyncExitStack() as stack:
+            await _run(settings, journal=journal, clock=clock, stack=stack)
+    finally:
+        journal.flush()
+
+
+async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.Clock, stack: AsyncExitStack) -> None:
+    way = hub.locate(settings.hub)
+    for note in way.notes:
+        journal.warning(note)
+    address = kube_config.locate(str(settings.cluster.kubeconfig or ""), environ=os.environ, home=Path.home())
+    limits = ClientSettings(qps=settings.cluster.qps, burst=settings.cluster.burst)
+    client = await stack.enter_async_context(KubeClient(address, settings=limits, clock=clock))
+    agent = Agent(
+        Surroundings(
+            client=client,
+            medium=GrpcMedium(way.endpoint, consumer=settings.hub.consumer_name),
+            journal=journal,
+            jitter=random.random,
+            clock=clock,
+            new_id=clocks.new_id,
+        ),
+        _character(settings),
+    )
+    gc.freeze()
+    journal.info("starting the agent", {Key.CONSUMER_NAME: settings.hub.consumer_name})
+    if settings.cluster.disable_leader_election:
+        await agent.run()
+        return
+    candidate = leases.Candidate(
+        client,
+        leases.Terms(namespace=_namespace(settings), name=_LEASE, identity=f"{socket.gethostname()}_{clocks.new_id()}"),
+        clock=clock,
+        jitter=random.random,
+        on_trouble=lambda error: journal.warning("the lease could not be read or written", err=error),
+    )
+    await leases.lead(candidate, agent.run)
+
+
+def _character(settings: AgentSettings) -> Character:
+    works = settings.work
+    return Character(
+        consumer=settings.hub.consumer_name,
+        client_id=settings.hub.client_id,
+        workers=works.workers,
+        install_crds=settings.cluster.install_crds,
+        rhythm=Rhythm(
+            resync=works.resync_interval,
+            poll=works.status_sync_interval,
+            eviction_grace=works.eviction_grace_period,
+            json_raw_max_bytes=works.max_json_raw_length,
+        ),
+    )
+
+
+def _namespace(settings: AgentSettings) -> str:
+    if settings.cluster.namespace:
+        return settings.cluster.namespace
+    mounted = kube_config.SERVICE_ACCOUNT / "namespace"
+    return mounted.read_text().strip() if mounted.is_file() else "default"
