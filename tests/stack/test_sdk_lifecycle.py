@@ -9,6 +9,7 @@ from sdk_agent import scripted_agent
 
 from pymaestro import AsyncMaestro, RetryPolicy, Work, errors
 from pymaestro.store.dsn import Dsn
+from pymaestro.transport.status import Code, Refused
 
 CONFIG_MAP: dict[str, Any] = {
     "apiVersion": "v1",
@@ -200,5 +201,62 @@ def test_no_server_is_one_clear_sentence() -> None:
                     await call
                 assert gone.value.is_retryable
                 assert "\n" not in str(gone.value)
+
+    harness.play(scenario())
+
+
+def test_a_lost_answer_is_not_taken_for_a_refusal(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database) as server, client_of(server) as client:
+            await client.consumers.create("c1")
+            works = client.works("c1")
+            connection = client._grpc.current()
+            publish = connection.publish
+            lost: list[Any] = []
+
+            async def forgetful(wish: Any, **how: Any) -> None:
+                await publish(wish, **how)
+                if wish.id not in lost:
+                    lost.append(wish.id)
+                    raise Refused(Code.UNAVAILABLE, "Socket closed")
+
+            monkeypatch.setattr(connection, "publish", forgetful)
+            assert (await works.create(work("one"))).version == 1
+            assert (await works.apply(work("one", "2"))).work.version == 2
+            assert (await works.get("one")).version == 2
+            assert len(lost) == 2
+
+            async def rival(wish: Any, **how: Any) -> None:
+                monkeypatch.setattr(connection, "publish", publish)
+                async with client_of(server) as other:
+                    await other.works("c1").create(work("two"))
+                raise Refused(Code.UNAVAILABLE, "Socket closed")
+
+            monkeypatch.setattr(connection, "publish", rival)
+            with pytest.raises(errors.AlreadyExists):
+                await works.create(work("two"))
+
+    harness.play(scenario())
+
+
+def test_bundles_by_their_ids(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database) as server, client_of(server) as client:
+            await client.consumers.create("c1")
+            wanted = {"consumer_name": "c1", "manifests": [CONFIG_MAP], "metadata": {"name": "mine"}}
+            made = await client.bundles.apply(wanted)
+            found = await client.bundles.get(made)
+            assert (found["version"], found["metadata"]["name"], found["manifests"]) == (1, "mine", [CONFIG_MAP])
+            changed = {**found, "manifests": [{**CONFIG_MAP, "data": {"k": "w"}}]}
+            assert await client.bundles.apply(changed) == made
+            assert (await client.bundles.get(made))["manifests"][0]["data"] == {"k": "w"}
+            with pytest.raises(errors.Conflict, match="the latest version: 2"):
+                await client.bundles.apply(changed)
+            with pytest.raises(errors.NotFound):
+                await client.bundles.apply({**wanted, "id": "nobody"})
+            assert (await client.bundles.page(size=1))["total"] == 1
+            await client.bundles.delete(made)
+            await client.bundles.delete("nobody")
+            assert "deleted_at" in await client.bundles.get(made)
 
     harness.play(scenario())

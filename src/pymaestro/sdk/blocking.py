@@ -161,6 +161,7 @@ class Consumers(_Handle):
     """The registered clusters."""
 
     get = _Method(AsyncConsumers.get)
+    page = _Method(AsyncConsumers.page)
     list = _Stream(AsyncConsumers.list)
     create = _Method(AsyncConsumers.create)
     ensure = _Method(AsyncConsumers.ensure)
@@ -172,7 +173,10 @@ class Bundles(_Handle):
     """The resource bundles of all sources, as the REST API shows them."""
 
     get = _Method(AsyncBundles.get)
+    page = _Method(AsyncBundles.page)
     list = _Stream(AsyncBundles.list)
+    apply = _Method(AsyncBundles.apply)
+    delete = _Method(AsyncBundles.delete)
 
 
 class Maestro:

@@ -37,7 +37,7 @@ class AsyncMaestro:
         self._hub = Hub(self._grpc, source=self.settings.source, chance=random.random)
         self.consumers = AsyncConsumers(self._rest)
         """The registered clusters."""
-        self.bundles = AsyncBundles(self._rest)
+        self.bundles = AsyncBundles(self._rest, publisher=self._publisher, settings=self.settings)
         """The resource bundles of all sources, as the REST API shows them."""
 
     async def __aenter__(self) -> Self:

@@ -1,7 +1,8 @@
 """The clusters that works can be sent to."""
 
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -46,17 +47,23 @@ class AsyncConsumers:
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
 
-    async def list(self, *, labels: Labels = None, search: str = "") -> AsyncIterator[Consumer]:
+    async def list(self, *, labels: Labels = None, search: str = "") -> AsyncGenerator[Consumer, None]:
         """Yield the consumers with these labels that `search` finds.
 
         >>> [each.name async for each in client.consumers.list(labels={"region": "us-east"})]
         """
         wanted = selector.parse(labels)
-        async for item in self._rest.pages(_PATH, doing="list consumers", search=search):
-            found = Consumer.from_dict(item)
-            # Servers of the Go kind cannot search the labels of consumers.
-            if wanted.matches(found.labels):
-                yield found
+        async with aclosing(self._rest.pages(_PATH, doing="list consumers", search=search)) as items:
+            async for item in items:
+                found = Consumer.from_dict(item)
+                # Servers of the Go kind cannot search the labels of consumers.
+                if wanted.matches(found.labels):
+                    yield found
+
+    async def page(self, *, page: int = 1, size: int = 100, search: str = "", order_by: str = "") -> dict[str, Any]:
+        """Return one page of consumers as the REST API sends it, with `total`."""
+        query: dict[str, str | int] = {"page": page, "size": size, "search": search, "orderBy": order_by}
+        return await self._rest.page(_PATH, doing="list consumers", query=query)
 
     async def get(self, key: str) -> Consumer:
         """Return the consumer with this id or name; raises NotFound."""
@@ -67,8 +74,9 @@ class AsyncConsumers:
             except NotFound:
                 # A consumer without a name of its own is called by its id, and others may be called so too.
                 pass
-        async for found in self.list(search=f"name = {selector.quoted(key)}"):
-            return found
+        async with aclosing(self.list(search=f"name = {selector.quoted(key)}")) as named:
+            async for found in named:
+                return found
         raise NotFound(f"there is no consumer {key!r}", doing=doing)
 
     async def create(self, name: str, *, labels: Mapping[str, str] | None = None, operation_id: str = "") -> Consumer:

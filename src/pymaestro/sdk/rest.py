@@ -4,7 +4,7 @@ Pages follow each other by id, not by number: an object that comes or goes while
 another one nor show one twice.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +70,15 @@ class Rest:
             return _decode(answer, request=request)
         raise _refusal(answer, request=request)
 
-    async def pages(self, path: str, *, doing: str, search: str, page_size: int = PAGE_SIZE) -> AsyncIterator[Any]:
+    async def page(self, path: str, *, doing: str, query: Mapping[str, str | int]) -> dict[str, Any]:
+        """Return one page of a collection as the server sends it."""
+        asked = {name: str(value) for name, value in query.items() if value != ""}
+        found: dict[str, Any] = await self.ask(Call(method="GET", path=path, doing=doing, query=asked))
+        return found
+
+    async def pages(
+        self, path: str, *, doing: str, search: str, page_size: int = PAGE_SIZE
+    ) -> AsyncGenerator[Any, None]:
         """Yield every object of a collection that `search` finds, each once, in the order of their ids."""
         last = ""
         while True:

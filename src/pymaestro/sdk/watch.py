@@ -7,7 +7,8 @@ of a work only when its agent reports, and not when somebody merely changes what
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Self
 
@@ -28,7 +29,7 @@ _LIST_AGAIN_SECONDS = 1.0
 class Wanted:
     """What a watcher looks at."""
 
-    list: Callable[[], AsyncIterator[Work]]
+    list: Callable[[], AsyncGenerator[Work, None]]
     """Yields everything that is wanted, as it is now."""
     includes: Callable[[Work], bool]
     """Whether a work that the stream speaks of is wanted."""
@@ -85,8 +86,9 @@ class Watch:
             while True:
                 await self._news(inbox)
                 if inbox.take_list_request():
-                    async for told in self._listed(inbox, seen, is_first=is_first):
-                        yield told
+                    async with aclosing(self._listed(inbox, seen, is_first=is_first)) as news:
+                        async for told in news:
+                            yield told
                     is_first = False
                 for received in inbox.take():
                     for told in self._heard(received, seen):
@@ -110,12 +112,13 @@ class Watch:
         except TimeoutError:
             inbox.ask_for_list()
 
-    async def _listed(self, inbox: Inbox, seen: Observed, *, is_first: bool) -> AsyncIterator[WatchEvent]:
+    async def _listed(self, inbox: Inbox, seen: Observed, *, is_first: bool) -> AsyncGenerator[WatchEvent, None]:
         seen.begin()
         try:
-            async for found in self._wanted.list():
-                for told in seen.listed(found):
-                    yield told
+            async with aclosing(self._wanted.list()) as works:
+                async for found in works:
+                    for told in seen.listed(found):
+                        yield told
         except MaestroError as error:
             if is_first or not error.is_retryable:
                 raise

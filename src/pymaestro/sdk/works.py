@@ -8,10 +8,11 @@ import asyncio
 import difflib
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pymaestro.aio import backoff, clock
 from pymaestro.sdk import changing, failures, selector, telling
@@ -86,7 +87,9 @@ class AsyncWorks:
         except wire_errors.WireError as error:
             raise Invalid(f"what is stored is no ManifestWork: {error}", doing=doing) from error
 
-    async def list(self, *, labels: Labels = None, search: str = "", page_size: int = PAGE_SIZE) -> AsyncIterator[Work]:
+    async def list(
+        self, *, labels: Labels = None, search: str = "", page_size: int = PAGE_SIZE
+    ) -> AsyncGenerator[Work, None]:
         """Yield the works with these labels that `search` finds, page by page, each once.
 
         `labels` is a selector such as `app=web,tier in (front,back),!canary` or a dict; `search` is in the language
@@ -97,15 +100,11 @@ class AsyncWorks:
         wanted = selector.parse(labels)
         question = search_for([*self._scope(), *([f"({search})"] if search else [])], wanted=wanted)
         path, doing = "/resource-bundles", f"list works of {self._consumer or 'all consumers'}"
-        async for item in self._rest.pages(path, doing=doing, search=question, page_size=page_size):
-            try:
-                found = Work.from_bundle(item)
-                is_wanted = wanted.matches(found.labels)
-            except wire_errors.WireError as error:
-                _log.warning("bundle %s is no ManifestWork and is left out: %s", item.get("id"), error)
-                continue
-            if is_wanted:
-                yield found
+        async with aclosing(self._rest.pages(path, doing=doing, search=question, page_size=page_size)) as items:
+            async for item in items:
+                found = _readable(item)
+                if found is not None and wanted.matches(found.labels):
+                    yield found
 
     async def create(self, work: Work, *, operation_id: str = "") -> Work:
         """Store a new work and return it with its id and version; raises AlreadyExists, Invalid, ConsumerNotFound.
@@ -347,6 +346,17 @@ class AsyncWorks:
     def _request(self, verb: str, name: str, operation_id: str) -> failures.Request:
         doing = f"{verb} work {self._consumer}/{name}"
         return failures.Request(doing=doing, operation_id=operation_id or clock.new_id())
+
+
+def _readable(bundle: Mapping[str, Any]) -> Work | None:
+    """Return a bundle as a work; other clients can store what is none, and it must not hide the rest of a list."""
+    try:
+        found = Work.from_bundle(bundle)
+        _ = found.labels, found.annotations
+    except wire_errors.WireError as error:
+        _log.warning("bundle %s is no ManifestWork and is left out: %s", bundle.get("id"), error)
+        return None
+    return found
 
 
 def _with_version(sent: Work, version: int) -> Work:
