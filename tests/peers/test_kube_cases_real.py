@@ -1,0 +1,60 @@
+"""The cases that describe a Kubernetes API hold on a real one, and the sandbox answers as it does.
+
+Every case runs twice, on the real API server and on the sandbox, in namespaces of one name; then the answers are laid
+side by side. A difference is a fault of the sandbox.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conformance import kube_cases
+from conformance.kube_client import Kube
+from conformance.sandbox_thread import Running, sandbox
+from kube_cluster import KubeCluster, answer
+from peer_processes import wait_for
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    with sandbox(delay=0.01) as found:
+        yield found
+
+
+@pytest.mark.parametrize("case", kube_cases.CASES.values(), ids=kube_cases.CASES.keys())
+def test_case(case, real_cluster: KubeCluster, running: Running) -> None:
+    name = f"case{next(NUMBERS)}x{os.getpid()}"
+    records = []
+    for api, token_client in (
+        (real_cluster.client(), lambda token: real_cluster.client(token=token)),
+        (running.client(), running.client),
+    ):
+        with api:
+            answer(api.post("/api/v1/namespaces", json={"metadata": {"name": name}}))
+            account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            wait_for(lambda api=api: api.get(account).is_success, what="the account of the namespace")
+            kube = Kube(api=api, namespace=name, token_client=token_client)
+            case(kube)
+            records.append(kube.record)
+            api.delete(f"/api/v1/namespaces/{name}")
+    real, ours = records
+    found = list(differences(real, ours))
+    if found:
+        pytest.fail("the sandbox answers otherwise:\n" + "\n".join(found), pytrace=False)
+
+
+def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
+    if isinstance(real, dict) and isinstance(ours, dict):
+        for key in real | ours:
+            yield from differences(real.get(key, "<absent>"), ours.get(key, "<absent>"), f"{path}.{key}")
+    elif isinstance(real, (list, tuple)) and isinstance(ours, (list, tuple)) and len(real) == len(ours):
+        for index, (left, right) in enumerate(zip(real, ours, strict=True)):
+            yield from differences(left, right, f"{path}[{index}]")
+    elif real != ours:
+        yield f"{path}: real {real!r}, ours {ours!r}"
