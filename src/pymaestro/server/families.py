@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from pymaestro.transport.exposition import TENFOLD
+
 BARE_COUNTERS: Final = frozenset({"rest_api_inbound_request_count", "advisory_lock_count", "advisory_unlock_count"})
 """Counters whose names do not end in `_total`."""
 
@@ -14,9 +16,6 @@ EVENT_LABELS: Final = ("source", "consumer", "type", "subresource", "action")
 
 _GO_DEFAULT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """The client library's own default has more."""
-
-_TENFOLD: Final = (1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10)
-"""With the rounding errors of repeated multiplication: they are part of the label in existing series."""
 
 
 class Rest:
@@ -183,13 +182,13 @@ class Queue:
         self.adds = Counter("workqueue_adds_total", "Items put into the queue.", by, registry=registry)
         self.retries = Counter("workqueue_retries_total", "Items put back after a failure.", by, registry=registry)
         self.waited = Histogram(
-            "workqueue_queue_duration_seconds", "How long an item waited.", by, buckets=_TENFOLD, registry=registry
+            "workqueue_queue_duration_seconds", "How long an item waited.", by, buckets=TENFOLD, registry=registry
         )
         self.worked = Histogram(
             "workqueue_work_duration_seconds",
             "How long an item was worked on.",
             by,
-            buckets=_TENFOLD,
+            buckets=TENFOLD,
             registry=registry,
         )
         self.unfinished = Gauge(

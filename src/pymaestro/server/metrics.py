@@ -28,7 +28,6 @@ _MAX_SOURCES: Final = 1000
 _MAX_CONSUMERS: Final = 2000
 """Ten times the clusters of a large region."""
 
-_PLAIN_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 _PLAIN_TEXT_1: Final = "text/plain; version=1.0.0; charset=utf-8; escaping=underscores"
 
 
@@ -145,7 +144,7 @@ class Metrics:
         wants_version_1 = any(
             part.split(";")[0].strip() == "text/plain" and "version=1.0.0" in part for part in accept.split(",")
         )
-        return text.encode(), _PLAIN_TEXT_1 if wants_version_1 else _PLAIN_TEXT
+        return text.encode(), _PLAIN_TEXT_1 if wants_version_1 else exposition.PLAIN_TEXT
 
     def request_finished(self, *, method: str, path: str, code: int, seconds: float) -> None:
         """Count a REST request; `path` is the route with `-` in place of its variables."""

@@ -6,8 +6,15 @@ ask for the names and labels of the Go programs, so this module writes those. Pu
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from prometheus_client.core import Metric
+
+PLAIN_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+TENFOLD: Final = (1e-08, 1e-07, 1e-06, 9.999999999999999e-06, 9.999999999999999e-05, 0.001, 0.01, 0.1, 1, 10)
+"""Buckets of work queues, with the rounding errors of repeated multiplication: they are part of the label in existing
+series."""
 
 
 def text(families: Iterable[Metric], *, bare_counters: Collection[str]) -> str:

@@ -1,0 +1,46 @@
+from prometheus_client import CollectorRegistry
+
+from pymaestro.agent.metrics import EventKind, Metrics
+
+BUNDLES = "io.open-cluster-management.works.v1alpha1.manifestbundles"
+
+
+def lines(metrics: Metrics) -> list[str]:
+    body, content_type = metrics.render()
+    assert content_type == "text/plain; version=0.0.4; charset=utf-8"
+    return body.decode().splitlines()
+
+
+def test_names_and_labels_are_those_of_the_go_agent() -> None:
+    metrics = Metrics(CollectorRegistry())
+    metrics.event_received("maestro", EventKind(BUNDLES, "spec", "create_request"))
+    metrics.event_sent("c1-work-agent", "", kind=EventKind(BUNDLES, "spec", "resync_request"))
+    metrics.event_sent("c1-work-agent", "policy", kind=EventKind(BUNDLES, "status", "update_request"))
+    metrics.status_resynced("maestro", "c1", data_type=BUNDLES, seconds=0.15)
+    metrics.work_processed("patch")
+    metrics.work_processed("get", code="NotFound")
+    metrics.request_answered("GET", host="10.0.0.1:443", code="200", seconds=0.01)
+    metrics.queue.added()
+    metrics.queue.retried()
+    metrics.queue.holds(3)
+    metrics.queue.finished(waited=0.002, worked=0.02)
+    shown = lines(metrics)
+    resync = 'action="resync_request",original_source="none",source="c1-work-agent",subresource="spec"'
+    answer = f'consumer="c1",source="maestro",type="{BUNDLES}"'
+    expected = [
+        f'cloudevents_received_total{{action="create_request",source="maestro",subresource="spec",type="{BUNDLES}"}} 1',
+        f'cloudevents_sent_total{{{resync},type="{BUNDLES}"}} 1',
+        'manifestworks_processed_total{action="patch",code="Success"} 1',
+        'manifestworks_processed_total{action="get",code="NotFound"} 1',
+        f'resources_status_resync_duration_seconds_bucket{{{answer},le="0.1"}} 0',
+        f'resources_status_resync_duration_seconds_bucket{{{answer},le="0.2"}} 1',
+        'rest_client_requests_total{code="200",host="10.0.0.1:443",method="GET"} 1',
+        'rest_client_request_duration_seconds_count{host="10.0.0.1:443",verb="GET"} 1',
+        'workqueue_adds_total{name="ManifestWorkController"} 1',
+        'workqueue_retries_total{name="ManifestWorkController"} 1',
+        'workqueue_depth{name="ManifestWorkController"} 3',
+        'workqueue_queue_duration_seconds_bucket{name="ManifestWorkController",le="0.01"} 1',
+        'workqueue_work_duration_seconds_bucket{name="ManifestWorkController",le="0.01"} 0',
+    ]
+    assert [line for line in expected if line not in shown] == []
+    assert [line for line in shown if "_created" in line] == []
