@@ -15,8 +15,9 @@ import msgspec
 from pymaestro.wire import hashing
 
 _SHOWN_MAX = 256
-_SMALLEST_PLAIN = -4
-_SMALLEST_PLAIN_IN_JSON = -6
+_PLAIN = range(-4, 6)
+_PLAIN_IN_JSON = range(-6, 21)
+"""The powers of ten that are written without an exponent."""
 
 
 def json_text(value: object) -> str:
@@ -41,7 +42,7 @@ def rendering(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float_text(value, smallest_plain=_SMALLEST_PLAIN)
+        return _float_text(value, plain=_PLAIN)
     return str(value)
 
 
@@ -66,21 +67,21 @@ def _with_go_floats(value: Any) -> Any:
     if isinstance(value, list):
         return [_with_go_floats(item) for item in value]
     if isinstance(value, float):
-        return msgspec.Raw(_float_text(value, smallest_plain=_SMALLEST_PLAIN_IN_JSON).encode())
+        return msgspec.Raw(_float_text(value, plain=_PLAIN_IN_JSON).encode())
     return value
 
 
-def _float_text(value: float, *, smallest_plain: int) -> str:
-    """Write a number with the fewest digits; an exponent only from 1e21 on, and below what the writer calls small."""
+def _float_text(value: float, *, plain: range) -> str:
+    """Write a number with the fewest digits, and with an exponent if it is large or small."""
     if math.isinf(value) or math.isnan(value):
         return {"inf": "+Inf", "-inf": "-Inf"}.get(repr(value), "NaN")
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
     shortest = Decimal(repr(value)).normalize()
     exponent = shortest.adjusted()
-    if smallest_plain <= exponent < 21:
+    if exponent in plain:
         return format(shortest, "f")
     mantissa = format(shortest.scaleb(-exponent), "f")
     # Go pads an exponent to two digits; its JSON takes the zero of a small one away again.
-    width = 1 if smallest_plain == _SMALLEST_PLAIN_IN_JSON else 2
+    width = 1 if plain is _PLAIN_IN_JSON else 2
     return f"{mantissa}e{'-' if exponent < 0 else '+'}{abs(exponent):0{width}d}"

@@ -20,6 +20,7 @@ from pymaestro.agent.decide.cel.values import CelError
 MAX_STEPS = 100_000
 MAX_NESTING = 30
 MAX_LENGTH = 4096
+MAX_CHAIN = 50
 
 Path = tuple[str | int, ...]
 Found = tuple[Path | None, Any]
@@ -75,11 +76,13 @@ def parse(expression: str) -> Node:
 
 def paths(node: Node, root: object) -> list[Path]:
     """Return the places an expression names; what names no place is an error, as in jq's `del`."""
-    found: list[Path] = []
-    for path, _ in _Evaluation().run(node, ((), root)):
-        if path is None:
-            raise JqError("Invalid path expression")
-        found.append(path)
+    try:
+        places = [path for path, _ in _Evaluation().run(node, ((), root))]
+    except RecursionError as error:
+        raise JqError("expression or object is nested too deep") from error
+    found = [path for path in places if path is not None]
+    if len(found) < len(places):
+        raise JqError("Invalid path expression")
     return found
 
 
@@ -130,20 +133,22 @@ class _Reader:
             raise JqSyntaxError(f"unexpected token {self._peek()[1]!r}, expected {text!r}")
 
     def _postfix(self) -> Node:
-        node = self._primary()
+        parts = [self._primary()]
         while True:
             kind, text = self._peek()
+            if len(parts) > MAX_CHAIN:
+                raise JqSyntaxError(f"more than {MAX_CHAIN} steps in a row")
             if kind == "field":
                 self._position += 1
-                node = Node("pipe", inner=(node, Node("field", text[1:])))
+                parts.append(Node("field", text[1:]))
             elif self._take("?"):
-                node = Node("try", inner=(node,))
+                parts = [Node("try", inner=tuple(parts))]
             elif self._take("["):
-                node = Node("pipe", inner=(node, self._brackets()))
+                parts.append(self._brackets())
             elif self._take("."):
-                node = Node("pipe", inner=(node, self._after_dot()))
+                parts.append(self._after_dot())
             else:
-                return node
+                return parts[0] if len(parts) == 1 else Node("pipe", inner=tuple(parts))
 
     def _primary(self) -> Node:
         kind, text = self._peek()
@@ -227,48 +232,52 @@ class _Evaluation:
     def __init__(self) -> None:
         self._left = MAX_STEPS
 
-    def run(self, node: Node, at: Found) -> list[Found]:
+    def run(self, node: Node, at: Found) -> Iterator[Found]:
         self._spend(1)
         match node.kind:
             case "here":
-                return [at]
+                yield at
             case "literal":
-                return [(None, node.value)]
+                yield None, node.value
             case "field":
-                return [self._member(at, node.value)]
+                yield self._member(at, node.value)
             case "each":
-                return self._each(at)
+                yield from self._each(at)
             case "recurse":
-                return [*self._recurse(at)]
+                yield from self._recurse(at)
             case "pipe" | "comma" | "try" | "select":
-                return self._combine(node, at)
+                yield from self._combine(node, at)
             case _:
-                return [(None, found) for found in self._compute(node, at)]
+                yield from ((None, found) for found in self._compute(node, at))
 
-    def _combine(self, node: Node, at: Found) -> list[Found]:
+    def _combine(self, node: Node, at: Found) -> Iterator[Found]:
         match node.kind:
             case "pipe":
-                return self._pipe(node.inner, at)
+                yield from self._pipe(node.inner, at)
             case "comma":
-                return [found for inner in node.inner for found in self.run(inner, at)]
+                for inner in node.inner:
+                    yield from self.run(inner, at)
             case "select":
-                return [at for _, found in self.run(node.inner[0], at) if _is_true(found)]
-        try:
-            return self.run(node.inner[0], at)
-        except JqError:
-            self._spend(0)  # what failed because the steps ran out must go on failing
-            return []
+                yield from (at for _, found in self.run(node.inner[0], at) if _is_true(found))
+            case _:
+                # What came before the error counts.
+                try:
+                    yield from self._pipe(node.inner, at)
+                except JqError:
+                    self._spend(0)  # what failed because the steps ran out must go on failing
 
     def _spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
             raise JqError(f"expression takes more than {MAX_STEPS} steps")
 
-    def _pipe(self, nodes: tuple[Node, ...], at: Found) -> list[Found]:
-        values = [at]
-        for node in nodes:
-            values = [found for value in values for found in self.run(node, value)]
-        return values
+    def _pipe(self, nodes: tuple[Node, ...], at: Found) -> Iterator[Found]:
+        first, *rest = nodes
+        for found in self.run(first, at):
+            if rest:
+                yield from self._pipe(tuple(rest), found)
+            else:
+                yield found
 
     def _member(self, at: Found, key: str | int) -> Found:
         path, value = at

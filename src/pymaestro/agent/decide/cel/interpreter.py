@@ -119,7 +119,7 @@ class _Run:
             if isinstance(argument, str | bytes | list):
                 self.spend(len(argument) // 10)
         if node.name in library.REGULAR:
-            return library.REGULAR[node.name](*arguments, spend=self.spend)
+            return library.REGULAR[node.name](arguments, spend=self.spend)
         result = library.FUNCTIONS[node.name](node.name, arguments)
         if isinstance(result, str | bytes | list):
             self.spend(len(result) // 10)

@@ -22,6 +22,7 @@ from pymaestro.agent.decide.cel.values import (
 )
 
 Function = Callable[[str, list[Any]], Any]
+Spend = Callable[[int], None]
 
 
 class NoSuchItem(CelError):
@@ -214,30 +215,38 @@ def _guarded(function: Function) -> Function:
     def call(name: str, arguments: list[Any]) -> Any:
         try:
             return function(name, arguments)
-        except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             raise no_overload("") from error
 
     return call
 
 
-def _matches(text: Any, pattern: Any, *, spend: Callable[[int], None]) -> bool:
-    if not isinstance(text, str) or not isinstance(pattern, str):
-        raise no_overload("")
+def _matches(arguments: list[Any], *, spend: Spend) -> bool:
+    text, pattern = _two_texts(arguments)
     return regex.search(pattern, text, spend=spend) is not None
 
 
-def _find(text: Any, pattern: Any, *, spend: Callable[[int], None]) -> str:
-    if not isinstance(text, str) or not isinstance(pattern, str):
-        raise no_overload("")
+def _find(arguments: list[Any], *, spend: Spend) -> str:
+    text, pattern = _two_texts(arguments)
     found = regex.search(pattern, text, spend=spend)
     return text[found[0] : found[1]] if found else ""
 
 
-def _find_all(text: Any, pattern: Any, limit: Any = -1, *, spend: Callable[[int], None]) -> list[str]:
-    if not isinstance(text, str) or not isinstance(pattern, str) or not isinstance(limit, int):
+def _find_all(arguments: list[Any], *, spend: Spend) -> list[str]:
+    *texts, limit = arguments if len(arguments) == 3 else [*arguments, -1]
+    if isinstance(limit, bool) or not isinstance(limit, int):
         raise no_overload("")
+    text, pattern = _two_texts(texts)
     found = [text[start:end] for start, end in regex.search_all(pattern, text, spend=spend)]
     return found if limit < 0 else found[:limit]
+
+
+def _two_texts(arguments: list[Any]) -> tuple[str, str]:
+    match arguments:
+        case [str(text), str(pattern)]:
+            return text, pattern
+        case _:
+            raise no_overload("")
 
 
 REGULAR: dict[str, Callable[..., Any]] = {"matches": _matches, "find": _find, "findAll": _find_all}

@@ -1,0 +1,188 @@
+"""Which values are reported, of which type, and what is said about the others."""
+
+import pytest
+
+from pymaestro.agent.decide import feedback
+from pymaestro.wire import options, status
+
+LIMIT = feedback.DEFAULT_JSON_RAW_MAX_BYTES
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "deploy1"},
+    "status": {
+        "readyReplicas": 1,
+        "replicas": 2,
+        "availableReplicas": 3,
+        "conditions": [{"type": "Available", "status": "True", "lastUpdateTime": None, "lastTransitionTime": None}],
+    },
+}
+WELL_KNOWN = options.FeedbackRule(type=options.WELL_KNOWN_STATUS)
+
+
+def paths(*pairs: tuple[str, str], version: str = "") -> options.FeedbackRule:
+    found = tuple(options.JsonPath(name=name, path=path, version=version) for name, path in pairs)
+    return options.FeedbackRule(type=options.JSON_PATHS, json_paths=found)
+
+
+def read(live: object, *rules: options.FeedbackRule, limit: int = LIMIT) -> feedback.Feedback:
+    assert isinstance(live, dict)
+    return feedback.read(rules, live, json_raw_max_bytes=limit)
+
+
+def plain(found: feedback.Feedback) -> list[tuple[str, str, object]]:
+    return [(value.name, value.type, value.value) for value in found.values]
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        pytest.param(
+            DEPLOYMENT,
+            [("ReadyReplicas", "Integer", 1), ("Replicas", "Integer", 2), ("AvailableReplicas", "Integer", 3)],
+            id="case-43-deployment",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "status": {"numberReady": 1, "desiredNumberScheduled": 2, "numberAvailable": 3},
+            },
+            [
+                ("NumberReady", "Integer", 1),
+                ("DesiredNumberScheduled", "Integer", 2),
+                ("NumberAvailable", "Integer", 3),
+            ],
+            id="case-48-daemonset",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "status": {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]},
+            },
+            [("JobComplete", "String", "True"), ("JobSucceeded", "Integer", 1)],
+            id="job",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Pod", "status": {"phase": "Running"}},
+            [("PodPhase", "String", "Running")],
+            id="pod-without-conditions-yet",
+        ),
+        pytest.param({"apiVersion": "apps/v1", "kind": "Deployment"}, [], id="no-status-yet"),
+    ],
+)
+def test_well_known_statuses(live: dict[str, object], expected: list[object]) -> None:
+    found = read(live, WELL_KNOWN)
+    assert plain(found) == expected
+    assert (found.condition.status, found.condition.reason, found.condition.message) == (
+        "True",
+        "StatusFeedbackSynced",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("live", "kind"),
+    [
+        pytest.param(
+            {"apiVersion": "v1", "kind": "ServiceAccount"}, "/v1, Kind=ServiceAccount", id="case-45-core-group"
+        ),
+        pytest.param(
+            {"apiVersion": "apps/v1", "kind": "StatefulSet"}, "apps/v1, Kind=StatefulSet", id="statefulset-has-none"
+        ),
+        pytest.param(
+            {"apiVersion": "apps/v1beta1", "kind": "Deployment"}, "apps/v1beta1, Kind=Deployment", id="other-version"
+        ),
+    ],
+)
+def test_a_kind_without_well_known_status(live: dict[str, object], kind: str) -> None:
+    found = read(live, WELL_KNOWN)
+    assert found.values == ()
+    assert found.condition == status.Condition(
+        type="StatusFeedbackSynced",
+        status="False",
+        reason="StatusFeedbackSyncFailed",
+        message="Sync status feedback failed with error "
+        f"cannot find the wellknown statuses for resource with gvk {kind}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "value"),
+    [
+        pytest.param(".status.replicas", "Integer", 2, id="whole-number"),
+        pytest.param(".metadata.name", "String", "deploy1", id="case-49-text-outside-status"),
+        pytest.param(".spec.paused", "Boolean", True, id="truth-value"),
+        pytest.param(".spec.ratio", "JsonRaw", "0.5", id="fraction"),
+        pytest.param(".spec.whole", "JsonRaw", "4", id="fraction-without-fraction"),
+        pytest.param(
+            ".status.conditions",
+            "JsonRaw",
+            '[{"lastTransitionTime":null,"lastUpdateTime":null,"status":"True","type":"Available"}]',
+            id="case-47-list",
+        ),
+        pytest.param(".data", "JsonRaw", '{"token":"dG9rZW4="}', id="case-98-secret-data"),
+        pytest.param(".spec.markup", "String", "<a>", id="text-is-not-escaped"),
+        pytest.param(".spec.markups", "JsonRaw", r'["\u003ca\u003e"]', id="markup-in-json-is-escaped"),
+        pytest.param('.status.conditions[?(@.type=="Available")].status', "String", "True", id="case-44-filter"),
+        pytest.param('.cond[?(@.s=="True")].t', "JsonRaw", '["Cond1","Cond3"]', id="several-hits"),
+        pytest.param(" .status.replicas ", "Integer", 2, id="trailing-space"),
+        pytest.param(".status.replicas}{.x", "JsonRaw", "[2]", id="only-the-first-action-counts"),
+    ],
+)
+def test_types_of_values(path: str, kind: str, value: object) -> None:
+    live = DEPLOYMENT | {
+        "spec": {"paused": True, "ratio": 0.5, "whole": 4.0, "markup": "<a>", "markups": ["<a>"]},
+        "data": {"token": "dG9rZW4="},
+        "cond": [{"t": "Cond1", "s": "True"}, {"t": "Cond2", "s": "False"}, {"t": "Cond3", "s": "True"}],
+    }
+    found = read(live, paths(("x", path)))
+    assert plain(found) == [("x", kind, value)]
+    assert found.condition.status == "True"
+
+
+@pytest.mark.parametrize("path", [".missing", ".status.missing.deeper", ".nothing", ".none[0]"])
+def test_what_is_not_there_is_no_value_and_no_error(path: str) -> None:
+    found = read(DEPLOYMENT | {"nothing": None, "none": None}, paths(("x", path)))
+    assert found.values == ()
+    assert found.condition.reason == "StatusFeedbackSynced"
+
+
+def test_the_good_values_are_reported_beside_the_bad_ones() -> None:
+    found = read(
+        DEPLOYMENT,
+        paths(("bad", "status.replicas"), ("good", ".status.replicas"), ("worse", ".a[")),
+        paths(("versioned", ".status.replicas"), version="v2"),
+        paths(("bad", "status.replicas")),
+    )
+    assert plain(found) == [("good", "Integer", 2)]
+    assert found.condition.message == (
+        "Sync status feedback failed with error ["
+        "failed to find value for bad with error: unrecognized identifier status, "
+        "failed to parse json path .a[ of worse with error: unterminated array, "
+        "version set in the path versioned is not matched for the related resource]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_fine"), [pytest.param(8, True, id="fits"), pytest.param(7, False, id="one-over")]
+)
+def test_the_limit_of_raw_json_counts_bytes(limit: int, is_fine: bool) -> None:
+    found = read({"kind": "X", "l": ["é", 1]}, paths(("x", ".l")), limit=limit)
+    assert bool(found.values) is is_fine
+    if not is_fine:
+        assert found.condition.message == (
+            "Sync status feedback failed with error "
+            "the length of returned json raw string for name x is larger than the maximum length 7"
+        )
+
+
+def test_without_rules_there_is_nothing_to_sync() -> None:
+    found = read(DEPLOYMENT)
+    assert (found.condition.status, found.condition.reason) == ("True", "NoStatusFeedbackSynced")
+
+
+def test_an_unknown_rule_type_yields_nothing_and_no_error() -> None:
+    found = read(DEPLOYMENT, options.FeedbackRule(type="Later"))
+    assert (found.values, found.condition.reason) == ((), "StatusFeedbackSynced")

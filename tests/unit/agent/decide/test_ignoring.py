@@ -1,0 +1,193 @@
+"""Which fields are taken out before a server-side apply."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pymaestro.agent.decide import ignoring, jqpath
+from pymaestro.wire import options
+
+BODY: dict[str, Any] = {
+    "metadata": {"annotations": {"a/b": "1", "c": "2"}, "labels": {"x": "y"}},
+    "spec": {
+        "replicas": 1,
+        "containers": [
+            {"name": "app", "image": "i", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]},
+            {"name": "istio-proxy", "image": "p"},
+        ],
+    },
+}
+
+
+def ignored(condition: str = options.ON_SPOKE_PRESENT, **fields: tuple[str, ...]) -> options.IgnoreFields:
+    return options.IgnoreFields(condition=condition, **fields)  # type: ignore[arg-type]  # a table
+
+
+def removed(**fields: tuple[str, ...]) -> dict[str, Any]:
+    return ignoring.without_fields(BODY, [ignored(**fields)])[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "expected"),
+    [
+        pytest.param({"json_paths": (".spec.replicas",)}, ("spec", "replicas"), None, id="json-path"),
+        pytest.param(
+            {"json_paths": (".spec.replicas", ".metadata.labels")},
+            ("metadata",),
+            {"annotations": {"a/b": "1", "c": "2"}},
+            id="several",
+        ),
+        pytest.param(
+            {"json_paths": ('.spec.containers[?(@.name=="app")].image',)},
+            ("spec", "containers", 0, "image"),
+            None,
+            id="filtered",
+        ),
+        pytest.param(
+            {"json_paths": (".spec.containers[0]",)},
+            ("spec", "containers"),
+            BODY["spec"]["containers"],
+            id="an-item-of-a-list-stays",
+        ),
+        pytest.param({"json_paths": (".nowhere.at.all",)}, (), BODY, id="missing"),
+        pytest.param(
+            {"json_pointers": ("/metadata/annotations/a~1b",)},
+            ("metadata", "annotations"),
+            {"c": "2"},
+            id="pointer-with-escaped-slash",
+        ),
+        pytest.param(
+            {"json_pointers": ("/spec/containers/1",)},
+            ("spec", "containers"),
+            BODY["spec"]["containers"][:1],
+            id="pointer-to-an-item",
+        ),
+        pytest.param({"json_pointers": ("/nowhere/9/x", "/spec/containers/9")}, (), BODY, id="pointer-to-nothing"),
+        pytest.param({"jq_path_expressions": (".spec.replicas",)}, ("spec", "replicas"), None, id="jq"),
+        pytest.param(
+            {"jq_path_expressions": ('.spec.containers[] | select(.name == "istio-proxy")',)},
+            ("spec", "containers"),
+            BODY["spec"]["containers"][:1],
+            id="jq-istio-sidecar",
+        ),
+        pytest.param(
+            {"jq_path_expressions": ('.spec.containers[].env[]? | select(.name | startswith("A") or . == "B")',)},
+            ("spec", "containers", 0, "env"),
+            [],
+            id="jq-two-of-one-list",
+        ),
+        pytest.param(
+            {"jq_path_expressions": ('.metadata.annotations["a/b"], .metadata.annotations."c"',)},
+            ("metadata", "annotations"),
+            {},
+            id="jq-quoted-keys",
+        ),
+        pytest.param(
+            {"jq_path_expressions": (".spec.containers[-1].image",)},
+            ("spec", "containers", 1, "image"),
+            None,
+            id="jq-last",
+        ),
+        pytest.param(
+            {"jq_path_expressions": ('.. | select(type == "number")',)}, ("spec", "replicas"), None, id="jq-everything"
+        ),
+    ],
+)
+def test_fields_that_go(fields: dict[str, tuple[str, ...]], path: tuple[str | int, ...], expected: object) -> None:
+    found: Any = removed(**fields)
+    for part in path[:-1] if expected is None else path:
+        found = found[part]
+    if expected is None:
+        assert path[-1] not in found
+    else:
+        assert found == expected
+
+
+def test_the_manifest_itself_is_untouched() -> None:
+    removed(json_paths=(".spec.replicas",), json_pointers=("/metadata",), jq_path_expressions=(".spec.containers[]",))
+    assert BODY["spec"]["replicas"] == 1
+    assert len(BODY["spec"]["containers"]) == 2
+
+
+def test_a_bad_json_path_is_only_worth_a_note() -> None:
+    body, notes = ignoring.without_fields(BODY, [ignored(json_paths=(".spec[.replicas",))])
+    assert body == BODY
+    assert notes == ("ignoreFields path .spec[.replicas selects nothing: unterminated array",)
+
+
+def test_fields_ignored_on_change_stay() -> None:
+    entry = ignored(options.ON_SPOKE_CHANGE, json_paths=(".spec.replicas",), jq_path_expressions=("(",))
+    assert ignoring.without_fields(BODY, [entry])[0] == BODY
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        pytest.param(
+            {"json_pointers": ("spec",)}, "JSON Pointer error in 'spec': a pointer starts with /", id="pointer"
+        ),
+        pytest.param(
+            {"jq_path_expressions": (".a | map(.b)",)},
+            "JQ expression error in '.a | map(.b)': failed to parse jq expression: function not defined: map",
+            id="unknown-function",
+        ),
+        pytest.param(
+            {"jq_path_expressions": (".spec.replicas.x",)},
+            "JQ expression error in '.spec.replicas.x': jq expression returned error: "
+            "expected an object but got: number",
+            id="fails",
+        ),
+        pytest.param(
+            {"jq_path_expressions": (".",)},
+            "JQ expression error in '.': jq expression result is not a valid object",
+            id="everything",
+        ),
+        pytest.param(
+            {"jq_path_expressions": (".spec | length",)},
+            "JQ expression error in '.spec | length': jq expression returned error: Invalid path expression",
+            id="no-place",
+        ),
+    ],
+)
+def test_problems(fields: dict[str, tuple[str, ...]], problem: str) -> None:
+    with pytest.raises(ignoring.IgnoreFieldsError) as caught:
+        removed(**fields)
+    assert str(caught.value) == problem
+
+
+PIECES = [
+    ".",
+    "..",
+    ".a",
+    '."b"',
+    "[]",
+    "[0]",
+    "[",
+    "]",
+    "(",
+    ")",
+    "|",
+    ",",
+    "?",
+    "==",
+    "<",
+    "select(",
+    "not",
+    "and",
+    "or",
+]
+
+
+@given(st.text(max_size=20) | st.lists(st.sampled_from([*PIECES, " 1", ' "x"', "-", "has("]), max_size=10).map("".join))
+def test_any_text_is_answered_or_refused(expression: str) -> None:
+    with contextlib.suppress(jqpath.JqSyntaxError, jqpath.JqError):
+        jqpath.paths(jqpath.parse(expression), {"a": [1, {"b": None}]})
+
+
+@pytest.mark.parametrize("expression", ["(" * 4000, ".a" * 3000, "..|" * 30 + "..", "." + "[]?" * 1000])
+def test_monstrous_expressions_end(expression: str) -> None:
+    with contextlib.suppress(jqpath.JqSyntaxError, jqpath.JqError):
+        jqpath.paths(jqpath.parse(expression), {"a": {"a": {"a": [1, 2, 3]}}})
