@@ -1,7 +1,8 @@
 """Read a command line as the Go command does, and write it so that our parser cannot misread it. Pure.
 
 Go's forms: `--flag=value`, `--flag value`; a switch is `--switch` or `--switch=false` and never takes the next word;
-verbosity is `-v 4`, `-v=4`, `-v4` or `--v=4`; the last of repeated flags counts; klog's own flags may be there.
+verbosity is `-v 4`, `-v=4`, `-v4` or `--v=4`; the last of repeated flags counts; klog's own flags may be there. In
+names `_` equals `-`: the Go agent says so, and the Go server has no flag that it would confuse.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,14 +10,14 @@ from dataclasses import dataclass, field
 
 # klog's other flags steer files and buffers that we do not have. The switches among them take no word.
 _KLOG_SWITCHES = frozenset(
-    {"--logtostderr", "--alsologtostderr", "--add_dir_header", "--one_output", "--skip_headers", "--skip_log_headers"}
+    {"--logtostderr", "--alsologtostderr", "--add-dir-header", "--one-output", "--skip-headers", "--skip-log-headers"}
 )
 _KLOG_VALUES = frozenset(
     {
-        "--log_backtrace_at",
-        "--log_dir",
-        "--log_file",
-        "--log_file_max_size",
+        "--log-backtrace-at",
+        "--log-dir",
+        "--log-file",
+        "--log-file-max-size",
         "--log-flush-frequency",
         "--stderrthreshold",
         "--vmodule",
@@ -69,6 +70,8 @@ def verbosity(arguments: Sequence[str]) -> int:
 
 def _split(word: str) -> tuple[str, bool, str]:
     name, equals, value = word.partition("=")
+    if name.startswith("--"):
+        name = name.replace("_", "-")
     if name == "--v":
         name = "-v"
     if name.startswith("-v") and name[2:].isdigit():

@@ -21,8 +21,10 @@ app = App(
     result_action="return_value",
 )
 app.command("pymaestro.cli.server:app", name="server", help="Run the server.")
+app.command("pymaestro.cli.agent:app", name="agent", help="Run the agent of one cluster.")
 app.command("pymaestro.cli.migration:app", name="migration", help="Bring the database's schema up to date.")
 app.command("pymaestro.cli.demo:app", name="demo", help="Show the main job from end to end, on this computer.")
+app.command("pymaestro.cli.trace:app", name="trace", help="Find out what became of a wish.")
 
 
 @app.command(name="version")
@@ -37,7 +39,7 @@ def call(arguments: Sequence[str]) -> int:
     try:
         result = app(_for_parser(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        command = next((f" {word}" for word in arguments[:1] if word in {"server", "migration", "demo"}), "")
+        command = next((f" {word}" for word in arguments[:1] if word in {"server", "agent", "migration", "demo"}), "")
         sys.stderr.write(f"Error: {_plain(error)}; see `maestro{command} --help`\n")
         return failure.USAGE
     except KeyboardInterrupt:
@@ -55,6 +57,11 @@ def _for_parser(arguments: Sequence[str]) -> list[str]:
             from pymaestro.server.settings.load import FLAGS
 
             return [command, *commands.normalised(rest, FLAGS.values())]
+        case ["agent" as command, *rest]:
+            from pymaestro.agent.settings import FLAGS as AGENT_FLAGS
+            from pymaestro.cli import commands
+
+            return [command, *commands.normalised(rest, AGENT_FLAGS.values())]
         case _:
             return list(arguments)
 

@@ -1,9 +1,12 @@
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 
+from pymaestro.agent.settings import FLAGS as AGENT_FLAGS
 from pymaestro.cli import failure, main
+from pymaestro.flags import Flag
 from pymaestro.server.settings.load import FLAGS
 
 
@@ -26,13 +29,14 @@ def test_help_imports_nothing_heavy() -> None:
     assert "demo" in done.stdout
 
 
+@pytest.mark.parametrize(("command", "flags"), [("server", FLAGS), ("agent", AGENT_FLAGS)])
 def test_the_help_of_a_command_shows_every_public_flag_and_examples(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str, flags: Mapping[str, Flag], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert main.call(["server", "--help"]) == 0
+    assert main.call([command, "--help"]) == 0
     shown = capsys.readouterr().out
-    missing = [flag.name for flag in FLAGS.values() if not flag.hidden and f"{flag.name} " not in shown]
+    missing = [flag.name for flag in flags.values() if not flag.hidden and f"{flag.name} " not in shown]
     assert missing == []
     assert "--worker-index" not in shown
     assert "Examples:" in shown
@@ -48,6 +52,18 @@ def test_the_help_of_a_command_shows_every_public_flag_and_examples(
         pytest.param("server --client-id", "--client-id requires an argument", id="value-missing"),
         pytest.param("server --http-server-bindport=99999", "--http-server-bindport=99999: use a port", id="bad-port"),
         pytest.param("server --message-broker-type mqtt", "is not in this version yet", id="not-yet"),
+        pytest.param("agent --consumer-name", "--consumer-name requires an argument", id="agent-value-missing"),
+        pytest.param("agent", "cluster name is required; give --consumer-name", id="agent-of-no-cluster"),
+        pytest.param("agent --consumer-name=c", "give --workload-source-config or", id="agent-of-no-server"),
+        pytest.param("agent --consumr-name=c", "Did you mean --consumer-name", id="agent-unknown-flag"),
+        pytest.param(
+            "agent --consumer_name=c --workload-source-driver mqtt", "not in this version", id="agent-not-yet"
+        ),
+        pytest.param(
+            "agent --consumer-name=c --grpc-url=localhost:1 --listen=8443",
+            "--listen is not an address",
+            id="agent-listen",
+        ),
         pytest.param("migration --client-id=x", "Unknown option: --client-id", id="flag-of-another-command"),
         pytest.param("server --db-dsn=mysql://u:hunter2@h/d", "--db-dsn does not begin", id="secret-in-a-mistake"),
     ],

@@ -1,0 +1,13 @@
+"""`maestro trace`: the group of commands that find out what became of a wish. Each is imported when it is called."""
+
+from cyclopts import App
+
+app = App(
+    name="trace",
+    help="Find out what became of a wish: works, requests, logs.",
+    help_epilogue="Start with `maestro trace work --work-name NAME`, or `maestro trace work --help`.",
+    help_format="plaintext",
+    version_flags=[],
+)
+app.command("pymaestro.cli.trace_work:app", name="work", help="From any identifier to the whole relation.")
+app.command("pymaestro.cli.trace_id:app", name="id", help="Compute and explain identities, offline.")
