@@ -1,0 +1,1 @@
+"""From any identifier of a work to the whole relation: name, resource, applied works, manifests, live objects."""
