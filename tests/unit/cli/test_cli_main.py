@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,16 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     assert err.startswith("Error: ")
     assert err.count("\n") == 1
     assert complaint in err
+    assert "hunter2" not in err
+
+
+def test_a_mistake_in_the_file_with_the_way_to_the_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("url: localhost:8091\ntoken: hunter2\n")
+    assert main.call(["agent", "--consumer-name=c", "--workload-source-config", str(path)]) == 2
+    expected = f"Error: --workload-source-config={path}: setting token requires authority certificates; add caFile"
+    err = capsys.readouterr().err
+    assert err.startswith(expected)
     assert "hunter2" not in err
 
 
