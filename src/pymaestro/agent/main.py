@@ -7,8 +7,13 @@ import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry
+
 from pymaestro.agent import config as hub
+from pymaestro.agent import probes
 from pymaestro.agent.agent import Agent, Character, Surroundings
+from pymaestro.agent.counted import CountedMedium
+from pymaestro.agent.metrics import Metrics
 from pymaestro.agent.reconcile import Rhythm
 from pymaestro.agent.settings import AgentSettings
 from pymaestro.aio import clock as clocks
@@ -16,6 +21,7 @@ from pymaestro.journal import emit
 from pymaestro.journal.fields import Key
 from pymaestro.kube import config as kube_config
 from pymaestro.kube import leases
+from pymaestro.kube.address import ClusterAddress
 from pymaestro.kube.client import ClientSettings, KubeClient
 from pymaestro.transport.grpc_agent import GrpcMedium
 
@@ -45,10 +51,11 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
     address = kube_config.locate(str(settings.cluster.kubeconfig or ""), environ=os.environ, home=Path.home())
     limits = ClientSettings(qps=settings.cluster.qps, burst=settings.cluster.burst)
     client = await stack.enter_async_context(KubeClient(address, settings=limits, clock=clock))
+    metrics = Metrics(CollectorRegistry())
     agent = Agent(
         Surroundings(
             client=client,
-            medium=GrpcMedium(way.endpoint, consumer=settings.hub.consumer_name),
+            medium=CountedMedium(GrpcMedium(way.endpoint, consumer=settings.hub.consumer_name), metrics),
             journal=journal,
             jitter=random.random,
             clock=clock,
@@ -56,8 +63,9 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
         ),
         _character(settings),
     )
+    where = await _serve_probes(settings, agent, metrics=metrics, address=address, journal=journal, stack=stack)
     gc.freeze()
-    journal.info("starting the agent", {Key.CONSUMER_NAME: settings.hub.consumer_name})
+    journal.info("starting the agent", {Key.CONSUMER_NAME: settings.hub.consumer_name, Key.BIND_ADDRESS: where})
     if settings.cluster.disable_leader_election:
         await agent.run()
         return
@@ -69,6 +77,31 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
         on_trouble=lambda error: journal.warning("the lease could not be read or written", err=error),
     )
     await leases.lead(candidate, agent.run)
+
+
+async def _serve_probes(
+    settings: AgentSettings,
+    agent: Agent,
+    *,
+    metrics: Metrics,
+    address: ClusterAddress,
+    journal: emit.Journal,
+    stack: AsyncExitStack,
+) -> str:
+    listen = settings.process.listen
+    gate = None
+    if listen is not None and not listen.is_loopback:
+        gate = probes.Gate(await stack.enter_async_context(probes.reviewing(address)))
+
+    def missing() -> list[str]:
+        return [] if agent.is_ready else ["the connection to the server and the list of AppliedManifestWorks"]
+
+    app = probes.create_app(missing=missing, metrics=metrics, gate=gate)
+
+    def on_problem(text: str) -> None:
+        journal.warning("a security file was not taken", {Key.REASON: text})
+
+    return await stack.enter_async_context(probes.serving(listen, app, now=clocks.Clock().now(), on_problem=on_problem))
 
 
 def _character(settings: AgentSettings) -> Character:

@@ -1,0 +1,54 @@
+"""Count the events that pass a medium, without either side knowing."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pymaestro.agent.metrics import EventKind, Metrics
+from pymaestro.transport import base
+from pymaestro.wire import errors, event
+
+
+class CountedMedium:
+    """A medium whose traffic is counted."""
+
+    def __init__(self, medium: base.Medium, metrics: Metrics) -> None:
+        self._medium = medium
+        self._metrics = metrics
+
+    @property
+    def address(self) -> str:
+        """The address as it was configured."""
+        return self._medium.address
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[base.Connection]:
+        """Open a connection that counts."""
+        async with self._medium.connect() as connection:
+            yield _Counted(connection, self._metrics)
+
+
+class _Counted:
+    def __init__(self, connection: base.Connection, metrics: Metrics) -> None:
+        self._connection = connection
+        self._metrics = metrics
+
+    async def events(self) -> AsyncIterator[event.Event]:
+        async for received in self._connection.events():
+            kind = _kind(received)
+            if kind is not None:
+                self._metrics.event_received(received.source, kind)
+            yield received
+
+    async def publish(self, sent: event.Event) -> None:
+        await self._connection.publish(sent)
+        kind = _kind(sent)
+        if kind is not None:
+            self._metrics.event_sent(sent.source, sent.optional_text(event.ORIGINAL_SOURCE), kind=kind)
+
+
+def _kind(passing: event.Event) -> EventKind | None:
+    try:
+        found = event.parse_type(passing.type)
+    except errors.WireError:
+        return None
+    return EventKind(found.data_type, found.subresource, found.action)
