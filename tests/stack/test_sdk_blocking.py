@@ -6,37 +6,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import harness
 import pytest
-from sdk_agent import scripted_agent
+from sdk_live import live_server as live_server
 from test_sdk_lifecycle import work
 
 from pymaestro import EventType, Maestro, errors
 from pymaestro.sandbox.process import ServerProcess
 from pymaestro.store.dsn import Dsn
-
-
-@pytest.fixture
-def server(database: Dsn, tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server and an agent in the background."""
-    process = ServerProcess(database, log=tmp_path / "server.log")
-    started, stop = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with process, scripted_agent(f"127.0.0.1:{process.ports.agents}", "c1", feedback={"status": {"x": 1}}):
-            started.set()
-            while not stop.is_set():
-                await asyncio.sleep(0.02)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert started.wait(30)
-    yield process
-    stop.set()
-    thread.join()
 
 
 def client_of(server: ServerProcess) -> Maestro:
@@ -48,8 +26,8 @@ def client_of(server: ServerProcess) -> Maestro:
     )
 
 
-def test_the_life_of_a_work_without_await(server: ServerProcess) -> None:
-    with client_of(server) as client:
+def test_the_life_of_a_work_without_await(live_server: ServerProcess) -> None:
+    with client_of(live_server) as client:
         client.consumers.create("c1")
         works = client.works("c1")
         assert works.apply(work("hello")).operation == "created"
@@ -68,8 +46,8 @@ def test_the_life_of_a_work_without_await(server: ServerProcess) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "maestro-client"]
 
 
-def test_threads_share_a_client_and_clients_share_a_loop(server: ServerProcess) -> None:
-    with client_of(server) as client, client_of(server) as other:
+def test_threads_share_a_client_and_clients_share_a_loop(live_server: ServerProcess) -> None:
+    with client_of(live_server) as client, client_of(live_server) as other:
         client.consumers.create("c1")
         works = client.works("c1")
 
@@ -85,7 +63,7 @@ def test_threads_share_a_client_and_clients_share_a_loop(server: ServerProcess) 
         assert [thread.name for thread in threading.enumerate()].count("maestro-client") == 1
 
 
-def test_ctrl_c_ends_a_wait_at_once(server: ServerProcess) -> None:
+def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
     script = (
         "import sys\n"
         "from pymaestro import Maestro\n"
@@ -99,8 +77,8 @@ def test_ctrl_c_ends_a_wait_at_once(server: ServerProcess) -> None:
         "        print('interrupted', flush=True)\n"
     )
     environ = {
-        "MAESTRO_API_URL": f"http://127.0.0.1:{server.ports.rest}",
-        "MAESTRO_GRPC_URL": f"127.0.0.1:{server.ports.sources}",
+        "MAESTRO_API_URL": f"http://127.0.0.1:{live_server.ports.rest}",
+        "MAESTRO_GRPC_URL": f"127.0.0.1:{live_server.ports.sources}",
     }
     with subprocess.Popen(
         [sys.executable, "-c", script], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

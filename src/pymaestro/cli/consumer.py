@@ -33,8 +33,6 @@ Labelled = Annotated[
 Key = Annotated[str, Parameter(help="The id or the name.")]
 Yes = Annotated[bool, Parameter(name=("-y", "--yes"), help="Do not ask.", negative=())]
 
-_HEAD = "ID NAME LABELS CREATED"
-
 
 @app.command(name="list")
 def list_(
@@ -54,7 +52,7 @@ def list_(
             found = {"items": items, "kind": "ConsumerList", "page": 1, "size": len(items), "total": len(items)}
         else:
             found = client.consumers.page(page=page, size=size, search=search)
-    sys.stdout.write(rendering.listing(found, output=output, cells=rendering.consumer_cells, head=_HEAD))
+    sys.stdout.write(rendering.listing(found, output=output, columns=rendering.CONSUMERS))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Output = Literal["table", "wide", "json", "yaml", "name"]
@@ -10,8 +11,19 @@ Row = Mapping[str, Any]
 _GAP = "   "
 
 
-def listing(found: Mapping[str, Any], *, output: Output, cells: Callable[[Row], Sequence[str]], head: str) -> str:
-    """Return a list as the user wants it; `cells` makes a line of the table, of which `wide` shows all of `head`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """What a list shows as a table."""
+
+    heads: tuple[str, ...]
+    cells: Callable[[Row], Sequence[str]]
+    """Makes the line of one object, a cell for each head."""
+    narrow: int
+    """How many of them fit a terminal; `wide` shows all."""
+
+
+def listing(found: Mapping[str, Any], *, output: Output, columns: Columns) -> str:
+    """Return a list as the user wants it."""
     items: list[Row] = found.get("items") or []
     match output:
         case "json":
@@ -21,15 +33,9 @@ def listing(found: Mapping[str, Any], *, output: Output, cells: Callable[[Row], 
         case "name":
             return "".join(f"{item.get('id', '')}\n" for item in items)
         case "table" | "wide":
-            heads = head.split()
-            lines = [heads, *(list(cells(item)) for item in items)]
-            return table(
-                lines if output == "wide" else [line[: len(heads) - len(WIDE_ONLY & {*heads})] for line in lines]
-            )
-
-
-WIDE_ONLY = {"LABELS_", "MESSAGE"}
-"""Columns at the end of a head that only `wide` shows."""
+            shown = len(columns.heads) if output == "wide" else columns.narrow
+            lines = [columns.heads, *(columns.cells(item) for item in items)]
+            return table([line[:shown] for line in lines])
 
 
 def single(found: Row, *, output: Output, fields: Callable[[Row], Iterable[tuple[str, str]]]) -> str:
@@ -66,7 +72,7 @@ def as_yaml(found: Any) -> str:
 
 
 def consumer_cells(found: Row) -> list[str]:
-    """Return a consumer's line: ID NAME LABELS CREATED."""
+    """Return a consumer's line."""
     return [
         str(found.get("id", "")),
         str(found.get("name", "")),
@@ -85,7 +91,7 @@ def consumer_fields(found: Row) -> Iterable[tuple[str, str]]:
 
 
 def bundle_cells(found: Row) -> list[str]:
-    """Return a bundle's line: ID NAME CONSUMER VERSION CREATED STATUS LABELS_."""
+    """Return a bundle's line."""
     metadata = found.get("metadata") or {}
     return [
         str(found.get("id", "")),
@@ -115,6 +121,12 @@ def bundle_status(found: Row) -> str:
     conditions = (found.get("status") or {}).get("conditions") or ()
     applied = next((each.get("status") for each in conditions if each.get("type") == "Applied"), None)
     return {"True": "Applied", "False": "Pending"}.get(str(applied), "Unknown")
+
+
+CONSUMERS = Columns(heads=("ID", "NAME", "LABELS", "CREATED"), cells=consumer_cells, narrow=4)
+BUNDLES = Columns(
+    heads=("ID", "NAME", "CONSUMER", "VERSION", "CREATED", "STATUS", "LABELS"), cells=bundle_cells, narrow=6
+)
 
 
 def labels(found: Mapping[str, str] | None) -> str:

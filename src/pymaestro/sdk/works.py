@@ -318,7 +318,7 @@ class AsyncWorks:
         except MaestroError:
             return error
         near = difflib.get_close_matches(consumer, known, n=3)
-        advice = f"did you mean {' or '.join(near)}?" if near else f"create it: client.consumers.create({consumer!r})"
+        advice = f"did you mean {' or '.join(near)}?" if near else "create the consumer first"
         return ConsumerNotFound(
             f"there is no consumer {consumer!r}", doing=error.doing, advice=advice, operation_id=error.operation_id
         )

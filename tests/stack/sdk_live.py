@@ -1,0 +1,32 @@
+"""A server process with an agent, for tests that do not run in an event loop of their own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sdk_agent import scripted_agent
+
+from pymaestro.sandbox.process import ServerProcess
+from pymaestro.store.dsn import Dsn
+
+
+@pytest.fixture
+def live_server(database: Dsn, tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server and an agent in the background."""
+    process = ServerProcess(database, log=tmp_path / "server.log")
+    started, stop = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with process, scripted_agent(f"127.0.0.1:{process.ports.agents}", "c1", feedback={"status": {"x": 1}}):
+            started.set()
+            while not stop.is_set():
+                await asyncio.sleep(0.02)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert started.wait(30)
+    yield process
+    stop.set()
+    thread.join()

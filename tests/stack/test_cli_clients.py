@@ -1,0 +1,137 @@
+"""`maestro consumer` and `maestro resourcebundle` on a real server."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from sdk_live import live_server as live_server
+
+from pymaestro.cli import main
+from pymaestro.sandbox.process import ServerProcess
+
+WORK = """\
+apiVersion: work.open-cluster-management.io/v1
+kind: ManifestWork
+metadata: {name: hello, namespace: c1, labels: {app: web}}
+spec:
+  workload:
+    manifests:
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: default}, data: {k: "1"}}
+"""
+
+
+class Shell:
+    """Runs commands as a person would."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+
+    def __call__(self, line: str, *, expect: int = 0) -> str:
+        code = main.call(line.split())
+        shown = self._capture.readouterr()
+        assert code == expect, shown.err
+        assert "Traceback" not in shown.err
+        return shown.out if expect == 0 else shown.out + shown.err
+
+
+@pytest.fixture
+def shell(live_server: ServerProcess, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    monkeypatch.setenv("MAESTRO_REST_URL", f"http://127.0.0.1:{live_server.ports.rest}")
+    monkeypatch.setenv("MAESTRO_GRPC_SERVER_ADDRESS", f"127.0.0.1:{live_server.ports.sources}")
+    return Shell(capsys)
+
+
+def test_consumers(shell: Shell) -> None:
+    made = json.loads(shell("consumer create c1 --label region=east --label tier=prod -o json"))
+    assert made["labels"] == {"region": "east", "tier": "prod"}
+    assert shell("consumer create c1", expect=1) == "Error: consumer already exists\n"
+    lines = shell("consumer list").splitlines()
+    assert lines[0].split() == ["ID", "NAME", "LABELS", "CREATED"]
+    assert lines[1].split()[:3] == [made["id"], "c1", "region=east,tier=prod"]
+    assert shell("consumer list -l region=east,!x -o name") == f"{made['id']}\n"
+    assert json.loads(shell("consumer list -o json"))["total"] == 1
+    changed = yaml.safe_load(shell(f"consumer update {made['id']} --label a=b --remove-label tier -o yaml"))
+    assert changed["labels"] == {"a": "b", "region": "east"}
+    assert "FIELD" in shell("consumer get c1")
+    assert shell("consumer get nobody", expect=1).startswith("Error: consumer not found")
+    assert "write it as key=value" in shell("consumer update c1 --label x", expect=1)
+    assert "add --yes" in shell("consumer delete c1", expect=1)
+    assert shell("consumer delete c1 --yes") == f"Consumer {made['id']} deleted successfully\n"
+
+
+def test_a_work_from_file_to_grave(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "work.yaml"
+    file.write_text(WORK)
+    shell("consumer create c1")
+    assert "would be created" in shell(f"resourcebundle diff -f {file}", expect=1)
+    applied = shell(f"resourcebundle apply -f {file} --wait").splitlines()
+    assert applied[0] == "Resource bundle applied successfully (created):"
+    bundle_id = applied[1].removeprefix("ID: ")
+    assert applied[2] == f"Resource bundle {bundle_id} is applied"
+    assert shell(f"resourcebundle diff -f {file}") == ""
+
+    head, line = shell("resourcebundle list").splitlines()
+    assert head.split() == ["ID", "NAME", "CONSUMER", "VERSION", "CREATED", "STATUS"]
+    assert [*line.split()[:4], line.split()[-1]] == [bundle_id, "hello", "c1", "1", "Applied"]
+    assert "app=web" in shell("resourcebundle list -o wide -l app=web")
+    assert json.loads(shell(f"resourcebundle get {bundle_id} -o json"))["version"] == 1
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO(WORK.replace('"1"', '"2"')))
+    changes = shell("resourcebundle diff -f -", expect=1)
+    assert '- spec.workload.manifests[0].data.k: "1"' in changes
+    assert '+ spec.workload.manifests[0].data.k: "2"' in changes
+    monkeypatch.setattr(sys, "stdin", io.StringIO(WORK.replace('"1"', '"2"')))
+    assert "(updated)" in shell("resourcebundle apply -f - --wait")
+
+    told = shell(f"resourcebundle describe {bundle_id}")
+    assert told.startswith("Version 2 is applied and available.\n")
+    assert '{"x": 1}' in told
+    assert "Applied" in shell(f"resourcebundle status {bundle_id}")
+
+    gone = shell(f"resourcebundle delete {bundle_id} --yes --wait")
+    assert gone == f"Resource bundle {bundle_id} deleted successfully\n"
+    assert shell(f"resourcebundle get {bundle_id}", expect=1) == f"Error: resource bundle not found: {bundle_id}\n"
+
+
+def test_bundles_and_plain_manifests(shell: Shell, tmp_path: Path) -> None:
+    shell("consumer create c1")
+    manifest = yaml.safe_load(WORK)["spec"]["workload"]["manifests"][0]
+    bundle = tmp_path / "bundle.json"
+    bundle.write_text(json.dumps({"consumer_name": "c1", "manifests": [manifest]}))
+    said = shell(f"resourcebundle apply -f {bundle}").splitlines()
+    assert said[0] == "Resource bundle applied successfully:"
+    stored = json.loads(shell(f"resourcebundle get {said[1].removeprefix('ID: ')} -o json"))
+    bundle.write_text(json.dumps({**stored, "version": 7}))
+    assert "the latest version: 1" in shell(f"resourcebundle apply -f {bundle}", expect=1)
+
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(yaml.safe_dump(manifest))
+    assert "give --consumer and --name" in shell(f"resourcebundle apply -f {plain}", expect=1)
+    assert "(created)" in shell(f"resourcebundle apply -f {plain} --consumer c1 --name plain")
+    assert "there is no consumer 'c2'" in shell(f"resourcebundle apply -f {plain} --consumer c2 --name plain", expect=1)
+    plain.write_text("a: [\n")
+    assert "line 2, column 1" in shell(f"resourcebundle apply -f {plain}", expect=1)
+
+
+def test_a_watch_ends_with_ctrl_c(shell: Shell, tmp_path: Path) -> None:
+    shell("consumer create c1")
+    file = tmp_path / "work.yaml"
+    file.write_text(WORK)
+    shell(f"resourcebundle apply -f {file} --wait")
+    command = [sys.executable, "-m", "pymaestro.cli.main", "resourcebundle", "watch", "-o", "json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        told = json.loads(process.stdout.readline())
+        assert (told["type"], told["object"]["metadata"]["name"]) == ("ADDED", "hello")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr.read() == ""
