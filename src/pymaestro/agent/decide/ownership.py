@@ -136,7 +136,10 @@ def is_owned(option: options.DeleteOption | None, meta: status.ResourceMeta) -> 
 
 
 def merged_owners(found: Sequence[Object], owner: Owner) -> list[Object]:
-    """Return the owner references with ours set or removed; everyone else's stay."""
+    """Return the owner references with ours set or removed; everyone else's stay.
+
+    A reference to an earlier record of this name goes too: its owner is gone, and the garbage collector would follow.
+    """
     merged: list[Object] = []
     is_set = False
     for reference in found:
@@ -146,8 +149,6 @@ def merged_owners(found: Sequence[Object], owner: Owner) -> list[Object]:
             # A record that was created anew has the same name and another uid.
             merged.append(reference if reference.get("uid") == owner.uid else owner.to_json())
             is_set = True
-        elif reference.get("uid") != owner.uid:
-            merged.append(reference)
     return [*merged, owner.to_json()] if owner.is_wanted and not is_set else merged
 
 

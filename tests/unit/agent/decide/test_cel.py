@@ -139,7 +139,7 @@ def test_evaluates_to(expression: str, expected: object) -> None:
         ("'abc'.substring(5)", "index out of range: 5"),
         ("[].max()", "max called on empty list"),
         ("'x'.endsWith(1)", "no such overload"),
-        ("size(object.a, 1, 2)", "no such overload"),
+        ("size(object.a, 1, 2)", "no such overload: size"),
     ],
 )
 def test_fails_with(expression: str, problem: str) -> None:

@@ -32,6 +32,11 @@ TERMINATING = {"deletionTimestamp": "2024-01-01T00:00:00Z", "finalizers": ["a.io
             id="case-24-shared-with-another-work",
         ),
         pytest.param(
+            living(config_map(), metadata={"ownerReferences": "garbage"}),
+            deletion.Forget(reason="its owner references cannot be read"),
+            id="unreadable-owners",
+        ),
+        pytest.param(
             living(config_map(), metadata={"uid": "another"}),
             deletion.Forget(reason="it was created anew by someone else"),
             id="created-anew",

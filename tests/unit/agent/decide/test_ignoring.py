@@ -158,6 +158,46 @@ def test_problems(fields: dict[str, tuple[str, ...]], problem: str) -> None:
     assert str(caught.value) == problem
 
 
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ('has("env")', [0]),
+        ('.name | endswith("proxy")', [1]),
+        ('.name | contains("sti")', [1]),
+        ('.name | test("^a.p$")', [0]),
+        ('(.name == "app" | not)', [1]),
+        ('.name != "app" and (.image | length) == 1', [1]),
+        ('.name < "b"', [0]),
+        (".env == null", [1]),
+        (".weight >= -1 or false", [0, 1]),
+        (".name > 5", [0, 1]),
+        ('.env | type == "array"', [0]),
+        ("true, true", [0, 0, 1, 1]),
+    ],
+)
+def test_conditions_of_select(condition: str, expected: list[int]) -> None:
+    body = {"spec": {"containers": [{**found, "weight": 1.5} for found in BODY["spec"]["containers"]]}}
+    found = jqpath.paths(jqpath.parse(f".spec.containers[] | select({condition})"), body)
+    assert [path[-1] for path in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ('.spec | select(test("a"))', "test cannot be applied to: object"),
+        ('.spec.containers[0].name | select(test("("))', "error parsing regexp: missing ), unterminated subpattern"),
+        (".spec.containers.name", "expected an object but got: array"),
+        (".spec[0]", "expected an array but got: object"),
+        (".spec.replicas[]", "cannot iterate over: number"),
+        ("..|" * 12 + "..", "expression takes more than"),
+    ],
+)
+def test_expressions_that_fail(expression: str, problem: str) -> None:
+    with pytest.raises(jqpath.JqError) as caught:
+        jqpath.paths(jqpath.parse(expression), BODY)
+    assert str(caught.value).startswith(problem)
+
+
 PIECES = [
     ".",
     "..",

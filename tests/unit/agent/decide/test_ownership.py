@@ -123,6 +123,7 @@ def test_ownership(policy: str | None, orphaning: tuple[options.ResourceIdentifi
             id="version-is-no-matter",
         ),
         pytest.param([FOREIGN, REFERENCE], NO_OWNER, [FOREIGN], id="remove"),
+        pytest.param([REFERENCE | {"uid": "old"}], NO_OWNER, [], id="remove-what-a-lost-record-left"),
         pytest.param([FOREIGN], NO_OWNER, None, id="remove-what-is-not-there"),
     ],
 )

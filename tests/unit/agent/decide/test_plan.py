@@ -103,6 +103,11 @@ def test_wishes_and_ownership_reach_the_step() -> None:
     assert isinstance(plan.action(verdict.steps[0], live=None, owner=OWNER), strategy.Create)
 
 
+def test_discovery_is_asked_for_each_kind_once() -> None:
+    found = manifest_work(config_map("cm1"), config_map("cm2"), deployment(), "text", {"apiVersion": 1})
+    assert plan.kinds_of(found) == {identity.Kind("", "v1", "ConfigMap"), identity.Kind("apps", "v1", "Deployment")}
+
+
 def test_a_complete_work_is_frozen() -> None:
     done = status.WorkStatus({"conditions": [{"type": "Complete", "status": "True"}]})
     assert plan.plan(manifest_work(config_map()).with_status(done), served=SERVED) == plan.Frozen()

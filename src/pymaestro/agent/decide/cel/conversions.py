@@ -44,11 +44,11 @@ def _uint(_: str, arguments: list[Any]) -> Uint:
 
 def _whole(value: object, *, low: int, high: int, kind: str) -> int:
     if isinstance(value, str):
-        if not re.fullmatch(r"[+-]?[0-9]{1,20}", value):
+        if not re.fullmatch(r"[+-]?[0-9]{1,20}", value) or not low <= int(value) <= high:
             raise CelError(f"type conversion error from 'string' to '{kind}'")
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise no_overload("")
+        raise no_overload(f"{kind}({type_name(value)})")
     if isinstance(value, float) and not low <= value <= high:
         raise CelError("integer overflow")
     number = int(value)
@@ -65,7 +65,7 @@ def _double(_: str, arguments: list[Any]) -> float:
         except ValueError as error:
             raise CelError("type conversion error from 'string' to 'double'") from error
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise no_overload("")
+        raise no_overload(f"double({type_name(value)})")
     return float(value)
 
 
@@ -97,7 +97,7 @@ def _string(_: str, arguments: list[Any]) -> str:
         case Opaque():
             return str(value.value)
         case _:
-            raise no_overload("")
+            raise no_overload(f"string({type_name(value)})")
 
 
 def _bytes(_: str, arguments: list[Any]) -> bytes:
@@ -129,7 +129,7 @@ def _duration(_: str, arguments: list[Any]) -> Duration:
     if isinstance(value, Duration):
         return value
     if not isinstance(value, str):
-        raise no_overload("")
+        raise CelError(f"type conversion error from '{type_name(value)}' to 'google.protobuf.Duration'")
     unsigned = value.removeprefix("-").removeprefix("+") if value not in ("-", "+") else ""
     parts = [*_DURATION.finditer(unsigned)]
     if unsigned != "0" and (not parts or "".join(part.group() for part in parts) != unsigned or len(unsigned) > 64):

@@ -88,9 +88,8 @@ class _Run:
         if isinstance(operand, list) and not is_optional:
             raise CelError("unsupported index type 'string' in list")
         if not isinstance(operand, Mapping):
-            raise CelError(
-                f"no such key: {node.field}" if not is_optional else f"unsupported type: {type_name(operand)}"
-            )
+            # What has no members has not this one; a cluster writes null where a map is expected.
+            operand = {}
         if node.is_test:
             return node.field in operand
         if is_optional:

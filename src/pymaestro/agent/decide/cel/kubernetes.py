@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from functools import reduce
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from pymaestro.agent.decide.cel.values import (
     INT_MAX,
@@ -186,7 +186,6 @@ def _url(_: str, arguments: list[Any]) -> Opaque:
     try:
         found = urlsplit(text)
         is_absolute = bool(found.scheme) or text.startswith("/")
-        assert found.port is None or found.port
     except ValueError as error:
         raise CelError(f"URL parse error during conversion from string: {str(error)[:100]}") from error
     if not is_absolute or " " in found.netloc:
@@ -204,9 +203,9 @@ def _url_part(name: str, arguments: list[Any]) -> Any:
         case "getHostname":
             return found.hostname or ""
         case "getPort":
-            return str(found.port or "")
+            return found.netloc.rpartition("]")[2].rpartition("@")[2].partition(":")[2]
         case "getEscapedPath":
-            return found.path
+            return quote(found.path, safe="/%:@!$&'()*+,;=~-._")
         case _:
             return parse_qs(found.query, keep_blank_values=True)
 

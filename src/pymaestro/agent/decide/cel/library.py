@@ -38,7 +38,7 @@ def item(operand: object, index: object) -> Any:
             raise NoSuchItem(f"no such key: {index}")
         return operand[index]
     if not isinstance(operand, list):
-        raise no_overload("")
+        raise NoSuchItem(f"no such key: {index}")
     if isinstance(index, bool) or not isinstance(index, int | float) or index != int(index):
         raise CelError(f"unsupported index type '{conversions.type_name(index)}' in list")
     if not 0 <= index < len(operand):
@@ -170,7 +170,7 @@ def _contains(_: str, arguments: list[Any]) -> bool:
 def _size(_: str, arguments: list[Any]) -> int:
     if len(arguments) == 1 and isinstance(arguments[0], str | bytes | list | Mapping):
         return len(arguments[0])
-    raise no_overload("")
+    raise no_overload("size")
 
 
 def _has_conditions(_: str, arguments: list[Any]) -> bool:
