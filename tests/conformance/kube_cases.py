@@ -26,7 +26,13 @@ def deployment(name: str = "web", **spec: Any) -> Json:
         "kind": "Deployment",
         "metadata": {"name": name},
         # Nothing to do for any controller, so that answers do not depend on its speed.
-        "spec": {"paused": True, "replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": template, **spec},
+        "spec": {
+            "paused": True,
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": name}},
+            "template": template,
+            **spec,
+        },
     }
 
 
@@ -180,7 +186,7 @@ def case_lists_select_and_page(kube: Kube) -> None:
     assert names(labelSelector="odd in (1,2),kind notin (x)") == ["m1", "m3"]
     assert names(labelSelector="kind,!none", fieldSelector="metadata.name!=m0") == ["m1", "m2", "m3", "m4"]
     assert names(fieldSelector="metadata.name=m2") == ["m2"]
-    kube.refused(400, "GET", maps, labelSelector="odd in 1")
+    assert kube.api.get(maps, params={"labelSelector": "odd in 1"}).status_code == 400
     kube.refused(400, "GET", maps, fieldSelector="data.a=b")
     first = kube.ok("GET", maps, labelSelector="kind=test", limit="2")
     assert first["kind"] == "ConfigMapList"
@@ -199,7 +205,7 @@ def case_lists_select_and_page(kube: Kube) -> None:
 
 def case_a_watch_tells_what_happens(kube: Kube) -> None:
     maps = kube.path("configmaps")
-    before = kube.ok("GET", maps)["metadata"]["resourceVersion"]
+    before = kube.api.get(maps).json()["metadata"]["resourceVersion"]
     with kube.watch(maps, resourceVersion=before) as events:
         kube.ok("POST", maps, config_map(data={"n": "1"}))
         kube.ok("PATCH", f"{maps}/one", {"data": {"n": "2"}}, media=MERGE)
@@ -267,7 +273,7 @@ def case_a_merge_patch_merges_and_removes(kube: Kube) -> None:
     version = made["metadata"]["resourceVersion"]
     kube.refused(409, "PATCH", path, {"metadata": {"resourceVersion": version}, "data": {"x": "y"}}, media=MERGE)
     uid = "11111111-2222-3333-4444-555555555555"
-    kube.refused(409, "PATCH", path, {"metadata": {"uid": uid}, "data": {"x": "y"}}, media=MERGE)
+    kube.refused(422, "PATCH", path, {"metadata": {"uid": uid}, "data": {"x": "y"}}, media=MERGE)
     kube.refused(404, "PATCH", kube.path("configmaps", "none"), {}, media=MERGE)
     kube.refused(400, "PATCH", path, b"[]", media=MERGE)
 
@@ -315,9 +321,22 @@ def case_apply_creates_and_says_who_owns_what(kube: Kube) -> None:
     assert made["http"] == 201
     assert owners(made)["one"]["f:spec"]["f:replicas"] == {}
     again = kube.apply(path, deployment(), manager="one")
-    assert again["http"] == 200
-    assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert (again["http"], again["metadata"]["generation"]) == (200, 1)
     kube.ok("PATCH", path, {"spec": {"replicas": 0, "minReadySeconds": 7}}, media=MERGE)
+    kept = kube.path("configmaps", "kept")
+    made = kube.apply(kept, config_map("kept", data={"a": "b"}), manager="one")
+    again = kube.apply(kept, config_map("kept", data={"a": "b"}), manager="one")
+    assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+def case_the_first_apply_finds_earlier_writers(kube: Kube) -> None:
+    path = kube.path("configmaps", "one")
+    kube.ok("POST", kube.path("configmaps"), config_map())
+    written = kube.ok("PATCH", path, {"data": {"a": "1"}}, media=MERGE)
+    assert "managedFields" not in written["metadata"]
+    assert kube.apply(path, config_map(data={"a": "2"}), manager="one")["http"] == 409
+    both = kube.apply(path, config_map(data={"b": "2"}), manager="one")
+    assert set(owners(both)) == {"before-first-apply", "one"}
 
 
 def case_apply_conflicts_until_forced(kube: Kube) -> None:
@@ -424,6 +443,7 @@ def case_ordinary_writes_are_owned_too(kube: Kube) -> None:
 def case_spec_and_status_are_written_apart(kube: Kube) -> None:
     path = kube.path("deployments", "web", group=APPS)
     kube.ok("POST", kube.path("deployments", group=APPS), {**deployment(), "status": {"replicas": 5}})
+    kube.eventually(lambda: kube.call("GET", path)["status"].get("conditions"), what="first status")
     conditions = [{"type": "Custom", "status": "True"}]
     kube.ok("PATCH", f"{path}/status", {"status": {"conditions": conditions}, "spec": {"replicas": 9}}, media=MERGE)
     seen = kube.api.get(path).json()
@@ -431,6 +451,49 @@ def case_spec_and_status_are_written_apart(kube: Kube) -> None:
     assert seen["metadata"]["generation"] == 1
     assert seen["status"]["conditions"][0]["type"] == "Custom"
     kube.refused(404, "GET", kube.path("configmaps", "none") + "/status")
+
+
+def case_a_status_can_be_applied(kube: Kube) -> None:
+    plural = f"applied{kube.namespace.replace('-', '')}"
+    things = install(kube, definition(plural, SIZED, subresources={"status": {}, "scale": SCALED}))
+    kube.record.clear()
+    kube.apply(f"{things}/one", custom(plural, spec={"size": 1}), manager="one")
+    kube.apply(f"{things}/one/status", custom(plural, spec={"size": 2}, status={"count": 7}), manager="two")
+    seen = kube.ok("GET", f"{things}/one")
+    assert (seen["spec"]["size"], seen["status"]["count"], seen["metadata"]["generation"]) == (1, 7, 1)
+    kube.ok("PATCH", f"{things}/one/status", {"status": {"count": 8}}, media=MERGE)
+    kube.ok("PUT", f"{things}/one/status", {**kube.ok("GET", f"{things}/one"), "status": {"count": 9}})
+    assert kube.ok("GET", f"{things}/one/scale")["spec"]["replicas"] == 1
+    assert kube.ok("PATCH", f"{things}/one/scale", {"spec": {"replicas": 4}}, media=MERGE)["spec"]["replicas"] == 4
+    assert kube.call("GET", f"{things}/one")["spec"]["size"] == 4
+    kube.record.pop()
+    assert kube.apply(f"{things}/none/status", custom(plural, "none", status={}), manager="x")["http"] == 404
+    kube.record.pop()
+    kube.api.delete(f"{CRDS}/{plural}.conformance.test")
+
+
+def case_a_kind_has_several_versions(kube: Kube) -> None:
+    plural = f"versions{kube.namespace.replace('-', '')}"
+    crd = definition(plural)
+    older = {**crd["spec"]["versions"][0], "name": "v1beta1", "storage": False}
+    crd["spec"]["versions"].append(older)
+    things = install(kube, crd)
+    kube.record.clear()
+    beta = things.replace("/v1/", "/v1beta1/")
+    kube.eventually(lambda: kube.call("GET", beta)["http"] == 200, what="older version")
+    made = kube.ok("POST", beta, {**custom(plural, spec={"a": 1}), "apiVersion": "conformance.test/v1beta1"})
+    assert made["apiVersion"] == "conformance.test/v1beta1"
+    seen = kube.ok("GET", f"{things}/one")
+    assert (seen["apiVersion"], seen["metadata"]["uid"]) == ("conformance.test/v1", made["metadata"]["uid"])
+    kube.ok("PATCH", f"{beta}/one", {"spec": {"a": 2}}, media=MERGE)
+    assert kube.ok("GET", f"{things}/one")["metadata"]["generation"] == 2
+    assert kube.ok("GET", beta)["items"][0]["apiVersion"] == "conformance.test/v1beta1"
+    kube.apply(f"{things}/one", custom(plural, spec={"b": [1, 2], "c": {"d": "e"}}), manager="one")
+    kube.apply(f"{things}/one", custom(plural, spec={"b": [3]}), manager="one")
+    kube.ok("PATCH", f"{things}/one", {"metadata": {"finalizers": ["a.b/c"]}}, media=MERGE)
+    kube.ok("DELETE", f"{things}/one")
+    kube.ok("PATCH", f"{things}/one", {"metadata": {"finalizers": []}}, media=MERGE)
+    kube.api.delete(f"{CRDS}/{plural}.conformance.test")
 
 
 # --- deletion -------------------------------------------------------------------------------------------------------
@@ -584,6 +647,18 @@ def case_unknown_fields_are_dropped_warned_of_or_refused(kube: Kube) -> None:
     assert "unknown field" in warned.headers["Warning"]
 
 
+def case_empty_lists_and_maps_are_left_out(kube: Kube) -> None:
+    body = config_map(data={}, binaryData={})
+    body["metadata"] |= {"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": []}
+    made = kube.ok("POST", kube.path("configmaps"), body)
+    assert "data" not in made
+    assert "labels" not in made["metadata"]
+    spec = {"containers": [{**CONTAINER, "env": [], "args": [], "volumeMounts": [], "resources": {}}], "volumes": []}
+    template = {"metadata": {"labels": {"app": "web"}, "annotations": {}}, "spec": spec}
+    kube.ok("POST", kube.path("deployments", group=APPS), deployment(template=template))
+    kube.ok("POST", kube.path("roles", group=RBAC), {"metadata": {"name": "r"}, "rules": []})
+
+
 def case_some_fields_never_change(kube: Kube) -> None:
     deployments = kube.path("deployments", group=APPS)
     kube.ok("POST", deployments, deployment())
@@ -622,6 +697,8 @@ def case_workloads_need_their_parts(kube: Kube) -> None:
     kube.record.clear()
 
 
+SCALED = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.count"}
+
 # --- custom kinds ---------------------------------------------------------------------------------------------------
 
 
@@ -649,6 +726,72 @@ SIZED = {
         "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     },
 }
+
+
+def case_pods_are_kept_as_written(kube: Kube) -> None:
+    pods = kube.path("pods")
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]}}
+    made = kube.call("POST", pods, pod)
+    assert made["status"]["phase"] == "Pending"
+    kube.record.clear()
+    assert kube.call("PATCH", f"{pods}/p", {"spec": {"hostNetwork": True}}, media=MERGE)["http"] == 422
+    kube.record.clear()
+    moved = kube.ok("PATCH", f"{pods}/p", {"spec": {"containers": [{"name": "web", "image": "x:2"}]}}, media=STRATEGIC)
+    assert moved["spec"]["containers"][0]["image"] == "x:2"
+    kube.record.clear()
+    kube.call("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0})
+    kube.eventually(lambda: kube.gone(f"{pods}/p"), what="end of the pod")
+    kube.record.clear()
+
+
+def case_jobs_leave_their_pods_unless_told(kube: Kube) -> None:
+    jobs, pods = kube.path("jobs", group=BATCH), kube.path("pods")
+    pod = {"restartPolicy": "Never", "containers": [CONTAINER]}
+    for policy in ("", "Background"):
+        kube.ok("POST", jobs, {"metadata": {"name": "j"}, "spec": {"template": {"spec": pod}}})
+        (found,) = kube.eventually(lambda: kube.api.get(pods).json()["items"], what="pod")
+        kube.call("DELETE", f"{jobs}/j", **({"propagationPolicy": policy} if policy else {}))
+        kube.eventually(lambda: kube.gone(f"{jobs}/j"), what="end of the job")
+        one = f"{pods}/{found['metadata']['name']}"
+        if policy:
+            kube.eventually(lambda: kube.gone(one), what="end of the pod")
+        else:
+            assert "ownerReferences" not in kube.api.get(one).json()["metadata"]
+            kube.api.delete(one)
+            kube.eventually(lambda: kube.gone(one), what="end of the pod")
+    kube.record.clear()
+
+
+def case_cluster_scoped_objects(kube: Kube) -> None:
+    roles = kube.path("clusterroles", group=RBAC, namespace=None)
+    name = f"role-{kube.namespace}"
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    kube.ok("POST", roles, {"metadata": {"name": name}, "rules": [rule]})
+    misplaced = kube.ok("POST", roles, {"metadata": {"name": f"{name}-x", "namespace": "default"}, "rules": [rule]})
+    assert "namespace" not in misplaced["metadata"]
+    kube.api.delete(f"{roles}/{name}-x")
+    gathering = {
+        "metadata": {"name": f"{name}-all"},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"of": kube.namespace}}]},
+        "rules": [],
+    }
+    kube.call("POST", roles, gathering)
+    kube.call("PATCH", f"{roles}/{name}", {"metadata": {"labels": {"of": kube.namespace}}}, media=MERGE)
+    kube.record.pop()
+    kube.eventually(lambda: kube.call("GET", f"{roles}/{name}-all").get("rules") == [rule], what="gathered rules")
+    kube.api.delete(f"{roles}/{name}")
+    kube.api.delete(f"{roles}/{name}-all")
+    assert kube.call("GET", f"/apis/{RBAC}/namespaces/x/clusterroles")["http"] == 404
+    kube.record.pop()
+
+
+def case_namespaces_keep_their_own_fields(kube: Kube) -> None:
+    path = f"/api/v1/namespaces/{kube.namespace}"
+    seen = kube.ok("GET", path)
+    assert seen["metadata"]["labels"] == {"kubernetes.io/metadata.name": kube.namespace}
+    assert (seen["spec"], seen["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    kube.ok("PATCH", path, {"spec": {"finalizers": []}, "metadata": {"labels": {"a": "b"}}}, media=MERGE)
+    kube.refused(422, "POST", "/api/v1/namespaces", {"metadata": {"name": "a.b"}})
 
 
 def case_a_custom_kind_is_served_pruned_and_judged(kube: Kube) -> None:

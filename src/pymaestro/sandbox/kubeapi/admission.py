@@ -3,7 +3,7 @@
 Pure: everything random or from a clock is in `Stamp`. Raises `Problem` for what must be refused; touches no store.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,16 +80,19 @@ def address(kind: Kind, obj: Json, *, namespace: str, name: str = "") -> Json:
     if kind.namespaced:
         if metadata.setdefault("namespace", namespace) != namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    elif metadata.pop("namespace", ""):
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    else:
+        metadata.pop("namespace", None)
     if name and metadata.setdefault("name", name) != name:
         text = f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
         raise bad_request(text)
     return {**obj, "metadata": metadata}
 
 
-def new_object(kind: Kind, obj: Json, stamp: Stamp) -> Json:
-    """Return an addressed object as it is first kept."""
+def new_object(kind: Kind, obj: Json, stamp: Stamp, *, own: Callable[[Json], Json]) -> Json:
+    """Return an addressed object as it is first kept; `own` writes down whose fields these are.
+
+    That happens before the API chooses values itself: nobody owns those.
+    """
     metadata = {name: value for name, value in obj["metadata"].items() if name not in (*_SYSTEM, "selfLink")}
     if metadata.get("resourceVersion"):
         raise Problem(500, "", "resourceVersion should not be set on objects to be created")
@@ -103,7 +106,7 @@ def new_object(kind: Kind, obj: Json, stamp: Stamp) -> Json:
     made = {**obj, "metadata": metadata}
     if kind.has_status:
         made.pop("status", None)
-    made = allocation.allocate(kind, _completed(kind, made), uid=stamp.uid, address=stamp.address)
+    made = allocation.allocate(kind, own(_completed(kind, made)), uid=stamp.uid, address=stamp.address)
     causes = [*validation.metadata_causes(kind, made), *_content_causes(kind, made)]
     if causes:
         raise invalid(kind, metadata.get("name", ""), causes)

@@ -1,6 +1,5 @@
 """Which values does the API choose itself? Initial status, cluster addresses, the labels of a job. Pure."""
 
-import base64
 from typing import Any
 
 from pymaestro.sandbox.kubeapi.kinds import Kind
@@ -39,10 +38,10 @@ def allocate(kind: Kind, obj: Json, *, uid: str, address: str) -> Json:
     if kind.resource in _INITIAL_STATUS:
         obj = {**obj, "status": dict(_INITIAL_STATUS[kind.resource])}
     match kind.resource:
+        case ("", "namespaces"):
+            return {**obj, "spec": {"finalizers": ["kubernetes"]}}
         case ("", "services"):
             return _service(obj, address)
-        case ("", "secrets"):
-            return _secret(obj)
         case ("batch", "jobs"):
             return _job(obj, uid)
     return obj
@@ -56,8 +55,6 @@ def carry_over(kind: Kind, old: Json, new: Json) -> Json:
             if new["spec"].get("type") == "ExternalName":
                 return new
             return {**new, "spec": {**kept, **{name: value for name, value in new["spec"].items() if value}}}
-        case ("", "secrets"):
-            return _secret(new)
         case ("batch", "jobs"):
             return _job(new, old["metadata"]["uid"])
     return new
@@ -78,15 +75,6 @@ def _service(obj: Json, address: str) -> Json:
     return {**obj, "spec": spec}
 
 
-def _secret(obj: Json) -> Json:
-    plain = obj.get("stringData")
-    if not plain:
-        return obj
-    encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
-    rest = {name: value for name, value in obj.items() if name != "stringData"}
-    return {**rest, "data": {**(obj.get("data") or {}), **encoded}}
-
-
 def _job(obj: Json, uid: str) -> Json:
     spec = obj.get("spec") or {}
     if spec.get("manualSelector") or "template" not in spec:
@@ -97,6 +85,8 @@ def _job(obj: Json, uid: str) -> Json:
     template = spec["template"]
     metadata = template.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **marks}
+    if not obj["metadata"].get("labels"):
+        obj = {**obj, "metadata": {**obj["metadata"], "labels": labels}}
     spec = {
         **spec,
         "selector": spec.get("selector") or {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},

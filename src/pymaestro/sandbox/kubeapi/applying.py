@@ -14,9 +14,9 @@ def wish(kind: Kind, sent: Any, *, subresource: str) -> Json:
     """Return the part of an apply patch that this endpoint writes."""
     if not isinstance(sent, dict):
         raise problems.bad_request("an apply patch must be an object")
-    for field, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        if sent.get(field) != expected:
-            raise problems.bad_request(f"{field} of the apply patch must be {expected!r}, not {sent.get(field)!r}")
+    group, _, version = str(sent.get("apiVersion", "")).rpartition("/")
+    if (sent.get("apiVersion"), sent.get("kind")) != (kind.api_version, kind.kind):
+        raise problems.bad_request(f"invalid object type: {group}/{version}, Kind={sent.get('kind', '')}")
     metadata = sent.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise problems.bad_request("metadata must be an object")
@@ -30,17 +30,26 @@ def wish(kind: Kind, sent: Any, *, subresource: str) -> Json:
     return {**chosen, "metadata": metadata}
 
 
-def apply(kind: Kind, live: Json, wished: Json, write: ssa.Write) -> Json:
-    """Return `live` after the wish is applied, or refuse."""
-    metadata = wished["metadata"]
-    where = f"({metadata.get('namespace', '')}/{metadata['name']}; {kind.api_version}, Kind={kind.kind})"
+def check(kind: Kind, wished: Json) -> None:
+    """Refuse a wish that holds what its kind cannot hold."""
     fault = misfits.find(wished, kind.schema)
     if fault:
-        raise Problem(500, "", f"failed to create typed patch object {where}: {fault}")
+        raise _untyped(kind, wished, fault)
+
+
+def _untyped(kind: Kind, wished: Json, fault: str) -> Problem:
+    metadata = wished["metadata"]
+    what = f"{kind.group}/{kind.version}, Kind={kind.kind}"
+    where = f"({metadata.get('namespace', '')}/{metadata.get('name', '')}; {what})"
+    return Problem(500, "", f"failed to create typed patch object {where}: {fault}")
+
+
+def apply(kind: Kind, live: Json, wished: Json, write: ssa.Write) -> Json:
+    """Return `live` after the wish is applied, or refuse."""
     try:
         return ssa.apply(live, wished, write)
     except NotMergeable as error:
-        raise Problem(500, "", f"failed to create typed patch object {where}: {error}") from error
+        raise _untyped(kind, wished, str(error)) from error
     except ssa.Conflicts as conflicts:
         causes = [
             Cause(

@@ -46,9 +46,7 @@ def read_patch(content_type: str, body: bytes, *, custom: bool) -> tuple[str, An
         else [patching.JSON, patching.MERGE, patching.STRATEGIC, patching.APPLY]
     )
     if media not in accepted:
-        listed = ", ".join(accepted)
-        text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
-        raise Problem(415, "UnsupportedMediaType", text)
+        raise Problem(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
     if len(body) > MAX_BODY_BYTES:
         raise too_large()
     return media, (_yaml(body) if media == patching.APPLY else _json(body))

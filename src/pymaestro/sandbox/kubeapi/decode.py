@@ -59,9 +59,14 @@ def _struct(value: Json, schema: Schema, *, path: str, unknown: list[str] | None
         if field is None:
             if unknown is not None:
                 unknown.append(below)
-        elif child is not None:
+        elif child is not None and not _is_left_out(child, field, needed=name in schema.required):
             kept[name] = typed(child, field, path=below, unknown=unknown)
     return kept
+
+
+def _is_left_out(value: Any, schema: Schema, *, needed: bool) -> bool:
+    """Whether an empty list or map is as good as none: so it is wherever the field is optional."""
+    return not needed and not value and schema.type in ("list", "map") and isinstance(value, (list, dict))
 
 
 def _check(value: Any, schema: Schema, path: str) -> None:

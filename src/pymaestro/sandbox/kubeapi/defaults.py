@@ -3,6 +3,7 @@
 Pure: returns a new object. Values only an allocator can know (cluster addresses, uids) come from `allocate`.
 """
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,13 @@ _RBAC = "rbac.authorization.k8s.io"
 def complete(kind: Kind, obj: Json) -> Json:
     """Return `obj` with the defaults of its kind."""
     rule = _RULES.get(kind.resource)
-    return rule(obj) if rule else obj
+    made = rule(obj) if rule else obj
+    times = _TIMES.get(kind.resource)
+    conditions = (made.get("status") or {}).get("conditions")
+    if not times or not conditions:
+        return made
+    shown = [{**dict.fromkeys(times), **condition} for condition in conditions]
+    return {**made, "status": {**made["status"], "conditions": shown}}
 
 
 def _with_spec(obj: Json, spec: Json) -> Json:
@@ -34,8 +41,7 @@ def _namespace(obj: Json) -> Json:
     metadata = obj["metadata"]
     name = metadata.get("name", "")
     labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": name}
-    spec = filled(obj.get("spec") or {}, finalizers=["kubernetes"])
-    return {**obj, "metadata": {**metadata, "labels": labels}, "spec": spec}
+    return {**obj, "metadata": {**metadata, "labels": labels}}
 
 
 def _pod(obj: Json) -> Json:
@@ -90,8 +96,6 @@ def _job_spec(spec: Json) -> Json:
         manualSelector=False,
         podReplacementPolicy="TerminatingOrFailed",
     )
-    if "manualSelector" not in spec:
-        del filled_in["manualSelector"]
     return _template(filled_in)
 
 
@@ -107,7 +111,8 @@ def _cron_job(obj: Json) -> Json:
         successfulJobsHistoryLimit=3,
         failedJobsHistoryLimit=1,
     )
-    return _with_spec(obj, spec)
+    wrapped = filled(spec.get("jobTemplate") or {}, metadata={}, spec={})
+    return _with_spec(obj, {**spec, "jobTemplate": {**wrapped, "spec": _template(wrapped["spec"])}})
 
 
 def _service(obj: Json) -> Json:
@@ -121,7 +126,13 @@ def _service(obj: Json) -> Json:
 
 
 def _secret(obj: Json) -> Json:
-    return filled(obj, type="Opaque")
+    obj = filled(obj, type="Opaque")
+    plain = obj.get("stringData")
+    if not plain:
+        return obj
+    encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+    rest = {name: value for name, value in obj.items() if name != "stringData"}
+    return {**rest, "data": {**(obj.get("data") or {}), **encoded}}
 
 
 def _claim(obj: Json) -> Json:
@@ -135,6 +146,11 @@ def _binding(obj: Json) -> Json:
         for subject in obj.get("subjects") or []
     ]
     return {**obj, "roleRef": role} | ({"subjects": subjects} if subjects else {})
+
+
+def _role(obj: Json) -> Json:
+    # Written even when there are none: so it is in Kubernetes.
+    return {**obj, "rules": obj.get("rules")}
 
 
 def _network_policy(obj: Json) -> Json:
@@ -155,6 +171,19 @@ def _storage_class(obj: Json) -> Json:
     return filled(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
+# Times that are written as null when they are not set.
+_TIMES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("apps", "deployments"): ("lastUpdateTime", "lastTransitionTime"),
+    ("apps", "replicasets"): ("lastTransitionTime",),
+    ("apps", "statefulsets"): ("lastTransitionTime",),
+    ("apps", "daemonsets"): ("lastTransitionTime",),
+    ("batch", "jobs"): ("lastProbeTime", "lastTransitionTime"),
+    ("", "pods"): ("lastProbeTime", "lastTransitionTime"),
+    ("", "nodes"): ("lastHeartbeatTime", "lastTransitionTime"),
+    ("", "persistentvolumeclaims"): ("lastProbeTime", "lastTransitionTime"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"): ("lastTransitionTime",),
+}
+
 _RULES: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("", "namespaces"): _namespace,
     ("", "pods"): _pod,
@@ -168,6 +197,8 @@ _RULES: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("apps", "daemonsets"): _daemon_set,
     ("batch", "jobs"): _job,
     ("batch", "cronjobs"): _cron_job,
+    (_RBAC, "roles"): _role,
+    (_RBAC, "clusterroles"): _role,
     (_RBAC, "rolebindings"): _binding,
     (_RBAC, "clusterrolebindings"): _binding,
     ("networking.k8s.io", "networkpolicies"): _network_policy,

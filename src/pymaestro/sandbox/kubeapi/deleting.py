@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from pymaestro.sandbox.kubeapi import problems
 from pymaestro.sandbox.kubeapi.kinds import Kind
+from pymaestro.sandbox.kubeapi.problems import Problem
 from pymaestro.sandbox.kubeapi.store import Stored
 
 DEFINITIONS = ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -28,14 +28,22 @@ def check(kind: Kind, old: Stored, deletion: Deletion) -> None:
             f"the UID in the precondition ({deletion.uid}) does not match the UID in record ({old.uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise problems.conflict(kind, old.name, why)
+        raise _conflict(kind, old.name, why)
     version = old.obj["metadata"]["resourceVersion"]
     if deletion.version and deletion.version != version:
         why = (
             f"the ResourceVersion in the precondition ({deletion.version}) does not match the ResourceVersion in "
             f"record ({version}). The object might have been modified"
         )
-        raise problems.conflict(kind, old.name, why)
+        raise _conflict(kind, old.name, why)
+
+
+def _conflict(kind: Kind, name: str, why: str) -> Problem:
+    # Said of the kind, not of the resource: so it is in Kubernetes.
+    about = {"name": name, "group": kind.group, "kind": kind.kind}
+    details = {field: value for field, value in about.items() if value}
+    message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {why}'
+    return Problem(409, "Conflict", message, details=details)
 
 
 def finalizers(kind: Kind, old: Stored, deletion: Deletion) -> list[str]:

@@ -126,7 +126,10 @@ def _data_keys(obj: Json) -> Iterator[Cause]:
     for field in ("data", "binaryData"):
         for key in obj.get(field) or {}:
             if not names.is_config_key(key):
-                why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+                why = (
+                    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
+                    "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+                )
                 yield wrong(f"{field}[{key}]", key, why)
 
 

@@ -96,8 +96,15 @@ def _compare(old: Any, new: Any, schema: Schema, path: Path, difference: Differe
         difference.added.add(path)
     elif new is _MISSING:
         difference.removed.add(path)
-    elif type(old) is not type(new) or (not children and old != new):
+    elif not children and old != new:
         difference.modified.add(path)
+    elif children and not _are_alike(old, new):
+        difference.modified.add(path)
+
+
+def _are_alike(old: Any, new: Any) -> bool:
+    """Whether two values differ in their parts only; nothing at all is like everything."""
+    return old is None or new is None or type(old) is type(new)
 
 
 def _children(old: Any, new: Any, shape: Any, schema: Schema) -> Iterator[tuple[str, Schema, Any, Any]]:

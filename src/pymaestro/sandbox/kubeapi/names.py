@@ -48,7 +48,7 @@ def object_name(name: str, plural: str) -> str | None:
         wrong = next((sign for sign in "/%" if sign in name), None)
         return f"may not contain '{wrong}'" if wrong else None
     if plural in _LABEL_NAMED:
-        return _bounded(name, _LABEL, 63, _LABEL_TEXT)
+        return namespace_name(name)
     if plural in _DNS1035_NAMED:
         return _bounded(name, _DNS1035, 63, _DNS1035_TEXT)
     return _bounded(name, _SUBDOMAIN, 253, _SUBDOMAIN_TEXT)
@@ -56,6 +56,8 @@ def object_name(name: str, plural: str) -> str | None:
 
 def namespace_name(name: str) -> str | None:
     """Return what is wrong with a namespace."""
+    if "." in name:
+        return "must not contain dots"
     return _bounded(name, _LABEL, 63, _LABEL_TEXT)
 
 
@@ -71,7 +73,7 @@ def label_key(key: str) -> str | None:
     if not name:
         return "name part must be non-empty"
     if len(name) > 63:
-        return "name part must be no more than 63 bytes"
+        return "name part must be no more than 63 characters"
     return None if _QUALIFIED.fullmatch(name) else _QUALIFIED_TEXT
 
 
@@ -82,7 +84,7 @@ def label_value(value: str) -> str | None:
 
 def _bounded(text: str, pattern: re.Pattern[str], limit: int, explanation: str) -> str | None:
     if len(text) > limit:
-        return f"must be no more than {limit} bytes"
+        return f"must be no more than {limit} characters"
     return None if pattern.fullmatch(text) else explanation
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from pymaestro.sandbox.kubeapi import admission, applying, deleting, patching, problems, ssa
+from pymaestro.sandbox.kubeapi import admission, applying, blank, deleting, patching, problems, ssa
 from pymaestro.sandbox.kubeapi.deleting import Deletion
 from pymaestro.sandbox.kubeapi.kinds import Kind, Registry
 from pymaestro.sandbox.kubeapi.problems import Cause, Problem
@@ -92,8 +92,8 @@ class Objects:
         obj = admission.read(kind, sent, validation_mode=options.field_validation, warnings=options.warnings)
         obj = admission.address(kind, obj, namespace=namespace)
         self._check_namespace(kind, obj)
-        made = admission.new_object(kind, obj, self._stamp())
-        made = ssa.record_update(None, made, self._write(kind, options, "Update"))
+        write = self._write(kind, options, "Update")
+        made = admission.new_object(kind, obj, self._stamp(), own=lambda new: ssa.record_new(write.blank, new, write))
         return self._insert(kind, made, options)
 
     def _insert(self, kind: Kind, made: Json, options: Options) -> Stored:
@@ -113,8 +113,7 @@ class Objects:
         old = self.get(kind, namespace, name)
         uid = obj["metadata"].get("uid")
         if uid and uid != old.uid:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
-            raise problems.conflict(kind, name, why)
+            raise problems.conflict(kind, name, _other_object(kind, old, uid))
         if not obj["metadata"].get("resourceVersion") and (kind.custom or kind.plural in _NEVER_BLIND):
             cause = wrong("metadata.resourceVersion", "0x0", "must be specified for an update")
             raise problems.invalid(kind, name, [cause])
@@ -137,6 +136,7 @@ class Objects:
 
     def _apply(self, kind: Kind, namespace: str, name: str, sent: Any, options: Options) -> Stored:
         wish = applying.wish(kind, sent, subresource=options.subresource)
+        applying.check(kind, wish)
         wish = admission.address(kind, wish, namespace=namespace, name=name)
         old = self.store.get(kind.resource, namespace if kind.namespaced else "", name)
         write = self._write(kind, options, "Apply")
@@ -159,8 +159,13 @@ class Objects:
         self._check_namespace(kind, wish)
         applied = applying.apply(kind, {"metadata": {}}, wish, write)
         obj = applying.read(kind, applied)
-        made = admission.new_object(kind, obj, self._stamp())
-        made["metadata"] = {**made["metadata"], "managedFields": applied["metadata"].get("managedFields", [])}
+        entries = applied["metadata"].get("managedFields", [])
+        made = admission.new_object(
+            kind,
+            obj,
+            self._stamp(),
+            own=lambda new: {**new, "metadata": {**new["metadata"], "managedFields": entries}},
+        )
         return self._insert(kind, made, options)
 
     def _change(self, kind: Kind, old: Stored, obj: Json, options: Options, *, applied: bool = False) -> Stored:
@@ -170,7 +175,8 @@ class Objects:
             raise problems.modified(kind, old.name)
         made = admission.changed_object(kind, live, obj, subresource=options.subresource)
         if not applied:
-            forget = obj["metadata"].get("managedFields") in ([], [{}])
+            # The agreed way to give up all ownership at once.
+            forget = obj["metadata"].get("managedFields") == [{}]
             before = {**live, "metadata": {**live["metadata"], "managedFields": []}} if forget else live
             made = ssa.record_update(before, made, self._write(kind, options, "Update"))
         if made["metadata"].get("managedFields") is None:
@@ -234,6 +240,10 @@ class Objects:
         made = change(current.obj)
         if made == current.obj:
             return current
+        kind = self.registry.of_resource(*stored.resource)
+        if kind is not None and made.get("status") == current.obj.get("status"):
+            write = self._write(kind, Options(manager="kube-controller-manager"), "Update")
+            made = ssa.record_update(current.obj, made, write)
         return self._drop_if_free(self.store.put(stored.resource, made))
 
     def write_status(self, stored: Stored, status: Json, *, manager: str) -> None:
@@ -281,7 +291,13 @@ class Objects:
             api_version=kind.api_version,
             subresource=options.subresource,
         )
-        return ssa.Write(manager=manager, schema=kind.schema, now=self.timestamp(), force=bool(options.force))
+        return ssa.Write(
+            manager=manager,
+            schema=kind.schema,
+            now=self.timestamp(),
+            blank=blank.blank(kind),
+            force=bool(options.force),
+        )
 
     def _as_requested(self, kind: Kind, stored: Stored) -> Json:
         return (
@@ -294,6 +310,14 @@ class Objects:
         if not kind.custom or kind.version == kind.storage_version:
             return obj
         return {**obj, "apiVersion": f"{kind.group}/{kind.storage_version}"}
+
+
+def _other_object(kind: Kind, old: Stored, uid: str) -> str:
+    place = "/".join(
+        filter(None, ("/registry", kind.group if kind.custom else "", kind.plural, old.namespace, old.name))
+    )
+    why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
+    return f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
 
 
 def _unsaved(kind: Kind, made: Json, version: str) -> Stored:

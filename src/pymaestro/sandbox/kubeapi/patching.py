@@ -29,7 +29,9 @@ def check_options(media: str, *, manager: str, force: bool | None) -> None:
 def patched(kind: Kind, live: Json, media: str, content: Any) -> Any:
     """Return `live` after a patch, or refuse."""
     if media != JSON and not isinstance(content, dict):
-        raise problems.bad_request("the patch must be a JSON object")
+        found = "array" if isinstance(content, list) else type(content).__name__
+        text = f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        raise problems.bad_request(f"error decoding patch: {text}")
     try:
         if media == JSON:
             return patches.json_patch(live, content)
@@ -39,9 +41,6 @@ def patched(kind: Kind, live: Json, media: str, content: Any) -> Any:
     except patches.BadPatch as error:
         raise problems.bad_request(str(error)) from error
     except patches.Unprocessable as error:
-        raise _unprocessable(str(error)) from error
-
-
-def _unprocessable(message: str) -> Problem:
-    details = {"causes": [{"reason": "UnexpectedServerResponse", "message": message}]}
-    return Problem(422, "Invalid", "the server rejected our request due to an error in our request", details=details)
+        # Which step it was is not said to the client: so it is in Kubernetes.
+        text = "the server rejected our request due to an error in our request"
+        raise Problem(422, "Invalid", text, details={}) from error

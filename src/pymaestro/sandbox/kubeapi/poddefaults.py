@@ -15,7 +15,7 @@ def filled(obj: Json, **values: Any) -> Json:
 
 def template(part: Json, **values: Any) -> Json:
     """Return a pod template with defaults."""
-    return {**part, "spec": pod_spec(filled(part.get("spec") or {}, **values))}
+    return {**filled(part, metadata={}), "spec": pod_spec(filled(part.get("spec") or {}, **values))}
 
 
 def pod_spec(spec: Json) -> Json:

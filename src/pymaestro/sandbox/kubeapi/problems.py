@@ -43,7 +43,7 @@ class Problem(Exception):
         }
         if self.reason:
             status["reason"] = self.reason
-        if self.details:
+        if self.details is not None:
             status["details"] = self.details
         return status | {"code": self.code}
 

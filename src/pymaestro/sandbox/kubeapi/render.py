@@ -44,6 +44,8 @@ class Form:
             head: Json = {"kind": "PartialObjectMetadataList", "apiVersion": _META, "metadata": metadata}
         else:
             name = self.kind.list_kind or f"{self.kind.kind}List"
+            if self.kind.custom:
+                metadata = {"continue": "", **metadata}
             head = {"kind": name, "apiVersion": self.kind.api_version, "metadata": metadata}
         body = b",".join(self._item(stored) for stored in items)
         return orjson.dumps(head)[:-1] + b',"items":[' + body + b"]}"

@@ -37,7 +37,9 @@ def changed(kind: Kind, obj: Json, scale: Mapping[str, Any]) -> Json:
 
 
 def _read(obj: Any, path: str) -> Any:
-    for name in filter(None, path.split(".")):
+    if not path:
+        return None
+    for name in path.split("."):
         obj = obj.get(name) if isinstance(obj, Mapping) else None
     return obj
 

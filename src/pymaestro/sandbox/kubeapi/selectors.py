@@ -115,11 +115,17 @@ def fields(text: str, kind: Kind) -> Predicate | None:
         if not found:
             raise BadSelector(f"invalid field selector: {part!r}; can't understand it")
         if found[1] not in allowed:
-            raise BadSelector(f"field label not supported: {found[1]}")
+            raise BadSelector(_unknown(found[1], kind))
         tests.append((found[1].split("."), found[2] == "!=", found[3]))
     if not tests:
         return None
     return lambda obj: all((_value(obj, path) == value) is not negated for path, negated, value in tests)
+
+
+def _unknown(label: str, kind: Kind) -> str:
+    if kind.resource in _FIELDS or kind.custom:
+        return f"field label not supported: {label}"
+    return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def _value(obj: Mapping[str, Any], path: list[str]) -> str:

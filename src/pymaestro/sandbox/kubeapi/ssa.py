@@ -5,7 +5,7 @@ Answers nothing about validity or storage.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pymaestro.sandbox.kubeapi import fieldsets, merging
@@ -73,6 +73,8 @@ class Write:
     manager: Manager
     schema: Schema
     now: str
+    blank: Json = field(default_factory=dict)
+    """An object of the kind in which nothing is set."""
     force: bool = False
 
 
@@ -120,10 +122,10 @@ def _write_entries(obj: Json, entries: Sequence[Entry]) -> Json:
             "manager": entry.manager.name,
             "operation": entry.manager.operation,
             "apiVersion": entry.manager.api_version,
-            "time": entry.time,
             "fieldsType": "FieldsV1",
             "fieldsV1": fieldsets.encode(entry.paths),
         }
+        item |= {"time": entry.time} if entry.time else {}
         written.append(item | ({"subresource": entry.manager.subresource} if entry.manager.subresource else {}))
     metadata = {**obj["metadata"], "managedFields": written}
     if not written:
@@ -140,11 +142,22 @@ def _owned(paths: Paths | set[Path]) -> Paths:
     return frozenset(paths) - _NEVER_OWNED - {()}
 
 
-def record_update(old: Json | None, new: Json, write: Write) -> Json:
-    """Return `new` with the fields that differ from `old` owned by the writer and taken from everyone else."""
-    entries = read_entries(old) if old is not None else []
-    before = _content(old) if old is not None else {"metadata": {}}
-    difference = merging.compare(before, _content(new), write.schema)
+def record_new(blank: Json, new: Json, write: Write) -> Json:
+    """Return a new object with everything in it that is not `blank` owned by the writer."""
+    return _record(blank, [], new, write)
+
+
+def record_update(old: Json, new: Json, write: Write) -> Json:
+    """Return `new` with the fields that differ from `old` owned by the writer and taken from everyone else.
+
+    An object of which nobody owns anything stays so: ownership begins with the first apply.
+    """
+    entries = read_entries(old)
+    return _record(old, entries, new, write) if entries else _write_entries(new, [])
+
+
+def _record(old: Json, entries: Sequence[Entry], new: Json, write: Write) -> Json:
+    difference = merging.compare(_content(old), _content(new), write.schema)
     touched = _owned(difference.added | difference.modified)
     removed = frozenset(difference.removed)
     if not touched and not removed:
@@ -157,14 +170,14 @@ def record_update(old: Json | None, new: Json, write: Write) -> Json:
         else:
             kept.append(replace(entry, paths=entry.paths - touched - removed))
     owned = ((mine.paths if mine else EMPTY) - removed) | touched
-    unchanged = mine is not None and mine.paths == owned
-    kept.append(Entry(manager=write.manager, time=mine.time if mine and unchanged else write.now, paths=owned))
+    time = write.now if touched or mine is None else mine.time
+    kept.append(Entry(manager=write.manager, time=time, paths=owned))
     return _write_entries(new, [entry for entry in kept if entry.paths])
 
 
 def apply(live: Json, wish: Json, write: Write) -> Json:
     """Return `live` after `wish` is applied: merged, no longer wished fields removed, ownership written down."""
-    entries = read_entries(live)
+    entries = read_entries(live) or _before_first_apply(live, write)
     content = _content(live)
     named = merging.fields_of(wish, write.schema)
     wished = _owned(named)
@@ -180,9 +193,18 @@ def apply(live: Json, wish: Json, write: Write) -> Json:
         raise Conflicts(found)
     removed = frozenset(difference.removed)
     kept = [replace(entry, paths=entry.paths - changed - removed) for entry in others]
-    unchanged = last is not None and last.paths == wished and last.manager == write.manager
-    kept.append(Entry(manager=write.manager, time=last.time if last and unchanged else write.now, paths=wished))
+    # The time says when a manager last changed something, not when it last asked.
+    time = write.now if changed or removed else last.time if last else ""
+    kept.append(Entry(manager=write.manager, time=time, paths=wished))
     return _write_entries(merged, [entry for entry in kept if entry.paths])
+
+
+def _before_first_apply(live: Json, write: Write) -> list[Entry]:
+    """Return who owns what was there before anyone asked: a manager that stands for all earlier writers."""
+    difference = merging.compare(write.blank, _content(live), write.schema)
+    owned = _owned(difference.added | difference.modified)
+    manager = Manager(name="before-first-apply", operation="Update", api_version=write.manager.api_version)
+    return [Entry(manager=manager, time=write.now, paths=owned)] if owned else []
 
 
 def _prune(merged: Json, last: Paths, owners: Sequence[Paths], schema: Schema) -> Json:

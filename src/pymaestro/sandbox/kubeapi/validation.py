@@ -82,13 +82,13 @@ def _annotation_causes(annotations: Mapping[str, Any]) -> Iterator[Cause]:
 
 
 def _owner_causes(owners: list[Json]) -> Iterator[Cause]:
-    for index, owner in enumerate(owners):
-        where = f"metadata.ownerReferences[{index}]"
+    where = "metadata.ownerReferences"
+    for owner in owners:
         if not owner.get("apiVersion"):
             yield wrong(f"{where}.apiVersion", "", "version must not be empty")
         for field in ("kind", "name", "uid"):
             if not owner.get(field):
-                yield wrong(f"{where}.{field}", "", f"{field} must not be empty")
+                yield wrong(f"{where}.{field}", "", "must not be empty")
     if sum(1 for owner in owners if owner.get("controller")) > 1:
         message = "Only one reference can have Controller set to true"
         yield wrong("metadata.ownerReferences", "ownerReferences", message)

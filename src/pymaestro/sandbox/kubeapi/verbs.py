@@ -67,8 +67,7 @@ class Verbs:
         if asked.call.subresource:
             return self._serve_subresource(kind, asked)
         if asked.call.verb not in kind.verbs:
-            text = "the server does not allow this method on the requested resource"
-            raise Problem(405, "MethodNotAllowed", text, details={"kind": kind.plural, "group": kind.group})
+            raise _not_allowed()
         match asked.call.verb:
             case "get":
                 return self._one(kind, self._objects.get(kind, asked.call.namespace, asked.call.name), asked)
@@ -121,7 +120,7 @@ class Verbs:
             answer = reviews.review(kind, sent, user=asked.user, store=self._objects.store, access=self._access)
             return Response(orjson.dumps(answer), status_code=201, media_type=JSON)
         if asked.call.name:
-            raise problems.no_such_path()
+            raise _not_allowed()
         options = self._options(asked)
         stored = self._objects.create(kind, asked.call.namespace, sent, options)
         return self._one(kind, stored, asked, status=201, options=options)
@@ -130,7 +129,7 @@ class Verbs:
         options = self._options(asked)
         call = asked.call
         if not call.name:
-            raise Problem(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+            raise _not_allowed()
         existed = self._objects.store.get(kind.resource, call.namespace if kind.namespaced else "", call.name)
         if call.verb == "update":
             sent = bodies.read(asked.content_type, asked.body)
@@ -226,6 +225,11 @@ class Verbs:
             subresource=asked.call.subresource,
             admit=lambda kind, obj: self._access.check_escalation(asked.user, kind, obj),
         )
+
+
+def _not_allowed() -> Problem:
+    text = "the server does not allow this method on the requested resource"
+    return Problem(405, "MethodNotAllowed", text, details={})
 
 
 def _dry_run(value: Any) -> bool:

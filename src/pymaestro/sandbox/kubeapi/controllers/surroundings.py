@@ -12,13 +12,17 @@ _MANAGER = "kube-controller-manager"
 
 
 def namespace(objects: Objects, stored: Stored) -> None:
-    """Give a namespace its default service account."""
-    kind = objects.registry.of_resource("", "serviceaccounts")
-    assert kind is not None
-    leaving = stored.obj["metadata"].get("deletionTimestamp")
-    if not leaving and objects.store.get(kind.resource, stored.name, "default") is None:
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
-        objects.create(kind, stored.name, account, Options(manager=_MANAGER))
+    """Give a namespace what every namespace has: its default service account and the certificate of the API."""
+    if stored.obj["metadata"].get("deletionTimestamp"):
+        return
+    for plural, made in (
+        ("serviceaccounts", {"metadata": {"name": "default"}}),
+        ("configmaps", {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ""}}),
+    ):
+        kind = objects.registry.of_resource("", plural)
+        assert kind is not None
+        if objects.store.get(kind.resource, stored.name, made["metadata"]["name"]) is None:
+            objects.create(kind, stored.name, made, Options(manager=_MANAGER))
 
 
 def node(objects: Objects, stored: Stored) -> None:

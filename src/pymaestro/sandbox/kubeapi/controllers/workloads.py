@@ -39,6 +39,9 @@ def deployment(objects: Objects, stored: Stored) -> None:
     spec, now = stored.obj["spec"], objects.timestamp()
     current = _template_hash(spec["template"])
     sets = owned(objects, stored, REPLICA_SETS)
+    if spec.get("paused"):
+        _report_deployment(objects, stored, sets, current=current, now=now)
+        return
     if current not in {each.obj["metadata"]["labels"].get(_HASH) for each in sets}:
         _new_replica_set(objects, stored, current)
         sets = owned(objects, stored, REPLICA_SETS)
@@ -110,14 +113,22 @@ def _report_deployment(objects: Objects, stored: Stored, sets: Iterable[Stored],
             "reason": "MinimumReplicasAvailable" if missing <= 0 else "MinimumReplicasUnavailable",
             "message": f"Deployment {'has' if missing <= 0 else 'does not have'} minimum availability.",
         },
-        {
-            "type": "Progressing",
-            "status": "True",
-            "reason": "NewReplicaSetAvailable" if complete else "ReplicaSetUpdated",
-            "message": f'ReplicaSet "{name}" {"has successfully progressed" if complete else "is progressing"}.',
-        },
+        _progress(stored, complete=complete, name=name),
     )
     objects.write_status(stored, status, manager=MANAGER)
+
+
+def _progress(stored: Stored, *, complete: bool, name: str) -> Json:
+    if stored.obj["spec"].get("paused"):
+        reason, message = "DeploymentPaused", "Deployment is paused"
+        return {"type": "Progressing", "status": "Unknown", "reason": reason, "message": message}
+    progress = "has successfully progressed" if complete else "is progressing"
+    return {
+        "type": "Progressing",
+        "status": "True",
+        "reason": "NewReplicaSetAvailable" if complete else "ReplicaSetUpdated",
+        "message": f'ReplicaSet "{name}" {progress}.',
+    }
 
 
 def _sum(sets: Iterable[Stored], field: str) -> int:
