@@ -25,6 +25,7 @@ app.command("pymaestro.cli.agent:app", name="agent", help="Run the agent of one 
 app.command("pymaestro.cli.migration:app", name="migration", help="Bring the database's schema up to date.")
 app.command("pymaestro.cli.consumer:app", name="consumer", help="The clusters that works can be sent to.")
 app.command("pymaestro.cli.resourcebundle:app", name="resourcebundle", help="What is wanted on the clusters.")
+app.command("pymaestro.cli.up:app", name="up", help="Run the whole system on this computer.")
 app.command("pymaestro.cli.demo:app", name="demo", help="Show the main job from end to end, on this computer.")
 app.command("pymaestro.cli.trace:app", name="trace", help="Find out what became of a wish.")
 

@@ -1,0 +1,109 @@
+"""`maestro up`: the whole system on this computer, until Ctrl-C."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from pymaestro.cli import running
+from pymaestro.cli.failure import CommandError
+
+EXAMPLES = """\
+Examples:
+
+  maestro up
+      PostgreSQL, server, one cluster and its agent; the data stays for the next time
+
+  maestro up --agents 3 --ephemeral
+      three clusters, and nothing is left behind
+
+  maestro up --kubeconfig ~/.kube/config
+      the agent works on a cluster of yours"""
+
+app = App(
+    name="up",
+    help="Run PostgreSQL, a server, clusters and their agents on this computer, until Ctrl-C.",
+    help_epilogue=EXAMPLES,
+    help_format="plaintext",
+    version_flags=[],
+)
+
+
+@app.default
+def act(
+    *,
+    agents: Annotated[int, Parameter(help="How many clusters, each with its agent: cluster1, cluster2, ...")] = 1,
+    kubeconfig: Annotated[Path | None, Parameter(help="A cluster of yours in place of the first sandbox.")] = None,
+    data_dir: Annotated[
+        Path | None, Parameter(help="Where everything is kept. Default: $XDG_DATA_HOME/pymaestro/up.")
+    ] = None,
+    ephemeral: Annotated[bool, Parameter(negative="", help="Keep nothing.")] = False,
+    free_ports: Annotated[
+        bool, Parameter(negative="", help="Take ports that are free, instead of 8000, 8080, 8083, 8090 and 8091.")
+    ] = False,
+) -> int:
+    """Run the whole system."""
+    import tempfile
+    from contextlib import ExitStack
+
+    if agents < 1:
+        raise CommandError("--agents must be 1 or more")
+    if kubeconfig is not None and not kubeconfig.exists():
+        raise CommandError(f"--kubeconfig={kubeconfig} does not exist")
+    given = kubeconfig.absolute() if kubeconfig else None
+    with ExitStack() as stack:
+        folder = data_dir or _data_home()
+        if ephemeral:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-up-")))
+        return running.run(lambda stop: _run(folder, agents=agents, kubeconfig=given, free_ports=free_ports, stop=stop))
+
+
+async def _run(folder: Path, *, agents: int, kubeconfig: Path | None, free_ports: bool, stop: running.Stop) -> int:
+    from rich.console import Console
+
+    from pymaestro.sandbox.fleet import Wanted, fleet
+    from pymaestro.sandbox.process import Ports
+
+    console = Console(highlight=False, soft_wrap=True)
+    with console.status("starting") as status:
+        ports = None if free_ports else Ports(rest=8000, health=8083, metrics=8080, sources=8090, agents=8091)
+        wanted = Wanted(
+            folder=folder,
+            consumers=tuple(f"cluster{number}" for number in range(1, agents + 1)),
+            kubeconfig=kubeconfig,
+            ports=ports,
+            source="maestro-cli",
+            progress=lambda text: status.update(f"starting: {text}"),
+        )
+        async with fleet(wanted) as started:
+            status.stop()
+            _tell(console, started)
+            await stop.wait()
+            console.print("stopping")
+    return 0
+
+
+def _tell(console: Any, started: Any) -> None:
+    """Say where everything is; the two are only known once the command runs."""
+    from rich.table import Table
+
+    table = Table(title="Maestro is up", title_justify="left", show_header=False)
+    table.add_row("REST", started.api_url)
+    table.add_row("gRPC for sources", started.grpc_url)
+    table.add_row("gRPC for agents", started.broker_url)
+    for consumer, path in started.kubeconfigs.items():
+        table.add_row(f"cluster {consumer}", f"kubectl --kubeconfig {path} get all -A")
+    table.add_row("logs", str(started.folder))
+    console.print(table)
+    first = next(iter(started.kubeconfigs))
+    console.print(f"Try: curl -s {started.api_url}/api/maestro/v1/consumers")
+    console.print(f"     maestro consumer list --rest-url {started.api_url}")
+    console.print(f"     maestro resourcebundle list --rest-url {started.api_url}   # consumer {first}")
+    console.print("Ctrl-C stops everything.")
+
+
+def _data_home() -> Path:
+    import os
+
+    home = os.environ.get("XDG_DATA_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "share") / "pymaestro" / "up"

@@ -1,0 +1,107 @@
+"""The whole system on one computer: PostgreSQL, a server, clusters, and an agent on each of them."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pymaestro.aio import clock as clocks
+from pymaestro.journal.emit import Journal
+from pymaestro.sandbox.cluster_agent import agent_on
+from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
+from pymaestro.sandbox.postgres import EmbeddedPostgres
+from pymaestro.sandbox.process import Ports, ServerProcess
+from pymaestro.sdk.client import AsyncMaestro
+from pymaestro.sdk.errors import AlreadyExists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to start."""
+
+    folder: Path
+    """Where everything is kept; what is there already is taken up again."""
+    consumers: tuple[str, ...] = ("cluster1",)
+    """One cluster and one agent for each."""
+    kubeconfig: Path | None = None
+    """A cluster of yours for the first consumer, in place of a sandbox."""
+    ports: Ports | None = None
+    """Where the server listens; free ports if not given."""
+    source: str = "local"
+    """The source id of the client."""
+    progress: Callable[[str], None] = field(default=lambda _: None)
+    """Told what is being started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """A running system."""
+
+    server: ServerProcess
+    client: AsyncMaestro
+    kubeconfigs: Mapping[str, Path]
+    """The way to each cluster, by consumer."""
+    folder: Path
+
+    @property
+    def api_url(self) -> str:
+        """The REST endpoint."""
+        return f"http://127.0.0.1:{self.server.ports.rest}"
+
+    @property
+    def grpc_url(self) -> str:
+        """The gRPC endpoint for sources."""
+        return f"127.0.0.1:{self.server.ports.sources}"
+
+    @property
+    def broker_url(self) -> str:
+        """The gRPC endpoint for agents."""
+        return f"127.0.0.1:{self.server.ports.agents}"
+
+
+@asynccontextmanager
+async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
+    """Run a fleet while entered; everything is ready then, and stopped in good order afterwards."""
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        wanted.progress("PostgreSQL")
+        dsn = await stack.enter_async_context(EmbeddedPostgres(wanted.folder / "postgres"))
+        wanted.progress("server")
+        server = ServerProcess(dsn, log=wanted.folder / "server.log", ports=wanted.ports)
+        await stack.enter_async_context(server)
+        client = AsyncMaestro(
+            environ={},
+            api_url=f"http://127.0.0.1:{server.ports.rest}",
+            grpc_url=f"127.0.0.1:{server.ports.sources}",
+            source=wanted.source,
+        )
+        await stack.enter_async_context(client)
+        kubeconfigs = {}
+        for number, consumer in enumerate(wanted.consumers):
+            wanted.progress(f"cluster and agent of {consumer}")
+            given = wanted.kubeconfig if number == 0 else None
+            kubeconfigs[consumer] = await _join(stack, wanted, consumer, given=given, server=server, client=client)
+        yield Fleet(server=server, client=client, kubeconfigs=kubeconfigs, folder=wanted.folder)
+
+
+async def _join(
+    stack: AsyncExitStack,
+    wanted: Wanted,
+    consumer: str,
+    *,
+    given: Path | None,
+    server: ServerProcess,
+    client: AsyncMaestro,
+) -> Path:
+    """Add one cluster with its agent."""
+    with suppress(AlreadyExists):  # from an earlier run on the same folder
+        await client.consumers.create(consumer)
+    kubeconfig = given
+    if kubeconfig is None:
+        cluster = SandboxCluster(directory=wanted.folder / "clusters" / consumer)
+        kubeconfig = (await stack.enter_async_context(cluster)).kubeconfig
+    log = stack.enter_context((wanted.folder / f"agent-{consumer}.log").open("ab", buffering=0))
+    journal = Journal(log, clock=clocks.Clock().epoch, verbosity=2)
+    broker = f"127.0.0.1:{server.ports.agents}"
+    await stack.enter_async_context(agent_on(kubeconfig, consumer=consumer, broker=broker, journal=journal))
+    return kubeconfig
