@@ -1,0 +1,74 @@
+"""Speak to a `psql` that somebody else started: a script for its standard input, and the reading of what it prints.
+
+Pure. Identifiers become literals of an EXECUTE: printable ASCII between quotes, whatever they held before, so that
+neither SQL, nor psql's own commands and variables, nor the terminal that shows the script for review can be reached.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+_ENDING = "\\q\n"
+"""An exec of the older protocol cannot close the standard input, so the script itself ends psql."""
+
+
+def literal(text: str) -> str:
+    """Return a SQL string literal for `text`, safe under every setting of the server."""
+    if "\0" in text:
+        raise ValueError("PostgreSQL has no text with a NUL in it")
+    if all(" " <= char <= "~" and char != "\\" for char in text):
+        return "'" + text.replace("'", "''") + "'"
+    return "E'" + "".join(_escaped(char) for char in text) + "'"
+
+
+def _escaped(char: str) -> str:
+    if char in "'\\":
+        return char * 2
+    if " " <= char <= "~":
+        return char
+    code = ord(char)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def execution(parameters: Sequence[str]) -> str:
+    """Return the EXECUTE that gives a prepared statement its parameters."""
+    return f"EXECUTE trace_question ({', '.join(literal(each) for each in parameters)});"
+
+
+def question(sql: str, parameters: Sequence[str], *, timeout_seconds: int) -> str:
+    """Return the part a person reviews: one read-only transaction with one statement."""
+    kinds = ", ".join(["text"] * len(parameters))
+    return (
+        "BEGIN READ ONLY;\n"
+        f"SET LOCAL statement_timeout = '{int(timeout_seconds)}s';\n"
+        f"PREPARE trace_question ({kinds}) AS\n{sql};\n"
+        f"{execution(parameters)}\n"
+        "ROLLBACK;\n"
+    )
+
+
+def script(reviewed: str) -> str:
+    """Return the whole script: how psql is to print, the reviewed part, and its end."""
+    settings = ("\\set ON_ERROR_STOP on", "\\pset pager off", "\\pset format unaligned", "\\pset tuples_only on")
+    return "\n".join(settings) + "\nSET client_encoding = 'UTF8';\n" + reviewed + _ENDING
+
+
+def documents(printed: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the documents among what psql printed; greetings and command tags are passed over."""
+    for line in printed.splitlines():
+        if not line.startswith(b"{"):
+            continue
+        try:
+            found = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(found, dict) and "trace" in found:
+            yield found
+
+
+def complaint(printed: bytes) -> str:
+    """Return psql's own first complaint."""
+    lines = [line.strip() for line in printed.decode(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in lines if "ERROR" in line or "FATAL" in line or "error" in line]
+    return (errors or lines or ["no reason given"])[0][:300]
