@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 
 from pymaestro.agent import crds
 from pymaestro.agent.apply import Applier
+from pymaestro.agent.arrivals import Arrivals
 from pymaestro.agent.cleanup import Cleaner
 from pymaestro.agent.decide import ownership
 from pymaestro.agent.inbox import Inbox
 from pymaestro.agent.link import Link
-from pymaestro.agent.observe import Observer
+from pymaestro.agent.observe import Observer, Wakes
+from pymaestro.agent.permission import Permissions
 from pymaestro.agent.reconcile import Parts, Reconciler, Rhythm
 from pymaestro.agent.records import Records
+from pymaestro.agent.repairs import Repairs
 from pymaestro.agent.report import Reporter
 from pymaestro.agent.works import Held, Works
 from pymaestro.aio import backoff, keyed
@@ -70,8 +73,10 @@ class Agent:
             received=self._take,
             greet=self._greeting,
             delays=self._delays,
-            now=self._now,
+            answered=self._answered,
         )
+        self._answered_at: instant.Timestamp | None = None
+        """When the server first told, in this run, which works there are; before that, its silence means nothing."""
         self._reporter = Reporter(
             self.link,
             client_id=character.client_id,
@@ -85,6 +90,7 @@ class Agent:
             journal=given.journal,
             wake=self._wake,
             say_again=self._reporter.say_again,
+            withdraw=self.link.withdraw,
         )
         self._records = Records(
             given.client,
@@ -96,6 +102,11 @@ class Agent:
         self._reconciler: Reconciler | None = None
 
     @property
+    def busy(self) -> int:
+        """How many works have their turn or wait for it."""
+        return len(self._queue)
+
+    @property
     def is_ready(self) -> bool:
         """Whether the agent knows its records and hears the server."""
         return self._records.synced.is_set() and self.link.is_connected
@@ -103,7 +114,7 @@ class Agent:
     async def run(self) -> None:
         """Work until cancelled."""
         if self._character.install_crds:
-            await crds.install(self._given.client, journal=self._journal)
+            await self._install_crds()
         async with asyncio.TaskGroup() as group:
             self._reconciler = self._build(group)
             group.create_task(self._records.run(), name="records")
@@ -112,15 +123,48 @@ class Agent:
             group.create_task(self._queue.run(), name="reconcile")
             group.create_task(self.link.run(), name="link")
 
+    async def _install_crds(self) -> None:
+        """Install what the records need, as soon as the API server lets us."""
+        waits = self._delays()
+        while True:
+            try:
+                await crds.install(self._given.client, journal=self._journal)
+            except errors.Forbidden as error:
+                # Somebody else installs it then; without it the records cannot be read, which is told as well.
+                self._journal.warning("the AppliedManifestWork CRD may not be looked after", err=error)
+            except errors.KubeError as error:
+                self._journal.error("the AppliedManifestWork CRD could not be installed", err=error)
+                await asyncio.sleep(next(waits))
+                continue
+            return
+
     def _build(self, group: asyncio.TaskGroup) -> Reconciler:
         given = self._given
-        observer = Observer(given.client, wake=self._queue.add, jitter=given.jitter, journal=self._journal, group=group)
+        observer = Observer(
+            given.client,
+            wakes=Wakes(changed=self._queue.add, unwatched=self._look_soon),
+            jitter=given.jitter,
+            journal=self._journal,
+            group=group,
+        )
+        rhythm, monotonic = self._character.rhythm, given.clock.monotonic
+        discovery = Discovery(given.client, monotonic=monotonic)
         applier = Applier(
             given.client,
-            discovery=Discovery(given.client, monotonic=given.clock.monotonic),
+            discovery=discovery,
             observer=observer,
+            permissions=Permissions(given.client, monotonic=monotonic, seconds=rhythm.executor.total_seconds()),
+            repairs=Repairs(monotonic=monotonic, longest_seconds=rhythm.resync.total_seconds()),
             journal=self._journal,
         )
+
+        def arrived(key: str) -> None:
+            discovery.invalidate()
+            # It waited for this, not for something that keeps failing: it is tried as if for the first time.
+            self._queue.forget(key)
+            self._queue.add(key)
+
+        arrivals = Arrivals(given.client, arrived=arrived, jitter=given.jitter, journal=self._journal, group=group)
         parts = Parts(
             works=self.works,
             records=self._records,
@@ -128,12 +172,13 @@ class Agent:
             applier=applier,
             cleaner=Cleaner(applier, journal=self._journal),
             reporter=self._reporter,
-            answered_at=lambda: self.link.answered_at,
+            arrivals=arrivals,
+            answered_at=lambda: self._answered_at,
         )
         return Reconciler(
             parts,
             identity=self._identity,
-            rhythm=self._character.rhythm,
+            rhythm=rhythm,
             clock=given.clock,
             jitter=given.jitter,
             journal=self._journal,
@@ -153,8 +198,18 @@ class Agent:
         return self._records.name_for(held.name)
 
     def _forget(self, held: Held) -> None:
-        self.works.drop(held.id)
-        self._queue.forget(self._key(held))
+        self.works.drop(held)
+        if self.works.named(held.name) is None:
+            self._queue.forget(self._key(held))
+
+    def _look_soon(self, key: str) -> None:
+        self._queue.add_later(key, self._character.rhythm.poll.total_seconds() * (1 + 0.9 * self._given.jitter()))
+
+    def _answered(self) -> None:
+        if self._answered_at is None:
+            self._answered_at = self._now()
+            for name in self._records:
+                self._queue.add(name)
 
     def _on_error(self, key: str, error: Exception) -> None:
         # What the API server said is in the conditions already; here it only explains why there will be another turn.

@@ -1,10 +1,12 @@
 """Carry out what the plan says about one manifest. A manifest that fails is an answer, never an exception."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pymaestro.agent.decide import conditions, executor, identity, ownership, plan, reporting, strategy
+from pymaestro.agent.decide import conditions, identity, ownership, plan, reporting, strategy
 from pymaestro.agent.observe import Observer, Place
+from pymaestro.agent.permission import Permissions, Question
+from pymaestro.agent.repairs import Repairs
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Key
@@ -12,7 +14,7 @@ from pymaestro.kube import errors
 from pymaestro.kube.client import KubeClient
 from pymaestro.kube.discovery import Discovery
 from pymaestro.kube.objects import Json
-from pymaestro.kube.request import Deletion, Impersonation, Patch, ResourceType, Write
+from pymaestro.kube.request import Deletion, Patch, ResourceType, Write
 from pymaestro.wire import options, status
 
 _ATTEMPTS = 4
@@ -20,14 +22,9 @@ _FIRST_PAUSE_SECONDS = 0.01
 # What has no finalizers is gone at once; what is not gone by then comes back as AlreadyExists and is tried later.
 _RECREATE_LOOKS = 50
 _RECREATE_PAUSE_SECONDS = 0.1
-_REVIEWS = ResourceType(
-    group="authorization.k8s.io",
-    version="v1",
-    plural="subjectaccessreviews",
-    kind="SubjectAccessReview",
-    namespaced=False,
-)
 _CRD_KIND = "CustomResourceDefinition"
+_WRITES = (strategy.Create, strategy.Replace, strategy.Recreate, strategy.Apply)
+_Slot = tuple[str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +55,8 @@ class Outcome:
     is_denied: bool = False
     should_retry: bool = False
     """Whether trying again soon may help."""
+    wait_seconds: float = 0.0
+    """How long a repair has to wait, because somebody undoes them all."""
 
     @property
     def result(self) -> reporting.Result:
@@ -73,13 +72,24 @@ class Outcome:
 class Applier:
     """Writes to the cluster."""
 
-    def __init__(self, client: KubeClient, *, discovery: Discovery, observer: Observer, journal: Journal) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        discovery: Discovery,
+        observer: Observer,
+        permissions: Permissions,
+        repairs: Repairs,
+        journal: Journal,
+    ) -> None:
         self._client = client
         self._discovery = discovery
         self._observer = observer
+        self._permissions = permissions
+        self._repairs = repairs
         self._journal = journal
         # What we wrote last and what the cluster made of it; lost at a restart, which costs one write per object.
-        self._settled: dict[Place, strategy.Settled] = {}
+        self._settled: dict[_Slot, strategy.Settled] = {}
 
     async def serves(self, kinds: set[identity.Kind]) -> dict[identity.Kind, identity.ResourceType | plan.NotServed]:
         """Ask discovery how the cluster serves these kinds; those it does not know are missing."""
@@ -114,9 +124,11 @@ class Applier:
             return known.live
         return await self._get(place)
 
-    def forget(self, place: Place) -> None:
-        """Drop what was remembered of an object that is no longer ours."""
-        self._settled.pop(place, None)
+    def forget(self, place: Place, owner: ownership.Owner) -> None:
+        """Drop what was remembered of an object that is no longer this owner's."""
+        slot = _slot(place, owner)
+        self._settled.pop(slot, None)
+        self._repairs.forget(slot)
 
     async def apply(self, task: Task) -> Outcome:
         """Bring one object to its wanted state."""
@@ -137,14 +149,32 @@ class Applier:
         except errors.KubeError as error:
             self._journal.error(Phrase.APPLY_RESOURCE_FAILED, {**task.context, **where(place)}, err=error)
             condition = conditions.not_applied(error.message, generation=task.generation)
-            return Outcome(step=step, condition=condition, place=place, live=self._last_seen(place), should_retry=True)
+            failed = Outcome(step=step, condition=condition, place=place, should_retry=True)
+            return await self._looked(failed)
+
+    async def _looked(self, failed: Outcome) -> Outcome:
+        """Say what is there of an object that could not be written."""
+        if failed.place is None:
+            return failed
+        try:
+            return replace(failed, live=await self.look(failed.place))
+        except errors.KubeError as error:
+            return replace(failed, problem=error.message)
 
     async def _write(self, task: Task, place: Place) -> Outcome:
         """Decide and write, again if somebody else was quicker."""
         pause = _FIRST_PAUSE_SECONDS
+        slot = _slot(place, task.owner)
         live = await self.look(place)
         for attempt in range(1, _ATTEMPTS + 1):
-            action = plan.action(task.step, live=live, owner=task.owner, last=self._settled.get(place))
+            last = self._settled.get(slot)
+            action = plan.action(task.step, live=live, owner=task.owner, last=last)
+            if last is not None and isinstance(action, _WRITES) and self._is_repair(task, last):
+                wait = self._repairs.seconds_to_wait(slot)
+                if wait > 0:
+                    kept = conditions.applied(generation=task.generation)
+                    return Outcome(step=task.step, condition=kept, place=place, live=live, wait_seconds=wait)
+                self._repairs.note(slot)
             try:
                 return await self._carry_out(task, place, action=action, live=live)
             except (errors.Conflict, errors.AlreadyExists, errors.NotFound) as error:
@@ -174,16 +204,11 @@ class Applier:
                 return Outcome(step=task.step, condition=applied, place=place, live=live)
             case _:
                 written = await self._send(task, place, action=action)
-        wish = strategy.Wish(
-            manifest=task.step.manifest,
-            live=live,
-            strategy=task.step.treatment.update_strategy,
-            owner=task.owner,
-        )
+        wish = _wish(task, live)
         owners = strategy.followup(wish, written)
         if owners is not None:
             written = await self._patch(place, owners.body)
-        self._settled[place] = strategy.settled(wish, written)
+        self._settled[_slot(place, task.owner)] = strategy.settled(wish, written)
         self._observer.learn(place, written)
         if place.resource.kind == _CRD_KIND:
             self._discovery.invalidate()
@@ -245,33 +270,27 @@ class Applier:
 
     async def _denial(self, task: Task, place: Place) -> str:
         """Ask whether the work's executor may do this; returns why not."""
-        if task.executor is None or task.step.is_complete:
+        step = task.step
+        if task.executor is None or step.is_complete:
             return ""
-        meta = task.step.meta
-        asked = executor.questions(task.executor, meta, is_owned=task.step.is_owned)
-        for review in asked.reviews:
-            answer = await self._client.create(_REVIEWS, review)
-            if not (answer.get("status") or {}).get("allowed"):
-                return executor.denial(meta)
-        if asked.dry_run_as:
-            who = Impersonation(user=asked.dry_run_as, groups=tuple(executor.groups(task.executor)))
-            try:
-                await self._client.create(
-                    place.resource, task.step.manifest, write=Write(dry_run=True, impersonate=who)
-                )
-            except errors.Forbidden:
-                return executor.denial(meta, is_escalation=True)
-            except errors.AlreadyExists:
-                return ""
-        return ""
+        question = Question(
+            executor=task.executor,
+            meta=step.meta,
+            is_owned=step.is_owned,
+            work=task.owner.uid,
+            generation=task.generation,
+        )
+        return await self._permissions.denial(question, resource=place.resource, manifest=dict(step.manifest))
 
-    async def delete(self, place: Place, *, uid: str) -> bool:
-        """Delete one life of an object; False if it is gone or another one by now."""
-        try:
-            await self._client.delete(place.resource, place.name, namespace=place.namespace, deletion=Deletion(uid=uid))
-        except (errors.NotFound, errors.Conflict):
-            return False
-        return True
+    async def delete(self, place: Place, *, uid: str) -> Json | None:
+        """Delete one life of an object; returns it if it is still there, held by something."""
+        which = Deletion(uid=uid)
+        answer = await self._client.delete(place.resource, place.name, namespace=place.namespace, deletion=which)
+        if answer.get("kind") == "Status":
+            self._observer.learn(place, None)
+            return None
+        self._observer.learn(place, answer)
+        return answer
 
     async def let_go(self, place: Place, patch: object) -> None:
         """Take our owner reference off an object; gone is as good."""
@@ -284,11 +303,22 @@ class Applier:
         """Return an object from the API server itself."""
         return await self._get(place)
 
-    def _last_seen(self, place: Place | None) -> Json | None:
-        return self._observer.look(place).live if place is not None else None
+    def _is_repair(self, task: Task, last: strategy.Settled) -> bool:
+        """Whether this very wish was carried out before, so that somebody must have undone it."""
+        return strategy.settled(_wish(task, None), {}).wish_hash == last.wish_hash
 
     async def _resolve(self, kind: identity.Kind) -> ResourceType:
         return await self._discovery.resolve(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind)
+
+
+def _wish(task: Task, live: Json | None) -> strategy.Wish:
+    treatment = task.step.treatment
+    return strategy.Wish(manifest=task.step.manifest, live=live, strategy=treatment.update_strategy, owner=task.owner)
+
+
+def _slot(place: Place, owner: ownership.Owner) -> _Slot:
+    """Name an object of one owner; records do not know its kind, and need not."""
+    return owner.uid, place.resource.group, place.resource.plural, place.namespace, place.name
 
 
 def where(place: Place | None) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Key
 from pymaestro.kube import errors
+from pymaestro.kube.objects import Json
 from pymaestro.kube.request import ResourceType
 
 
@@ -46,12 +47,9 @@ class Cleaner:
             try:
                 blocker = await self._end(resource, owner=owner, told=told)
             except errors.KubeError as error:
-                self._journal.error(
-                    "failed to delete an applied resource", {**told, **where(place_of(resource))}, err=error
-                )
-                left.append(resource)
+                self._journal.error("failed to delete an applied resource", told, err=error)
+                blocker = deletion.Blocker(resource=resource, problem=error.message)
                 problems.append(error.message)
-                continue
             if blocker is not None:
                 left.append(resource)
                 blockers.append(blocker)
@@ -71,13 +69,27 @@ class Cleaner:
             case deletion.Wait(finalizers=finalizers):
                 return deletion.Blocker(resource=resource, finalizers=finalizers)
             case deletion.Delete(uid=uid):
-                if await self._applier.delete(place, uid=uid):
-                    self._journal.info(Phrase.DELETED, told)
-                    # Most objects are gone with the answer; those with finalizers are not.
-                    if await self._applier.get(place) is not None:
-                        return deletion.Blocker(resource=resource)
-        self._applier.forget(place)
+                held = await self._delete(place, uid=uid, told=told)
+                if held is not None:
+                    return deletion.Blocker(resource=resource, finalizers=tuple(finalizers_of(held)))
+        self._applier.forget(place, owner)
         return None
+
+    async def _delete(self, place: Place, *, uid: str, told: dict[str, object]) -> Json | None:
+        """Delete an object; returns it if it is still there. Most are gone with the answer."""
+        try:
+            held = await self._applier.delete(place, uid=uid)
+        except (errors.NotFound, errors.Conflict):
+            # Gone, or another one by now.
+            return None
+        self._journal.info(Phrase.DELETED, told)
+        return held
+
+
+def finalizers_of(held: Json) -> list[str]:
+    """Return what holds an object that is being deleted."""
+    found: list[str] = (held.get("metadata") or {}).get("finalizers") or []
+    return found
 
 
 def place_of(resource: ownership.AppliedResource) -> Place:

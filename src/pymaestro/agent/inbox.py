@@ -23,17 +23,19 @@ class Inbox:
         journal: Journal,
         wake: Callable[[Held], None],
         say_again: Callable[[Held], None],
+        withdraw: Callable[[str], None],
     ) -> None:
         self._works = works
         self._consumer = consumer
         self._journal = journal
         self._wake = wake
         self._say_again = say_again
+        self._withdraw = withdraw
 
     def take(self, received: event.Event) -> None:
         """Take one event; nothing it contains can stop the agent."""
-        self._tell(received)
         try:
+            self._tell(received)
             kind = event.parse_type(received.type)
             if kind.data_type != event.MANIFEST_BUNDLES:
                 self._journal.warning(Broker.UNSUPPORTED_DATA_TYPE, {Key.EVENT_TYPE: received.type[:256]})
@@ -45,7 +47,7 @@ class Inbox:
                 self._answer(received)
             else:
                 self._journal.info(Broker.UNSUPPORTED_EVENT_TYPE, {Key.EVENT_TYPE: received.type[:256]})
-        except errors.WireError as error:
+        except Exception as error:  # noqa: BLE001 - strangers write events; the next one may be fine
             self._journal.error(Phrase.DECODE_FAILED, {Key.EVENT_TYPE: received.type[:256]}, err=error)
 
     def _take_spec(self, received: event.Event) -> None:
@@ -56,9 +58,14 @@ class Inbox:
                 Phrase.DECODE_FAILED, {Key.RESOURCE_ID: received.optional_text(event.RESOURCE_ID)}, err=error
             )
             incoming, problem = _without_spec(received), str(error)
+        before = self._works.get(incoming.uid)
         held = self._works.put(incoming, problem=problem)
-        if held is not None:
-            self._wake(held)
+        if held is None:
+            return
+        if before is not None and before is not held:
+            # What was still to be said about its former life would end the new one.
+            self._withdraw(held.id)
+        self._wake(held)
 
     def _answer(self, received: event.Event) -> None:
         """Say again what the server lacks, by comparing hashes."""

@@ -12,7 +12,7 @@ from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Broker, Key
 from pymaestro.transport import base
-from pymaestro.wire import event, instant
+from pymaestro.wire import event
 
 # Enough to hide the round trip to the server, few enough not to crowd it when a thousand agents reconnect.
 _SENDERS = 8
@@ -38,20 +38,18 @@ class Link:
         received: Callable[[event.Event], None],
         greet: Callable[[], event.Event],
         delays: Callable[[], Iterator[float]],
-        now: Callable[[], instant.Timestamp],
+        answered: Callable[[], None],
     ) -> None:
         self._medium = medium
         self._journal = journal
         self._received = received
         self._greet = greet
         self._delays = delays
-        self._now = now
+        self._answered = answered
         self._letters: dict[str, Letter] = {}
         self._under_way: set[str] = set()
         self._news = asyncio.Event()
         self.is_connected = False
-        self.answered_at: instant.Timestamp | None = None
-        """When the server first answered a resync in this run; before that, its silence means nothing."""
 
     def post(self, work_id: str, letter: Letter) -> None:
         """Keep `letter` until it is sent; it replaces an older one about the same work."""
@@ -74,13 +72,12 @@ class Link:
             try:
                 async with self._medium.connect() as connection:
                     self._journal.info(Broker.GRPC_SUBSCRIBED, {Key.BROKER_HOST: self._medium.address})
-                    self.is_connected = True
-                    waits = self._delays()
                     await self._converse(connection)
-            except* base.Disconnected as group:
+            except* (base.Disconnected, base.Rejected) as group:
                 error = group.exceptions[0]
                 self._journal.error(Broker.DISCONNECTED, {Key.BROKER_HOST: self._medium.address}, err=error)
             finally:
+                waits = self._delays() if self.is_connected else waits
                 self.is_connected = False
             await asyncio.sleep(next(waits))
             self._journal.info(Broker.RECONNECTING, v=2)
@@ -90,7 +87,8 @@ class Link:
             group.create_task(self._receive(connection.events()), name="receive")
             await connection.publish(self._greet())
             # The broker answers a resync before it returns: whatever it has to send is on its way.
-            self.answered_at = self.answered_at or self._now()
+            self.is_connected = True
+            self._answered()
             for number in range(_SENDERS):
                 group.create_task(self._send(connection), name=f"send-{number}")
 

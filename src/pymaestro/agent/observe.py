@@ -1,8 +1,8 @@
 """Stage: what the cluster does to our objects wakes the works that own them.
 
 One shared watch per kind and namespace in use. Only objects that some work tracks are kept; of all others nothing but
-their name passes by. Where no watch can be had (forbidden, not synced yet) the answer is "ask", and the caller asks the
-API server itself.
+their name passes by. Where no watch can be had (forbidden, not synced yet), and where nothing was heard of an object
+since it is tracked, the answer is "ask", and the caller asks the API server itself.
 """
 
 import asyncio
@@ -34,6 +34,15 @@ class _Scope(NamedTuple):
     namespace: str
 
 
+class Wakes(NamedTuple):
+    """Whom to tell that a work should be looked at."""
+
+    changed: Callable[[str], None]
+    """An object of the work is not as it was."""
+    unwatched: Callable[[str], None]
+    """An object of the work is no longer watched; looking in a while is enough."""
+
+
 class Known(NamedTuple):
     """What is known of an object without asking: nothing, if it is not watched."""
 
@@ -51,19 +60,20 @@ class Observer:
         self,
         client: KubeClient,
         *,
-        wake: Callable[[str], None],
+        wakes: Wakes,
         jitter: Callable[[], float],
         journal: Journal,
         group: asyncio.TaskGroup,
     ) -> None:
         self._client = client
-        self._wake = wake
+        self._wakes = wakes
         self._jitter = jitter
         self._journal = journal
         self._group = group
         self._places: dict[str, frozenset[Place]] = {}
         self._watchers: dict[Place, set[str]] = {}
-        self._objects: dict[Place, Json] = {}
+        self._objects: dict[Place, Json | None] = {}
+        """What was heard of tracked objects; None if they do not exist."""
         self._tasks: dict[_Scope, asyncio.Task[None]] = {}
         self._synced: set[_Scope] = set()
 
@@ -84,17 +94,19 @@ class Observer:
 
     def look(self, place: Place) -> Known:
         """Return what the watch says about an object."""
-        if not any(scope in self._synced for scope in _scopes(place)) or place not in self._watchers:
+        if place not in self._objects or not any(scope in self._synced for scope in _scopes(place)):
             return _UNKNOWN
-        return Known(is_watched=True, live=self._objects.get(place))
+        return Known(is_watched=True, live=self._objects[place])
 
     def learn(self, place: Place, live: Json | None) -> None:
-        """Note what an answer of the API server just showed; the watch may be a moment behind."""
+        """Note what an answer of the API server just showed; the watch may be a moment behind, or ahead."""
         if place not in self._watchers:
             return
-        if live is None:
-            self._objects.pop(place, None)
-        else:
+        known = self._objects.get(place)
+        if live is None and known is not None:
+            # Which of the two is the newer one cannot be told: let the next look ask.
+            del self._objects[place]
+        elif live is None or known is None or not objects.is_stale(live, known):
             self._objects[place] = live
 
     @property
@@ -144,13 +156,12 @@ class Observer:
                 await asyncio.sleep(5 + 5 * self._jitter())
 
     def _on_trouble(self, scope: _Scope, error: errors.KubeError) -> None:
-        # Until the watch stands again its objects are asked for one by one.
+        # Until the watch stands again its objects are asked for one by one. Mostly it stands again in a moment.
         if scope in self._synced:
             self._synced.discard(scope)
-            for place, keys in self._watchers.items():
-                if scope in _scopes(place):
-                    for key in keys:
-                        self._wake(key)
+            keys = {key for place, keys in self._watchers.items() if scope in _scopes(place) for key in keys}
+            for key in keys:
+                self._wakes.unwatched(key)
         self._journal.warning("a watch is interrupted", {Key.GVR: str(scope.resource)}, err=error)
 
     def _take(self, scope: _Scope, change: watch.Change) -> None:
@@ -163,12 +174,16 @@ class Observer:
             return
         known = self._objects.get(place)
         if isinstance(change, watch.Deleted):
-            if known is None or objects.uid(known) == objects.uid(change.object):
-                self._objects.pop(place, None)
-        elif known is None or not objects.is_stale(change.object, known):
+            if known is not None and objects.uid(known) != objects.uid(change.object):
+                return
+            self._objects[place] = None
+        elif known is not None and (objects.is_same(change.object, known) or objects.is_stale(change.object, known)):
+            # The echo of what we wrote or read ourselves.
+            return
+        else:
             self._objects[place] = change.object
         for key in keys:
-            self._wake(key)
+            self._wakes.changed(key)
 
 
 def _scopes(place: Place) -> tuple[_Scope, _Scope]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from pymaestro.agent.apply import Applier, Outcome, Task
-from pymaestro.agent.cleanup import Cleaner, Leftovers, place_of
-from pymaestro.agent.decide import conditions, deletion, eviction, matching, ownership, plan, reporting
+from pymaestro.agent.arrivals import Arrivals
+from pymaestro.agent.cleanup import Cleaner, Leftovers, finalizers_of, place_of
+from pymaestro.agent.decide import conditions, deletion, eviction, executor, matching, ownership, plan, reporting
 from pymaestro.agent.observe import Observer, Place
-from pymaestro.agent.records import Records
+from pymaestro.agent.records import RECORDS, Records
 from pymaestro.agent.report import Reporter
 from pymaestro.agent.works import Held, Works
 from pymaestro.aio import clock as clocks
@@ -23,7 +24,6 @@ from pymaestro.journal.fields import Key, Logger
 from pymaestro.kube.objects import Json
 from pymaestro.wire import instant, work
 
-_EXECUTOR_SECONDS = 60.0
 _PENDING_SECONDS = 5.0
 
 
@@ -38,6 +38,8 @@ class Rhythm:
     resync: timedelta = timedelta(minutes=4)
     poll: timedelta = timedelta(seconds=10)
     """Where the watch does not stand."""
+    executor: timedelta = timedelta(seconds=executor.RETRY_SECONDS)
+    """How long the cluster's answer about what an executor may do is believed."""
     eviction_grace: timedelta = timedelta(minutes=60)
     json_raw_max_bytes: int = 1024 * 1024
 
@@ -52,6 +54,7 @@ class Parts:
     applier: Applier
     cleaner: Cleaner
     reporter: Reporter
+    arrivals: Arrivals
     answered_at: Callable[[], instant.Timestamp | None]
     """When the server first told, since the agent started, which works there are."""
 
@@ -80,8 +83,8 @@ class Reconciler:
         """Look at the work and the record behind `key`, and do what is due."""
         record = self._parts.records.get(key)
         held = self._work_of(key)
-        if held is None and record is None:
-            self._parts.observer.track(key, ())
+        if held is None and (record is None or not self._is_ours(record)):
+            self._rest(key)
             return None
         if (held is not None and held.is_leaving) or (record is not None and _is_leaving(record)):
             return await self._leave(key, held, record)
@@ -90,34 +93,55 @@ class Reconciler:
             return await self._judge_stray(record)
         return await self._apply(key, held)
 
+    def _is_ours(self, record: Json) -> bool:
+        """Whether a record is this agent's to look after; others may live on the same cluster."""
+        return (record.get("spec") or {}).get("agentID") == self._identity.agent_id
+
+    def _rest(self, key: str) -> None:
+        """Nothing of this key's work is left to look at."""
+        self._parts.observer.track(key, ())
+        self._parts.arrivals.wait(key, frozenset())
+
     def _work_of(self, key: str) -> Held | None:
         prefix = f"{self._identity.hub_hash}-"
         return self._parts.works.named(key[len(prefix) :]) if key.startswith(prefix) else None
 
     async def _apply(self, key: str, held: Held) -> Again | None:
-        wanted = held.wanted.with_status(held.status)
-        moment = self._moment(held)
+        wanted = held.wanted
         if held.problem:
-            refused = conditions.work_refused(held.problem, generation=moment.generation)
-            held.status = held.status.with_condition(refused, now=moment.now)
-            self._parts.reporter.report(held)
+            self._refuse(held, held.problem)
             return None
         served = await self._parts.applier.serves(plan.kinds_of(wanted))
-        verdict = plan.plan(wanted, served=served)
-        match verdict:
+        unread = [each.problem for each in served.values() if isinstance(each, plan.NotServed)]
+        if unread and held.status.manifests:
+            # What was said of these kinds before is truer than that nobody knows them.
+            raise NotYet(unread[0])
+        match plan.plan(wanted.with_status(held.status), served=served):
             case plan.Refused(problem=problem):
-                refused = conditions.work_refused(problem, generation=moment.generation)
-                held.status = held.status.with_condition(refused, now=moment.now)
-                self._parts.reporter.report(held)
+                self._refuse(held, problem)
                 return None
             case plan.Frozen():
                 return await self._look_only(held)
-            case plan.Plan():
-                return await self._carry_out(key, held, verdict)
+            case plan.Plan() as planned:
+                return await self._carry_out(key, held, planned, wanted=wanted)
 
-    async def _carry_out(self, key: str, held: Held, planned: plan.Plan) -> Again:
-        wanted, context = held.wanted, self._context(held)
+    def _refuse(self, held: Held, problem: str) -> None:
+        moment = self._moment(held)
+        refused = conditions.work_refused(problem, generation=moment.generation)
+        held.status = held.status.with_condition(refused, now=moment.now)
+        self._parts.reporter.report(held)
+
+    async def _carry_out(self, key: str, held: Held, planned: plan.Plan, *, wanted: work.ManifestWork) -> Again:
+        """Apply all manifests of one wish, write down what is there, and say so."""
+        if held.wanted is not wanted:
+            return Again(0)
         record = await self._welcome(await self._parts.records.ensure(wanted))
+        if _is_leaving(record):
+            # What it lists is to go first; a new record will own what is created then.
+            return Again(0)
+        await self._expect(key, planned)
+        context = self._context(held)
+        may_wait = held.followed is wanted and self._clock.monotonic() < held.followed_until
         outcomes: list[Outcome] = []
         for step in planned.steps:
             owner = _owner(record, is_wanted=step.is_owned)
@@ -126,7 +150,7 @@ class Reconciler:
                 owner=owner,
                 executor=planned.executor,
                 generation=wanted.generation,
-                may_wait=False,
+                may_wait=may_wait,
                 context=context,
             )
             outcomes.append(await self._parts.applier.apply(task))
@@ -138,7 +162,16 @@ class Reconciler:
         self._say(held, outcomes)
         if any(outcome.should_retry for outcome in outcomes) or left.problems:
             raise NotYet(_problems(outcomes, left))
-        return Again(self._next(outcomes, is_pending=bool(left.resources)))
+        if not may_wait:
+            held.followed, held.followed_until = wanted, self._clock.monotonic() + self._resync_seconds()
+        return Again(self._next(held, outcomes, is_pending=bool(left.resources)))
+
+    async def _expect(self, key: str, planned: plan.Plan) -> None:
+        """Open the eyes before anything is written, so that nothing that happens afterwards is missed."""
+        found = [await self._parts.applier.place(step.meta) for step in planned.steps]
+        self._parts.observer.track(key, [place for place in found if place is not None])
+        unknown = frozenset(step.meta.group for step in planned.steps if step.meta.kind and not step.meta.resource)
+        self._parts.arrivals.wait(key, unknown - {""})
 
     async def _look_only(self, held: Held) -> Again:
         """Report on a work that is complete: nothing is written any more."""
@@ -190,7 +223,7 @@ class Reconciler:
         current = [_recorded(each) for each in outcomes if each.place is not None and each.live is not None]
         unresolved = [
             ownership.Unresolved(group=meta.group, namespace=meta.namespace, name=meta.name)
-            for meta in (each.step.meta for each in outcomes if each.place is None or each.live is None)
+            for meta in (each.step.meta for each in outcomes if each.place is None or each.problem)
         ]
         previous = ownership.read_resources(record)
         gone = ownership.untracked(previous, current, unresolved=unresolved)
@@ -211,7 +244,7 @@ class Reconciler:
         """Take the next step of a deletion."""
         match deletion.next_stage(record):
             case deletion.Finish():
-                self._parts.observer.track(key, ())
+                self._rest(key)
                 if held is not None and held.is_leaving:
                     self._say_deleted(held)
                 return None
@@ -225,10 +258,19 @@ class Reconciler:
                 return await self._clean_up(key, held, record, resources=resources)
             case deletion.ReleaseRecord(patch=patch):
                 assert record is not None
-                if patch:
-                    await self._parts.records.patch(record, dict(patch))
-                self._parts.records.forget(key)
-                return Again(0)
+                return await self._release(key, held, record, patch=dict(patch))
+
+    async def _release(self, key: str, held: Held | None, record: Json, *, patch: Json) -> Again:
+        """Let the record go; it is gone unless somebody else holds it."""
+        if patch:
+            record = await self._parts.records.patch(record, patch)
+        holders = finalizers_of(record)
+        if not holders:
+            self._parts.records.forget(key)
+            return Again(0)
+        itself = ownership.AppliedResource(group=ownership.GROUP, resource=RECORDS.plural, name=key)
+        self._say_deleting(held, blockers=[deletion.Blocker(resource=itself, finalizers=tuple(holders))])
+        return Again(_PENDING_SECONDS)
 
     async def _clean_up(
         self, key: str, held: Held | None, record: Json, *, resources: Sequence[ownership.AppliedResource]
@@ -296,12 +338,13 @@ class Reconciler:
             answered_at=self._parts.answered_at(),
         )
 
-    def _next(self, outcomes: Sequence[Outcome], *, is_pending: bool) -> float:
-        seconds = self._resync_seconds()
+    def _next(self, held: Held, outcomes: Sequence[Outcome], *, is_pending: bool) -> float:
+        seconds = max(0.0, held.followed_until - self._clock.monotonic())
         if is_pending:
             seconds = min(seconds, _PENDING_SECONDS)
         if any(outcome.is_denied for outcome in outcomes):
-            seconds = min(seconds, _EXECUTOR_SECONDS)
+            seconds = min(seconds, self._rhythm.executor.total_seconds())
+        seconds = min([seconds, *(outcome.wait_seconds for outcome in outcomes if outcome.wait_seconds)])
         watched = (self._parts.observer.look(place).is_watched for place in _places(outcomes))
         if not all(watched):
             seconds = min(seconds, self._rhythm.poll.total_seconds() * (1 + 0.9 * self._jitter()))

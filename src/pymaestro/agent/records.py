@@ -39,6 +39,8 @@ class Records:
         self._jitter = jitter
         self._journal = journal
         self._records: dict[str, Json] = {}
+        self._ended: set[str] = set()
+        """The uids of records that we saw end before the watch told; what it still tells of them is old."""
         self.synced = asyncio.Event()
 
     def __iter__(self) -> Iterator[str]:
@@ -97,10 +99,10 @@ class Records:
         try:
             found = await self._client.patch(RECORDS, name, change=change, write=write or Write())
         except errors.NotFound:
-            self._records.pop(name, None)
+            self.forget(name)
             raise
         except errors.Conflict:
-            self._records[name] = await self._client.get(RECORDS, name)
+            await self._read(name)
             raise
         return self._keep(found)
 
@@ -109,15 +111,26 @@ class Records:
         name = record["metadata"]["name"]
         try:
             answer = await self._client.delete(RECORDS, name, deletion=Deletion(uid=record["metadata"]["uid"]))
-        except (errors.NotFound, errors.Conflict):
-            self._records.pop(name, None)
+        except errors.NotFound:
+            self.forget(name)
+            return
+        except errors.Conflict:
+            await self._read(name)
             return
         if answer.get("kind") == ownership.KIND:
             self._keep(answer)
 
     def forget(self, name: str) -> None:
         """Note that a record is gone before the watch says so."""
-        self._records.pop(name, None)
+        known = self._records.pop(name, None)
+        if known is not None:
+            self._ended.add(objects.uid(known))
+
+    async def _read(self, name: str) -> None:
+        try:
+            self._keep(await self._client.get(RECORDS, name))
+        except errors.NotFound:
+            self.forget(name)
 
     def _keep(self, record: Json) -> Json:
         self._records[record["metadata"]["name"]] = record
@@ -127,12 +140,19 @@ class Records:
         if isinstance(change, watch.Synced):
             self.synced.set()
             return
-        name = change.object["metadata"]["name"]
+        name, uid = change.object["metadata"]["name"], objects.uid(change.object)
         known = self._records.get(name)
         if isinstance(change, watch.Deleted):
-            if known is None or objects.uid(known) == objects.uid(change.object):
-                self._records.pop(name, None)
-        elif known is None or not objects.is_stale(change.object, known):
+            self._ended.discard(uid)
+            if known is not None and objects.uid(known) != uid:
+                return
+            self._records.pop(name, None)
+        elif uid in self._ended:
+            return
+        elif known is not None and (objects.is_same(change.object, known) or objects.is_stale(change.object, known)):
+            # The echo of what we wrote ourselves.
+            return
+        else:
             self._records[name] = change.object
         self._wake(name)
 

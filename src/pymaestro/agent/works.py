@@ -21,6 +21,9 @@ class Held:
     status: WorkStatus = field(default_factory=WorkStatus)
     said: str = ""
     """The hash of the status the server has."""
+    followed: work.ManifestWork | None = None
+    """The wish that was last carried out whole, and until when (monotonic) that need not be done again."""
+    followed_until: float = 0.0
 
     @property
     def id(self) -> str:
@@ -36,6 +39,11 @@ class Held:
     def is_leaving(self) -> bool:
         """Whether somebody asked for its deletion."""
         return bool(self.wanted.deletion_timestamp)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is left on the cluster; only the server may not know yet."""
+        return self.is_leaving and self.status.is_deleted
 
     def reported(self) -> work.ManifestWork:
         """Return the work with its status, as it is told to the server."""
@@ -66,6 +74,10 @@ class Works:
     def put(self, incoming: work.ManifestWork, *, problem: str = "") -> Held | None:
         """Take what the server sent; returns the work if that changed anything."""
         held = self._by_id.get(incoming.uid)
+        if held is not None and held.is_over and not incoming.deletion_timestamp:
+            # The server forgot it and somebody asked for it anew, before we heard that the server knows of its end.
+            self.drop(held)
+            held = None
         if held is None:
             held = Held(wanted=incoming, problem=problem)
             self._by_id[held.id] = self._by_name[held.name] = held
@@ -79,10 +91,11 @@ class Works:
         self._by_name[held.name] = held
         return held
 
-    def drop(self, work_id: str) -> None:
-        """Forget a work that is gone."""
-        held = self._by_id.pop(work_id, None)
-        if held is not None and self._by_name.get(held.name) is held:
+    def drop(self, held: Held) -> None:
+        """Forget a work that is gone; a later one with the same id stays."""
+        if self._by_id.get(held.id) is held:
+            del self._by_id[held.id]
+        if self._by_name.get(held.name) is held:
             del self._by_name[held.name]
 
     def versions(self) -> dict[str, int]:
@@ -99,8 +112,12 @@ def _is_news(held: Held, incoming: work.ManifestWork) -> bool:
 
 
 def _merged(known: work.ManifestWork, incoming: work.ManifestWork, *, problem: str) -> work.ManifestWork:
-    """Return the new wish; a deletion or an unreadable spec keeps the last spec that could be read."""
+    """Return the new wish; a deletion or an unreadable spec keeps the last one that could be read, and its name."""
     if not incoming.deletion_timestamp and not problem:
         return incoming
-    generation = incoming.generation or known.generation
-    return work.ManifestWork({**incoming.body, "spec": known.spec}).with_metadata(generation=generation)
+    changed = known.with_annotations(incoming.tracing).with_metadata(
+        generation=incoming.generation or known.generation,
+        deletionTimestamp=incoming.deletion_timestamp or None,
+    )
+    # A work that was never read whole has nothing to keep but what the newest event says.
+    return changed if known.spec else incoming.with_metadata(generation=changed.generation)

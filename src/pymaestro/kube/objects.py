@@ -182,6 +182,11 @@ def _owner_slot(reference: Mapping[str, Any]) -> tuple[str, Any, Any]:
     return split_api_version(str(reference.get("apiVersion", "")))[0], reference.get("kind"), reference.get("name")
 
 
+def is_same(found: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether two sights of an object show the same life and version of it."""
+    return uid(found) == uid(known) and resource_version(found) == resource_version(known)
+
+
 def is_stale(found: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     """Whether `found` is an older sight of the object than `known`: a watch may tell late what an answer told before.
 

@@ -55,15 +55,16 @@ class Blocker:
 
     resource: ownership.AppliedResource
     finalizers: tuple[str, ...] = ()
+    problem: str = ""
+    """What the cluster said when it was to be deleted."""
 
     def __str__(self) -> str:
         """Name it as people look for it."""
         where = f"{self.resource.namespace}/" if self.resource.namespace else ""
         group = f".{self.resource.group}" if self.resource.group else ""
         held = ", ".join(self.finalizers[:_FINALIZERS_SHOWN])
-        return f"{self.resource.resource}{group} {where}{self.resource.name}" + (
-            f" (finalizers: {held})" if held else ""
-        )
+        why = f" (finalizers: {held})" if held else f" ({self.problem})" if self.problem else ""
+        return f"{self.resource.resource}{group} {where}{self.resource.name}{why}"
 
 
 def judge(recorded: ownership.AppliedResource, live: Object | None, *, owner: ownership.Owner) -> Verdict:
