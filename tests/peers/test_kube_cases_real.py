@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from conformance import kube_cases
 from conformance.kube_client import Kube
@@ -31,15 +32,10 @@ def running() -> Iterator[Running]:
 def test_case(case, real_cluster: KubeCluster, running: Running) -> None:
     name = f"case{next(NUMBERS)}x{os.getpid()}"
     records = []
-    for api, token_client in (
-        (real_cluster.client(), lambda token: real_cluster.client(token=token)),
-        (running.client(), running.client),
-    ):
-        with api:
-            answer(api.post("/api/v1/namespaces", json={"metadata": {"name": name}}))
-            account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-            wait_for(lambda api=api: api.get(account).is_success, what="the account of the namespace")
-            kube = Kube(api=api, namespace=name, token_client=token_client)
+    for cluster in (real_cluster, running):
+        with cluster.client() as api:
+            prepare(api, name)
+            kube = Kube(api=api, namespace=name, token_client=lambda token, to=cluster: to.client(token=token))
             case(kube)
             records.append(kube.record)
             api.delete(f"/api/v1/namespaces/{name}")
@@ -47,6 +43,12 @@ def test_case(case, real_cluster: KubeCluster, running: Running) -> None:
     found = list(differences(real, ours))
     if found:
         pytest.fail("the sandbox answers otherwise:\n" + "\n".join(found), pytrace=False)
+
+
+def prepare(api: httpx.Client, name: str) -> None:
+    answer(api.post("/api/v1/namespaces", json={"metadata": {"name": name}}))
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    wait_for(lambda: api.get(account).is_success, what="the account of the namespace")
 
 
 def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:

@@ -96,9 +96,7 @@ def _compare(old: Any, new: Any, schema: Schema, path: Path, difference: Differe
         difference.added.add(path)
     elif new is _MISSING:
         difference.removed.add(path)
-    elif not children and old != new:
-        difference.modified.add(path)
-    elif children and not _are_alike(old, new):
+    elif not _are_alike(old, new) if children else old != new:
         difference.modified.add(path)
 
 

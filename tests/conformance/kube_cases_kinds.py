@@ -1,0 +1,127 @@
+"""What single kinds do, custom ones included."""
+
+from conformance.kube_bodies import BATCH, CONTAINER, CRDS, RBAC, SIZED, custom, definition, install
+from conformance.kube_client import MERGE, STRATEGIC, Kube
+
+
+def case_pods_are_kept_as_written(kube: Kube) -> None:
+    pods = kube.path("pods")
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]}}
+    made = kube.call("POST", pods, pod)
+    assert made["status"]["phase"] == "Pending"
+    kube.record.clear()
+    assert kube.call("PATCH", f"{pods}/p", {"spec": {"hostNetwork": True}}, media=MERGE)["http"] == 422
+    kube.record.clear()
+    moved = kube.ok("PATCH", f"{pods}/p", {"spec": {"containers": [{"name": "web", "image": "x:2"}]}}, media=STRATEGIC)
+    assert moved["spec"]["containers"][0]["image"] == "x:2"
+    kube.record.clear()
+    kube.call("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0})
+    kube.eventually(lambda: kube.gone(f"{pods}/p"), what="end of the pod")
+    kube.record.clear()
+
+
+def case_jobs_leave_their_pods_unless_told(kube: Kube) -> None:
+    left = end_of_pod(kube, policy="")
+    assert "ownerReferences" not in kube.api.get(left).json()["metadata"]
+    kube.api.delete(left)
+    kube.eventually(lambda: kube.gone(left), what="end of the pod")
+    taken = end_of_pod(kube, policy="Background")
+    kube.eventually(lambda: kube.gone(taken), what="end of the pod")
+    kube.record.clear()
+
+
+def end_of_pod(kube: Kube, *, policy: str) -> str:
+    """Let a job come and go; return the path of its pod."""
+    jobs, pods = kube.path("jobs", group=BATCH), kube.path("pods")
+    pod = {"restartPolicy": "Never", "containers": [CONTAINER]}
+    kube.ok("POST", jobs, {"metadata": {"name": "j"}, "spec": {"template": {"spec": pod}}})
+    (found,) = kube.eventually(lambda: kube.api.get(pods).json()["items"], what="pod")
+    kube.call("DELETE", f"{jobs}/j", **({"propagationPolicy": policy} if policy else {}))
+    kube.eventually(lambda: kube.gone(f"{jobs}/j"), what="end of the job")
+    return f"{pods}/{found['metadata']['name']}"
+
+
+def case_cluster_scoped_objects(kube: Kube) -> None:
+    roles = kube.path("clusterroles", group=RBAC, namespace=None)
+    name = f"role-{kube.namespace}"
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    kube.ok("POST", roles, {"metadata": {"name": name}, "rules": [rule]})
+    misplaced = kube.ok("POST", roles, {"metadata": {"name": f"{name}-x", "namespace": "default"}, "rules": [rule]})
+    assert "namespace" not in misplaced["metadata"]
+    kube.api.delete(f"{roles}/{name}-x")
+    gathering = {
+        "metadata": {"name": f"{name}-all"},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"of": kube.namespace}}]},
+        "rules": [],
+    }
+    kube.call("POST", roles, gathering)
+    kube.call("PATCH", f"{roles}/{name}", {"metadata": {"labels": {"of": kube.namespace}}}, media=MERGE)
+    kube.record.pop()
+    kube.eventually(lambda: kube.call("GET", f"{roles}/{name}-all").get("rules") == [rule], what="gathered rules")
+    kube.api.delete(f"{roles}/{name}")
+    kube.api.delete(f"{roles}/{name}-all")
+    assert kube.call("GET", f"/apis/{RBAC}/namespaces/x/clusterroles")["http"] == 404
+    kube.record.pop()
+
+
+def case_namespaces_keep_their_own_fields(kube: Kube) -> None:
+    path = f"/api/v1/namespaces/{kube.namespace}"
+    seen = kube.ok("GET", path)
+    assert seen["metadata"]["labels"] == {"kubernetes.io/metadata.name": kube.namespace}
+    assert (seen["spec"], seen["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    kube.ok("PATCH", path, {"spec": {"finalizers": []}, "metadata": {"labels": {"a": "b"}}}, media=MERGE)
+    kube.refused(422, "POST", "/api/v1/namespaces", {"metadata": {"name": "a.b"}})
+
+
+def case_a_custom_kind_is_served_pruned_and_judged(kube: Kube) -> None:
+    plural = f"sized{kube.namespace.replace('-', '')}"
+    things = install(kube, definition(plural, SIZED, subresources={"status": {}}))
+    kube.record.clear()
+    made = kube.ok("POST", things, custom(plural, spec={"unknown": 1}, status={"a": 1}))
+    assert made["spec"] == {"size": 3}
+    assert "status" not in made
+    assert made["metadata"]["generation"] == 1
+    kube.refused(422, "POST", things, custom(plural, "two", spec={"size": 0}))
+    kube.refused(422, "POST", things, custom(plural, "two", spec={"mode": "c"}))
+    kube.refused(422, "POST", things, custom(plural, "two", spec={"size": "x"}))
+    kube.refused(422, "POST", things, custom(plural, "two"))
+    assert kube.call("POST", things, {"metadata": {"name": "two"}})["http"] == 400
+    status = kube.ok("PATCH", f"{things}/one/status", {"status": {"any": 1}, "spec": {"size": 9}}, media=MERGE)
+    assert (status["spec"]["size"], status["metadata"]["generation"]) == (3, 1)
+    kube.refused(415, "PATCH", f"{things}/one", {"spec": {"size": 4}}, media=STRATEGIC)
+    kube.refused(422, "PUT", f"{things}/one", custom(plural, spec={"size": 4}))
+    assert kube.ok("PATCH", f"{things}/one", {"spec": {"size": 4}}, media=MERGE)["metadata"]["generation"] == 2
+    kube.ok("DELETE", f"{CRDS}/{plural}.conformance.test")
+    kube.eventually(lambda: kube.gone(f"{CRDS}/{plural}.conformance.test"), what="end of the kind")
+    assert kube.eventually(lambda: kube.gone(things), what="end of service")
+    kube.record.clear()
+
+
+def case_apply_knows_the_lists_of_custom_kinds(kube: Kube) -> None:
+    plural = f"listed{kube.namespace.replace('-', '')}"
+    things = install(kube, definition(plural, SIZED))
+    kube.record.clear()
+    kube.apply(f"{things}/one", custom(plural, spec={"items": [{"name": "a", "value": "1"}]}), manager="one")
+    both = kube.apply(f"{things}/one", custom(plural, spec={"items": [{"name": "b"}]}), manager="two")
+    assert [each["name"] for each in both["spec"]["items"]] == ["a", "b"]
+    left = kube.apply(f"{things}/one", custom(plural, spec={}), manager="one")
+    assert [each["name"] for each in left["spec"]["items"]] == ["b"]
+    kube.api.delete(f"{CRDS}/{plural}.conformance.test")
+
+
+def case_a_custom_kind_is_established_and_discovered(kube: Kube) -> None:
+    plural = f"found{kube.namespace.replace('-', '')}"
+    install(kube, definition(plural))
+    name = f"{CRDS}/{plural}.conformance.test"
+    kube.record.clear()
+
+    def established() -> bool:
+        conditions = kube.call("GET", name)["status"].get("conditions") or []
+        return {"Established": "True"}.items() <= {each["type"]: each["status"] for each in conditions}.items()
+
+    kube.eventually(established, what="established kind")
+    kube.eventually(
+        lambda: plural in [each["name"] for each in kube.call("GET", "/apis/conformance.test/v1").get("resources", [])],
+        what="discovery",
+    )
+    kube.api.delete(name)

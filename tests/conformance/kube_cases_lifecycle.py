@@ -1,0 +1,167 @@
+"""How objects end, how controllers help, and how spec and status are kept apart."""
+
+from typing import Any
+
+from conformance.kube_bodies import APPS, CRDS, SCALED, SIZED, config_map, custom, definition, deployment, install
+from conformance.kube_client import MERGE, Json, Kube
+
+
+def case_spec_and_status_are_written_apart(kube: Kube) -> None:
+    path = kube.path("deployments", "web", group=APPS)
+    kube.ok("POST", kube.path("deployments", group=APPS), {**deployment(), "status": {"replicas": 5}})
+    kube.eventually(lambda: kube.call("GET", path)["status"].get("conditions"), what="first status")
+    conditions = [{"type": "Custom", "status": "True"}]
+    kube.ok("PATCH", f"{path}/status", {"status": {"conditions": conditions}, "spec": {"replicas": 9}}, media=MERGE)
+    seen = kube.api.get(path).json()
+    assert seen["spec"]["replicas"] == 0
+    assert seen["metadata"]["generation"] == 1
+    assert seen["status"]["conditions"][0]["type"] == "Custom"
+    kube.refused(404, "GET", kube.path("configmaps", "none") + "/status")
+
+
+def case_a_status_can_be_applied(kube: Kube) -> None:
+    plural = f"applied{kube.namespace.replace('-', '')}"
+    things = install(kube, definition(plural, SIZED, subresources={"status": {}, "scale": SCALED}))
+    kube.record.clear()
+    kube.apply(f"{things}/one", custom(plural, spec={"size": 1}), manager="one")
+    kube.apply(f"{things}/one/status", custom(plural, spec={"size": 2}, status={"count": 7}), manager="two")
+    seen = kube.ok("GET", f"{things}/one")
+    assert (seen["spec"]["size"], seen["status"]["count"], seen["metadata"]["generation"]) == (1, 7, 1)
+    kube.ok("PATCH", f"{things}/one/status", {"status": {"count": 8}}, media=MERGE)
+    kube.ok("PUT", f"{things}/one/status", {**kube.ok("GET", f"{things}/one"), "status": {"count": 9}})
+    assert kube.ok("GET", f"{things}/one/scale")["spec"]["replicas"] == 1
+    assert kube.ok("PATCH", f"{things}/one/scale", {"spec": {"replicas": 4}}, media=MERGE)["spec"]["replicas"] == 4
+    assert kube.call("GET", f"{things}/one")["spec"]["size"] == 4
+    kube.record.pop()
+    assert kube.apply(f"{things}/none/status", custom(plural, "none", status={}), manager="x")["http"] == 404
+    kube.record.pop()
+    kube.api.delete(f"{CRDS}/{plural}.conformance.test")
+
+
+def case_a_kind_has_several_versions(kube: Kube) -> None:
+    plural = f"versions{kube.namespace.replace('-', '')}"
+    crd = definition(plural)
+    older = {**crd["spec"]["versions"][0], "name": "v1beta1", "storage": False}
+    crd["spec"]["versions"].append(older)
+    things = install(kube, crd)
+    kube.record.clear()
+    beta = things.replace("/v1/", "/v1beta1/")
+    kube.eventually(lambda: kube.call("GET", beta)["http"] == 200, what="older version")
+    made = kube.ok("POST", beta, {**custom(plural, spec={"a": 1}), "apiVersion": "conformance.test/v1beta1"})
+    assert made["apiVersion"] == "conformance.test/v1beta1"
+    seen = kube.ok("GET", f"{things}/one")
+    assert (seen["apiVersion"], seen["metadata"]["uid"]) == ("conformance.test/v1", made["metadata"]["uid"])
+    kube.ok("PATCH", f"{beta}/one", {"spec": {"a": 2}}, media=MERGE)
+    assert kube.ok("GET", f"{things}/one")["metadata"]["generation"] == 2
+    assert kube.ok("GET", beta)["items"][0]["apiVersion"] == "conformance.test/v1beta1"
+    kube.apply(f"{things}/one", custom(plural, spec={"b": [1, 2], "c": {"d": "e"}}), manager="one")
+    kube.apply(f"{things}/one", custom(plural, spec={"b": [3]}), manager="one")
+    kube.ok("PATCH", f"{things}/one", {"metadata": {"finalizers": ["a.b/c"]}}, media=MERGE)
+    kube.ok("DELETE", f"{things}/one")
+    kube.ok("PATCH", f"{things}/one", {"metadata": {"finalizers": []}}, media=MERGE)
+    kube.api.delete(f"{CRDS}/{plural}.conformance.test")
+
+
+def case_finalizers_hold_an_object_back(kube: Kube) -> None:
+    path = kube.path("configmaps", "one")
+    body = config_map()
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    kube.ok("POST", kube.path("configmaps"), body)
+    deleting = kube.ok("DELETE", path)
+    assert deleting["metadata"]["deletionTimestamp"]
+    again = kube.ok("DELETE", path)
+    assert again["metadata"]["resourceVersion"] == deleting["metadata"]["resourceVersion"]
+    kube.refused(422, "PATCH", path, {"metadata": {"finalizers": ["example.com/hold", "a.b/more"]}}, media=MERGE)
+    kube.ok("PATCH", path, {"data": {"still": "writable"}}, media=MERGE)
+    kube.ok("PATCH", path, {"metadata": {"finalizers": None}}, media=MERGE)
+    kube.refused(404, "GET", path)
+
+
+def case_a_deletion_can_name_what_it_means(kube: Kube) -> None:
+    path = kube.path("configmaps", "one")
+    made = kube.ok("POST", kube.path("configmaps"), config_map())
+    wrong = {"preconditions": {"uid": "11111111-2222-3333-4444-555555555555"}}
+    assert kube.refused(409, "DELETE", path, wrong)["reason"] == "Conflict"
+    kube.refused(409, "DELETE", path, {"preconditions": {"resourceVersion": "1"}})
+    kube.refused(422, "DELETE", path, propagationPolicy="Sideways")
+    kube.ok("DELETE", path, {"preconditions": {"uid": made["metadata"]["uid"]}, "propagationPolicy": "Background"})
+
+
+def owned_by(owner: Json, name: str, **reference: Any) -> Json:
+    body = config_map(name)
+    link = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+    body["metadata"]["ownerReferences"] = [{**link, **reference}]
+    return body
+
+
+def case_an_owner_takes_its_own_along(kube: Kube) -> None:
+    maps = kube.path("configmaps")
+    owner = kube.ok("POST", maps, config_map("owner"))
+    kube.ok("POST", maps, owned_by(owner, "child"))
+    kube.ok("DELETE", f"{maps}/owner", propagationPolicy="Background")
+    kube.eventually(lambda: kube.gone(f"{maps}/child"), what="end of the child")
+
+
+def case_an_owner_can_leave_its_own_behind(kube: Kube) -> None:
+    maps = kube.path("configmaps")
+    owner = kube.ok("POST", maps, config_map("owner"))
+    kube.ok("POST", maps, owned_by(owner, "child"))
+    kube.ok("DELETE", f"{maps}/owner", propagationPolicy="Orphan")
+    kube.eventually(lambda: kube.gone(f"{maps}/owner"), what="end of the owner")
+    assert "ownerReferences" not in kube.ok("GET", f"{maps}/child")["metadata"]
+
+
+def case_an_owner_can_wait_for_its_own(kube: Kube) -> None:
+    maps = kube.path("configmaps")
+    owner = kube.ok("POST", maps, config_map("owner"))
+    child = owned_by(owner, "child", blockOwnerDeletion=True)
+    child["metadata"]["finalizers"] = ["example.com/hold"]
+    kube.ok("POST", maps, child)
+    kube.ok("DELETE", f"{maps}/owner", propagationPolicy="Foreground")
+    kube.eventually(
+        lambda: kube.call("GET", f"{maps}/child")["metadata"].get("deletionTimestamp"), what="deletion of the child"
+    )
+    assert kube.call("GET", f"{maps}/owner")["metadata"]["finalizers"] == ["foregroundDeletion"]
+    kube.call("PATCH", f"{maps}/child", {"metadata": {"finalizers": None}}, media=MERGE)
+    kube.eventually(lambda: kube.gone(f"{maps}/owner"), what="end of the owner")
+    kube.record.clear()
+
+
+def case_a_namespace_takes_everything_along(kube: Kube) -> None:
+    name = f"{kube.namespace}-more"
+    kube.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    held = config_map("held")
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    maps = kube.path("configmaps", namespace=name)
+    kube.ok("POST", maps, held)
+    leaving = kube.ok("DELETE", f"/api/v1/namespaces/{name}")
+    assert leaving["status"]["phase"] == "Terminating"
+    refused = kube.refused(403, "POST", maps, config_map("late"))
+    assert refused["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+    kube.eventually(lambda: kube.call("GET", f"{maps}/held")["metadata"].get("deletionTimestamp"), what="end of held")
+    kube.call("PATCH", f"{maps}/held", {"metadata": {"finalizers": None}}, media=MERGE)
+    kube.eventually(lambda: kube.gone(f"/api/v1/namespaces/{name}"), what="end of the namespace")
+    kube.record.clear()
+
+
+def case_a_deployment_gets_its_pods_and_takes_them_along(kube: Kube) -> None:
+    deployments = kube.path("deployments", group=APPS)
+    kube.ok("POST", deployments, deployment(paused=False, replicas=2))
+    kube.record.clear()
+
+    def pods() -> list[Json]:
+        items: list[Json] = kube.api.get(kube.path("pods"), params={"labelSelector": "app=web"}).json()["items"]
+        return items
+
+    kube.eventually(lambda: len(pods()) == 2, what="pods")
+    kube.eventually(
+        lambda: kube.call("GET", f"{deployments}/web")["status"].get("observedGeneration") == 1, what="observation"
+    )
+    assert pods()[0]["metadata"]["ownerReferences"][0]["kind"] == "ReplicaSet"
+    kube.call("DELETE", f"{deployments}/web", propagationPolicy="Background")
+    kube.eventually(lambda: not pods(), what="end of the pods")
+    kube.record.clear()
+
+
+def case_a_namespace_gets_its_account(kube: Kube) -> None:
+    kube.eventually(lambda: not kube.gone(kube.path("serviceaccounts", "default")), what="account")
