@@ -64,14 +64,19 @@ def test_threads_share_a_client_and_clients_share_a_loop(live_server: ServerProc
 
 
 def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
+    # Said only once the main thread really blocks in the wait: an interrupt before that would prove nothing.
     script = (
-        "import sys\n"
+        "import sys, threading, time\n"
         "from pymaestro import Maestro\n"
+        "def say_when_blocked(main):\n"
+        "    while sys._current_frames()[main].f_back.f_code.co_name != 'result':\n"
+        "        time.sleep(0.01)\n"
+        "    print('waiting', flush=True)\n"
         "with Maestro(source='s') as client:\n"
         "    events = client.works('c1').watch(bookmarks=True)\n"
         "    next(events)\n"
-        "    print('watching', flush=True)\n"
         "    try:\n"
+        "        threading.Thread(target=say_when_blocked, args=[threading.get_ident()]).start()\n"
         "        next(events)\n"
         "    except KeyboardInterrupt:\n"
         "        print('interrupted', flush=True)\n"
@@ -85,7 +90,7 @@ def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline() == "watching\n"
+        assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "interrupted\n"
         assert process.wait(10) == 0
