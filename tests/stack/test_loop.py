@@ -1,5 +1,6 @@
 """The loop: a wish goes down to the agent, its status comes back up, a deletion ends it, and it may begin again."""
 
+import asyncio
 import json
 
 import harness
@@ -112,5 +113,23 @@ def test_a_source_that_was_away_asks_for_the_statuses_it_lacks(database: Dsn) ->
                     await a.resync({})
                     found = {str((await told.take()).extensions[event.RESOURCE_ID]) for _ in range(2)}
                     assert found == {"w1", "w2"}
+
+    harness.play(scenario())
+
+
+def test_a_resync_asked_for_before_the_subscription_stands_is_answered(database: Dsn) -> None:
+    """Go agents ask and subscribe at the same moment, in either order."""
+
+    async def scenario() -> None:
+        async with harness.in_process(database) as server:
+            await server.add_consumer("cluster1")
+            async with source(server.sources) as a, agent(server.agents, "cluster1") as one:
+                await a.create("w1", "cluster1")
+                async with asyncio.TaskGroup() as group:
+                    asked = group.create_task(one.resync({}))
+                    await asyncio.sleep(0)
+                    async with one.subscribe() as got:
+                        await asked
+                        await got.take(lambda e: e.type == event.SPEC_RESYNC_RESPONSE and is_about(e, "w1", version=1))
 
     harness.play(scenario())

@@ -4,6 +4,7 @@ Every subscriber has its own mailbox, so a slow one holds up nobody. One that ca
 message per bundle is let go with a reason; it comes back and resyncs, which is how it learns what it missed.
 """
 
+import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -50,13 +51,28 @@ class Streams:
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._by_topic: dict[str, dict[str, Subscriber]] = {}
+        self._expected: dict[str, asyncio.Event] = {}
 
     def open(self, topic: str, *, subscription_id: str, let_go: Callable[[], object]) -> Subscriber:
         """Add a subscriber of `topic`; `let_go` is called when it does not keep up."""
         box = mailbox.Mailbox(max_items=self._max_items, max_bytes=self._max_bytes)
         subscriber = Subscriber(id=subscription_id, topic=topic, box=box, let_go=let_go)
         self._by_topic.setdefault(topic, {})[subscription_id] = subscriber
+        arrived = self._expected.pop(topic, None)
+        if arrived is not None:
+            arrived.set()
         return subscriber
+
+    async def wait_for(self, topic: str, *, seconds: float) -> bool:
+        """Wait until somebody listens to `topic`; say whether anybody does."""
+        if topic not in self._by_topic:
+            arrived = self._expected.setdefault(topic, asyncio.Event())
+            try:
+                async with asyncio.timeout(seconds):
+                    await arrived.wait()
+            except TimeoutError:
+                self._expected.pop(topic, None)
+        return topic in self._by_topic
 
     def close(self, subscriber: Subscriber) -> None:
         """Forget a subscriber whose stream has ended."""

@@ -23,6 +23,9 @@ from pymaestro.transport.grpc_server import Stream, TooLarge
 from pymaestro.transport.status import Code, Refused
 from pymaestro.wire import envelope, errors, event, resync, storable
 
+# Go agents ask for a resync and subscribe at the same moment, in either order.
+_SUBSCRIPTION_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
@@ -131,7 +134,7 @@ class Agents:
     async def _resync(self, consumer: str, received: event.Event) -> None:
         started = self.world.clock.monotonic()
         try:
-            if consumer not in self.streams:
+            if not await self.streams.wait_for(consumer, seconds=_SUBSCRIPTION_SECONDS):
                 raise Refused(
                     Code.FAILED_PRECONDITION,
                     f"failed to respond resync spec request: cluster {consumer[:253]} has no subscription on this "
