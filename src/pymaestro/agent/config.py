@@ -12,17 +12,10 @@ silence is passed over here too, but told in `notes`. No complaint quotes a valu
 | token and tokenFile | the token, as the Go agent |
 """
 
-import base64
-import binascii
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
-
-import yaml
 
 from pymaestro.agent.settings import HubSettings
-from pymaestro.flags import SettingsError, duration
+from pymaestro.flags import SettingsError, document
 from pymaestro.transport.grpc_client import Endpoint
 
 # The server sends a heartbeat every ten seconds: two missed ones mean that it is gone.
@@ -45,8 +38,6 @@ _KEYS = frozenset(
     }
 )
 _KEEPALIVE_KEYS = frozenset({"enable", "time", "timeout", "permitWithoutStream"})
-
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +66,7 @@ def locate(hub: HubSettings) -> HubAddress:
 
 def parse(content: bytes, *, origin: str) -> HubAddress:
     """Return the way that a file with this content describes; `origin` names the file in complaints."""
-    section = _Section(_load(content, origin=origin), origin=origin)
+    section = document.load(content, origin=origin, example="url: host:port")
     endpoint = _endpoint(section)
     _check(endpoint, origin=origin)
     notes = [f"{origin}: {name} is not a setting of the gRPC driver and is ignored" for name in section.unknown(_KEYS)]
@@ -91,7 +82,7 @@ def parse(content: bytes, *, origin: str) -> HubAddress:
     return HubAddress(endpoint=endpoint, notes=tuple(notes))
 
 
-def _endpoint(section: "_Section") -> Endpoint:
+def _endpoint(section: document.Section) -> Endpoint:
     alive = section.section("keepAliveConfig")
     silence = section.seconds("serverHealthinessTimeout", default=SILENCE_SECONDS)
     token = section.text("token")
@@ -131,90 +122,3 @@ def _check_url(url: str, *, origin: str) -> None:
     # Taken for a host's name, a scheme would only ever lead to "cannot be resolved", for ever.
     if url.lower().startswith(("http://", "https://", "grpc://", "grpcs://")) or url.split() != [url]:
         raise SettingsError(f"{origin} must be host:port, without a scheme and without blanks")
-
-
-def _load(content: bytes, *, origin: str) -> Mapping[str, Any]:
-    try:
-        loaded = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError):
-        # Without the parser's own words, and so without the chain: they quote the line, which may hold a token.
-        raise SettingsError(f"{origin} is neither YAML nor JSON; check its quotes and indentation") from None
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict) or not all(isinstance(name, str) for name in loaded):
-        raise SettingsError(f"{origin} holds no settings; write lines such as `url: host:port`")
-    return loaded
-
-
-class _Section:
-    """One level of the file; every reader names its key in complaints."""
-
-    def __init__(self, values: Mapping[str, Any], *, origin: str) -> None:
-        self._values = values
-        self._origin = origin
-
-    def unknown(self, known: frozenset[str]) -> list[str]:
-        return sorted(set(self._values) - known)
-
-    def section(self, name: str) -> "_Section":
-        none: Mapping[str, Any] = {}
-        values = self._read(name, _mapping, wanted="keys of its own, each on an indented line", default=none)
-        return _Section(values, origin=f"{self._origin}: {name}")
-
-    def text(self, name: str) -> str:
-        return self._read(name, _text, wanted="a text in quotes", default="")
-
-    def path(self, name: str) -> Path | None:
-        found = self.text(name)
-        return Path(found) if found else None
-
-    def data(self, name: str) -> bytes | None:
-        return self._read(name, _base64, wanted="base64 of the PEM file", default=None)
-
-    def switch(self, name: str) -> bool:
-        return self._read(name, _boolean, wanted="true or false", default=False)
-
-    def seconds(self, name: str, *, default: float) -> float:
-        return self._read(name, _seconds, wanted="a duration with its unit, such as 20s", default=default)
-
-    def _read(self, name: str, read: Callable[[Any], _Value], *, wanted: str, default: _Value) -> _Value:
-        value = self._values.get(name)
-        if value is None:
-            return default
-        try:
-            return read(value)
-        except ValueError:
-            raise SettingsError(f"{self._origin}: {name} cannot be used; write {wanted}") from None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
-        return value
-    raise ValueError
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value.strip()
-    raise ValueError
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError
-
-
-def _base64(value: Any) -> bytes | None:
-    try:
-        return base64.b64decode("".join(_text(value).split()), validate=True) or None
-    except binascii.Error as error:
-        raise ValueError from error
-
-
-def _seconds(value: Any) -> float:
-    # Go would take a bare number for nanoseconds, which nobody means.
-    length = duration.parse(_text(str(value) if value == 0 else value)).total_seconds()
-    if length < 0:
-        raise ValueError
-    return length

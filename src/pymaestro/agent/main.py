@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import socket
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -18,12 +19,14 @@ from pymaestro.agent.reconcile import Rhythm
 from pymaestro.agent.settings import AgentSettings
 from pymaestro.aio import clock as clocks
 from pymaestro.journal import emit
-from pymaestro.journal.fields import Key
+from pymaestro.journal.fields import Broker, Key
 from pymaestro.kube import config as kube_config
 from pymaestro.kube import leases
 from pymaestro.kube.address import ClusterAddress
 from pymaestro.kube.client import ClientSettings, KubeClient
+from pymaestro.transport import base, mqtt_config
 from pymaestro.transport.grpc_agent import GrpcMedium
+from pymaestro.transport.mqtt_agent import MqttMedium
 
 _LEASE = "maestro-agent-lock"
 
@@ -45,9 +48,7 @@ async def run(settings: AgentSettings) -> None:
 
 
 async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.Clock, stack: AsyncExitStack) -> None:
-    way = hub.locate(settings.hub)
-    for note in way.notes:
-        journal.warning(note)
+    medium = _medium(settings, journal=journal)
     address = kube_config.locate(str(settings.cluster.kubeconfig or ""), environ=os.environ, home=Path.home())
     limits = ClientSettings(qps=settings.cluster.qps, burst=settings.cluster.burst)
     client = await stack.enter_async_context(KubeClient(address, settings=limits, clock=clock))
@@ -55,7 +56,7 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
     agent = Agent(
         Surroundings(
             client=client,
-            medium=CountedMedium(GrpcMedium(way.endpoint, consumer=settings.hub.consumer_name), metrics),
+            medium=CountedMedium(medium, metrics),
             journal=journal,
             jitter=random.random,
             clock=clock,
@@ -77,6 +78,28 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
         on_trouble=lambda error: journal.warning("the lease could not be read or written", err=error),
     )
     await leases.lead(candidate, agent.run)
+
+
+def _medium(settings: AgentSettings, *, journal: emit.Journal) -> base.Medium:
+    wanted = settings.hub
+    if wanted.driver == "mqtt" and wanted.config_file is not None:
+        broker = mqtt_config.read(wanted.config_file, flag="--workload-source-config")
+        _tell(broker.notes, journal=journal)
+
+        def on_problem(text: str) -> None:
+            journal.warning(Broker.INVALID_EVENT, {Key.REASON: text})
+
+        return MqttMedium(
+            broker.endpoint, consumer=wanted.consumer_name, client_id=wanted.client_id, on_problem=on_problem
+        )
+    way = hub.locate(wanted)
+    _tell(way.notes, journal=journal)
+    return GrpcMedium(way.endpoint, consumer=wanted.consumer_name)
+
+
+def _tell(notes: Iterable[str], *, journal: emit.Journal) -> None:
+    for note in notes:
+        journal.warning(note)
 
 
 async def _serve_probes(

@@ -57,7 +57,7 @@ class HubSettings:
 
     driver: Literal["grpc", "mqtt", "pubsub", "kube"] = field(default="grpc", metadata=flag("--workload-source-driver"))
     """How works arrive. `grpc` is the server's built-in broker, hence the default; the Go agent's default is kube.
-    The others are not in this version."""
+    `mqtt` is an outside broker, described by --workload-source-config. The others are not in this version."""
 
     config_file: Path | None = field(default=None, metadata=flag("--workload-source-config"))
     """YAML or JSON file with the server's address and our credentials. Give this or --grpc-url."""
@@ -190,11 +190,13 @@ def _hub(hub: HubSettings) -> Iterator[str]:
         yield "cluster name is required; give --consumer-name, the name of the consumer that this agent serves"
     for problem in names.dns1123_label(hub.consumer_name):
         yield f"--consumer-name={hub.consumer_name}: {problem}"
-    if hub.driver != "grpc":
+    if hub.driver not in ("grpc", "mqtt"):
         yield (
             f"--workload-source-driver={hub.driver} is not in this version yet; "
             "use --workload-source-driver=grpc and the server's --grpc-broker-bindport"
         )
+    if hub.driver == "mqtt" and not hub.config_file:
+        yield "--workload-source-driver=mqtt needs --workload-source-config; give the file that names the broker"
     if bool(hub.config_file) == bool(hub.grpc_url):
         yield (
             "--workload-source-config and --grpc-url are both given; leave one of them out"

@@ -125,7 +125,7 @@ def test_an_empty_address_switches_the_port_off() -> None:
     [
         pytest.param({"--consumer-name": ""}, "cluster name is required; give --consumer-name", id="no-consumer"),
         pytest.param({"--consumer-name": "A B"}, "--consumer-name=A B: a lowercase RFC 1123 label", id="bad-consumer"),
-        pytest.param({"--workload-source-driver": "mqtt"}, "mqtt is not in this version yet; use", id="mqtt"),
+        pytest.param({"--workload-source-driver": "mqtt"}, "mqtt needs --workload-source-config", id="mqtt"),
         pytest.param({"--workload-source-driver": "pubsub"}, "pubsub is not in this version yet; use", id="pubsub"),
         pytest.param({"--workload-source-driver": "kube"}, "kube is not in this version yet; use", id="kube"),
         pytest.param({"--workload-source-driver": "x"}, "use one of grpc, mqtt, pubsub, kube", id="unknown-driver"),
