@@ -1,0 +1,202 @@
+"""What the sandbox cluster adds to a Kubernetes API: faults on demand, workloads that run, kubectl, a memory."""
+
+import itertools
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conformance.kube_client import Kube
+from conformance.sandbox_thread import Running, sandbox
+
+NUMBERS = itertools.count(1)
+CONTAINER = {"name": "web", "image": "registry.test/web:1"}
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [CONTAINER]}}
+WORKLOAD = {"selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    with sandbox(delay=0.01) as found:
+        yield found
+
+
+@pytest.fixture
+def kube(running: Running) -> Iterator[Kube]:
+    name = f"test{next(NUMBERS)}"
+    with running.client() as api:
+        api.post("/api/v1/namespaces", json={"metadata": {"name": name}}).raise_for_status()
+        yield Kube(api=api, namespace=name, token_client=running.client)
+    running.cluster.faults.clear()
+
+
+def status_of(kube: Kube, path: str, **wanted: Any) -> dict[str, Any]:
+    def look() -> Any:
+        status = kube.call("GET", path).get("status") or {}
+        return status if wanted.items() <= status.items() else None
+
+    found: dict[str, Any] = kube.eventually(look, what=f"status with {wanted}", seconds=10)
+    return found
+
+
+def conditions(status: dict[str, Any]) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in status["conditions"]}
+
+
+def test_a_deployment_becomes_available_and_follows_its_spec(kube: Kube) -> None:
+    path = kube.path("deployments", "web", group="apps/v1")
+    kube.ok("POST", path.rpartition("/")[0], {"metadata": {"name": "web"}, "spec": {**WORKLOAD, "replicas": 3}})
+    status = status_of(kube, path, availableReplicas=3, readyReplicas=3, replicas=3, observedGeneration=1)
+    assert conditions(status) == {"Available": "True", "Progressing": "True"}
+    image = {"spec": {"replicas": 1, "template": {"spec": {"containers": [{**CONTAINER, "image": "web:2"}]}}}}
+    kube.ok("PATCH", path, image, media="application/merge-patch+json")
+    status_of(kube, path, availableReplicas=1, replicas=1, updatedReplicas=1, observedGeneration=2)
+    pods = kube.ok("GET", kube.path("pods"))["items"]
+    assert [(pod["status"]["phase"], pod["spec"]["containers"][0]["image"]) for pod in pods] == [("Running", "web:2")]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "condition"),
+    [pytest.param({}, "Complete", id="well"), pytest.param({"sandbox.pymaestro/fail": "true"}, "Failed", id="badly")],
+)
+def test_a_job_ends(kube: Kube, annotations: dict[str, str], condition: str) -> None:
+    path = kube.path("jobs", "job", group="batch/v1")
+    pod = {"restartPolicy": "Never", "containers": [CONTAINER]}
+    body = {"metadata": {"name": "job", "annotations": annotations}, "spec": {"template": {"spec": pod}}}
+    kube.ok("POST", path.rpartition("/")[0], body)
+    kube.eventually(
+        lambda: conditions({"conditions": [], **kube.call("GET", path)["status"]}).get(condition) == "True",
+        what=condition,
+        seconds=10,
+    )
+
+
+def test_other_workloads_and_claims_progress(kube: Kube) -> None:
+    sets = kube.path("statefulsets", "set", group="apps/v1")
+    kube.ok(
+        "POST",
+        sets.rpartition("/")[0],
+        {"metadata": {"name": "set"}, "spec": {**WORKLOAD, "serviceName": "s", "replicas": 2}},
+    )
+    status_of(kube, sets, readyReplicas=2)
+    assert kube.ok("GET", kube.path("pods", "set-1"))["status"]["phase"] == "Running"
+    daemons = kube.path("daemonsets", "daemon", group="apps/v1")
+    kube.ok("POST", daemons.rpartition("/")[0], {"metadata": {"name": "daemon"}, "spec": WORKLOAD})
+    status_of(kube, daemons, numberReady=1, desiredNumberScheduled=1, numberAvailable=1)
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    kube.ok("POST", kube.path("persistentvolumeclaims"), {"metadata": {"name": "claim"}, "spec": claim})
+    status_of(kube, kube.path("persistentvolumeclaims", "claim"), phase="Bound")
+
+
+def test_without_controllers_workloads_stay_as_written_but_owners_are_minded() -> None:
+    with sandbox(controllers=False, tls=False) as bare, bare.client() as api:
+        kube = Kube(api=api, namespace="default", token_client=bare.client)
+        path = kube.path("deployments", "web", group="apps/v1")
+        owner = kube.ok("POST", path.rpartition("/")[0], {"metadata": {"name": "web"}, "spec": WORKLOAD})
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": owner["metadata"]["uid"]}
+        kube.ok("POST", kube.path("configmaps"), {"metadata": {"name": "owned", "ownerReferences": [reference]}})
+        kube.ok("DELETE", path, propagationPolicy="Background")
+        kube.eventually(lambda: kube.gone(kube.path("configmaps", "owned")), what="end of the owned", seconds=10)
+        assert kube.ok("GET", kube.path("pods"))["items"] == []
+
+
+def test_calls_fail_as_told_and_are_counted(running: Running, kube: Kube) -> None:
+    maps = kube.path("configmaps")
+    before = running.cluster.counts["list", "configmaps"]
+    running.cluster.faults.fail_next(2, status=429, retry_after=3, where=lambda call: call.resource == "configmaps")
+    kube.ok("GET", kube.path("secrets"))
+    response = kube.api.get(maps)
+    assert (response.status_code, response.headers["Retry-After"]) == (429, "3")
+    assert response.json()["details"]["retryAfterSeconds"] == 3
+    assert kube.api.get(maps).status_code == 429
+    assert kube.api.get(maps).status_code == 200
+    assert running.cluster.counts["list", "configmaps"] == before + 3
+    running.cluster.faults.fail_next(status=503)
+    assert kube.api.get(maps).json()["reason"] == "ServiceUnavailable"
+    running.cluster.faults.delay(0.2)
+    begun = time.monotonic()
+    kube.ok("GET", maps)
+    assert time.monotonic() - begun >= 0.2
+
+
+def test_a_forgotten_history_ends_watches_and_lists(running: Running, kube: Kube) -> None:
+    maps = kube.path("configmaps")
+    for name in "abc":
+        kube.ok("POST", maps, {"metadata": {"name": name}})
+    page = kube.ok("GET", maps, limit="1")["metadata"]
+    with kube.watch(maps, resourceVersion=page["resourceVersion"]) as events:
+        running.loop.call_soon_threadsafe(running.cluster.faults.expire_history)
+        told = next(events)
+        assert (told["type"], told["object"]["code"], told["object"]["reason"]) == ("ERROR", 410, "Expired")
+    with kube.watch(maps, resourceVersion=page["resourceVersion"]) as events:
+        assert next(events)["object"]["code"] == 410
+    assert kube.refused(410, "GET", maps, limit="1", **{"continue": page["continue"]})["reason"] == "Expired"
+    fresh = kube.ok("GET", maps)["metadata"]["resourceVersion"]
+    with kube.watch(maps, resourceVersion=fresh) as events:
+        kube.ok("POST", maps, {"metadata": {"name": "d"}})
+        assert next(events)["object"]["metadata"]["name"] == "d"
+
+
+def test_strangers_and_plain_users(running: Running, kube: Kube) -> None:
+    with httpx.Client(base_url=kube.api.base_url, verify=kube.api._transport._pool._ssl_context) as nobody:  # type: ignore[attr-defined]
+        assert nobody.get("/api/v1/namespaces").status_code == 401
+        assert nobody.get("/healthz").text == "ok"
+    running.cluster.add_token("plain-token", "plain", groups=("devs",))
+    with running.client("plain-token") as plain:
+        assert plain.get("/api/v1/namespaces").status_code == 403
+    review = {"spec": {"token": "plain-token"}}
+    status = kube.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)["status"]
+    assert (status["user"]["username"], status["user"]["groups"]) == ("plain", ["devs", "system:authenticated"])
+
+
+def test_objects_survive_in_a_directory(tmp_path: Path) -> None:
+    crd = {
+        "metadata": {"name": "things.test.io"},
+        "spec": {
+            "group": "test.io",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+            ],
+        },
+    }
+    with sandbox(directory=tmp_path, tls=False) as first, first.client() as api:
+        api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json=crd).raise_for_status()
+        thing = {"apiVersion": "test.io/v1", "kind": "Thing", "metadata": {"name": "one"}}
+        made = api.post("/apis/test.io/v1/namespaces/default/things", json=thing).raise_for_status().json()
+    assert (tmp_path / "kubeconfig").stat().st_mode & 0o077 == 0
+    with sandbox(directory=tmp_path, tls=False) as second, second.client() as api:
+        found = api.get("/apis/test.io/v1/namespaces/default/things/one").raise_for_status().json()
+        assert found == made
+        version = api.get("/apis/test.io/v1/things").json()["metadata"]["resourceVersion"]
+        assert int(version) > int(made["metadata"]["resourceVersion"])
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_plain_kubectl_uses_it(running: Running, kube: Kube, tmp_path: Path) -> None:
+    def kubectl(*arguments: str, text: str | None = None) -> str:
+        command = ["kubectl", "--kubeconfig", str(running.cluster.kubeconfig), "--cache-dir", str(tmp_path), *arguments]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    manifest = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+        "spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, "
+        "spec: {containers: [{name: c, image: i}]}}}\n"
+    )
+    where = ("-n", kube.namespace)
+    assert "created" in kubectl("apply", *where, "-f", "-", text=manifest)
+    assert "unchanged" in kubectl("apply", *where, "-f", "-", text=manifest)
+    assert "successfully rolled out" in kubectl("rollout", "status", "deploy/web", "--timeout=20s", *where)
+    assert "1/1" in kubectl("get", "deploy", *where)
+    assert "serverside-applied" in kubectl(
+        "apply", "--server-side", "--force-conflicts", *where, "-f", "-", text=manifest
+    )
+    kubectl("delete", "deploy", "web", "--cascade=foreground", *where)
+    assert "deployment" not in kubectl("get", "all", *where)
