@@ -55,6 +55,20 @@ class ObjectKey:
         return f"{what}/{self.namespace}/{self.name}" if self.namespace else f"{what}/{self.name}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Kind:
+    """A kind as a cluster serves it."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestReport:
     """What the agent said about one manifest."""
@@ -162,6 +176,7 @@ class AppliedWork:
 class Owner:
     """One entry of an object's ownerReferences."""
 
+    group: str
     kind: str
     name: str
     uid: str

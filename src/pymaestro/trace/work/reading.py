@@ -115,11 +115,17 @@ def live(document: Json, *, cluster: str, key: ObjectKey) -> Live:
         uid=text(metadata.get("uid")),
         deleting=moment(metadata.get("deletionTimestamp")),
         finalizers=_list_of_texts(metadata.get("finalizers")),
-        owners=tuple(
-            Owner(kind=text(each.get("kind")), name=text(each.get("name")), uid=text(each.get("uid")))
-            for each in owners
-        ),
+        owners=tuple(_owner(each) for each in owners),
         content=document if "spec" in document or "data" in document or "status" in document else {},
+    )
+
+
+def _owner(document: Json) -> Owner:
+    return Owner(
+        group=text(document.get("apiVersion")).rpartition("/")[0],
+        kind=text(document.get("kind")),
+        name=text(document.get("name")),
+        uid=text(document.get("uid")),
     )
 
 
@@ -278,3 +284,11 @@ def _texts(value: object) -> dict[str, str]:
 
 def _list_of_texts(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, Iterable) else ()
+
+
+def plural_of(kind: str) -> str:
+    """Guess the plural as English forms it, and as nearly all kinds do."""
+    low = kind.lower()
+    if low.endswith("y") and low[-2:-1] not in "aeiou":
+        return low[:-1] + "ies"
+    return low + ("es" if low.endswith(("s", "x", "ch", "sh")) else "s")
