@@ -1,0 +1,146 @@
+"""What is known about each writer of logs: its role, what its lines cover, how much it says.
+
+A missing line means nothing unless its writer's logs are here, cover the time and are verbose enough. Pure.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pymaestro.trace.request.hits import AGENT_STAGES, What
+from pymaestro.trace.request.reading import Said
+
+_POD = re.compile(r"(?:^|/)(?:\d+_)?([a-z0-9][a-z0-9.-]*?)(?:[._](?:previous|log|txt|gz|csv|\d+))*$")
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    """One pod in one file, as its records show it; filled while the file is read."""
+
+    path: str
+    pod: str
+    format: str = "text"
+    lines: int = 0
+    bytes: int = 0
+    first: float = 0.0
+    last: float = 0.0
+    verbosity: int = 0
+    is_ours: bool = False
+    is_truncated: bool = False
+    hits: int = 0
+    unparsed: int = 0
+    started: list[float] = field(default_factory=list)
+    generations: Counter[str] = field(default_factory=Counter)
+    roles: Counter[str] = field(default_factory=Counter)
+    stages: Counter[int] = field(default_factory=Counter)
+    seen: Counter[What] = field(default_factory=Counter)
+    skew: float = 0.0
+    """Seconds by which its clock is ahead of the servers'."""
+
+    def note(self, said: Said) -> None:
+        """Take what a record gives away about its writer."""
+        hit = said.hit
+        self.hits += 1
+        if said.generation:
+            self.generations[said.generation] += 1
+        stage = hit.stage
+        if said.phrase.role:
+            self.roles[said.phrase.role] += 1
+        elif stage and hit.resource:
+            self.roles["agent" if stage in AGENT_STAGES else "server"] += 1
+        self.stages[stage] += 1
+        self.seen[hit.what] += 1
+        self.verbosity = max(self.verbosity, said.verbosity)
+        if hit.what is What.STARTED:
+            self.started.append(hit.at)
+        if hit.at:
+            self.first = min(self.first or hit.at, hit.at)
+            self.last = max(self.last, hit.at)
+
+    @property
+    def role(self) -> str:
+        """Server or agent, by what it says; by its name when it says nothing; unknown otherwise."""
+        if self.roles:
+            return self.roles.most_common(1)[0][0]
+        if "agent" in self.pod:
+            return "agent"
+        return "server" if self.pod.startswith("maestro") else "unknown"
+
+    @property
+    def generation(self) -> str:
+        """The generation most of its records have."""
+        return self.generations.most_common(1)[0][0] if self.generations else "unknown"
+
+    def covers(self, moment: float, *, slack: float = 1.0) -> bool:
+        """Say whether its logs reach over `moment`."""
+        return self.first - slack <= moment <= self.last + slack
+
+
+def pod_of(name: str) -> str:
+    """Return the pod that a file is named after."""
+    base = name.rsplit("/", 1)[-1]
+    found = _POD.search(base)
+    return found.group(1) if found else base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the logs show of the whole system."""
+
+    writers: tuple[Writer, ...]
+    broker: str
+    subscription: str
+    instances: int
+    """How many server instances there are, by their logs and by what they say of each other."""
+    clients: tuple["Presence", ...] = ()
+    agents: tuple["Presence", ...] = ()
+
+    @property
+    def servers(self) -> tuple[Writer, ...]:
+        """The servers' logs."""
+        return tuple(each for each in self.writers if each.role == "server")
+
+    @property
+    def agent_logs(self) -> tuple[Writer, ...]:
+        """The agents' logs."""
+        return tuple(each for each in self.writers if each.role == "agent")
+
+    def shows(self, stage: int) -> bool:
+        """Say whether any record of this stage is in the logs, for whichever request."""
+        return any(each.stages[stage] for each in self.writers)
+
+    @property
+    def end(self) -> float:
+        """The last moment anybody wrote."""
+        return max((each.last for each in self.writers), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presence:
+    """A client or an agent that was subscribed on a server for a while."""
+
+    name: str
+    file: int
+    since: float
+    until: float
+    """Infinite while nothing says that it ended."""
+
+
+def broker_of(writers: tuple[Writer, ...]) -> str:
+    """Return mqtt or grpc, by what servers say at their start, by their lines otherwise."""
+    seen: Counter[What] = Counter()
+    for each in writers:
+        seen.update(each.seen)
+    if seen[What.GRPC_BROKER] or seen[What.AGENT_ON] or seen[What.TO_AGENTS]:
+        return "grpc"
+    if seen[What.MESSAGE_BROKER] or seen[What.PUBLISHING]:
+        return "mqtt"
+    return "unknown"
+
+
+def subscription_of(writers: tuple[Writer, ...]) -> str:
+    """Return broadcast where servers pass over each other's statuses; shared where several never do."""
+    servers = [each for each in writers if each.role == "server"]
+    if any(each.seen[What.NOT_OWNED] for each in servers):
+        return "broadcast"
+    return "shared" if len(servers) > 1 and any(each.seen[What.STATUS_TAKEN] for each in servers) else "unknown"

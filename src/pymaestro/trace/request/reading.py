@@ -1,0 +1,393 @@
+"""Turn one record into what it says: recognise the phrase first, and only then look for ids.
+
+Ids stand in keys (`resourceID="…"`), in JSON (`extensions={…}`), in JSON within a string (`event="{…}"`), in blocks of
+`  key: value` lines, or inside a sentence, depending on generation and verbosity. Pure: a record in, a hit out.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+import orjson
+
+from pymaestro.trace.request import phrases
+from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.lines import Clock, Raw
+
+_OP_KEY = "logging.open-cluster-management.io/op-id"
+_TYPE = re.compile(rb"works\.v1alpha1\.manifestbundles\.(spec|status)\.(\w+)")
+_LOOSE = re.compile(rb'(resourceid|resourceversion|sequenceid|clustername)\\*"*\s*:\s*\\*"*([0-9A-Za-z._-]+)')
+_BLOCK = re.compile(rb"^\s+([a-z]+): (.*)$", re.MULTILINE)
+_APPLIED_WORK = re.compile(r"[0-9a-f]{64}-(.+)")
+_RECORDER = re.compile(rb"(INFO: (?:Created|Updated) |WARNING: Failed to (?:create|update) )")
+_IN_ERROR = re.compile(r"(?:resource status update|for resource|resource with id) ([0-9a-f-]{36})")
+_ACTIONS = {
+    "create_request": "create",
+    "update_request": "update",
+    "delete_request": "delete",
+    "resync_request": "resync-request",
+    "resync_response": "resync",
+}
+_SPEC_OF_STATUS = {What.SENDING_SPEC: What.SENDING_STATUS, What.RECEIVED_SPEC: What.RECEIVED_STATUS}
+_ESCAPES = re.compile(r'\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)', re.DOTALL)
+_NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+
+
+class Event(NamedTuple):
+    """What a record says of a CloudEvent."""
+
+    subresource: str = ""
+    action: str = ""
+    resource: str = ""
+    version: int = -1
+    sequence: int = 0
+    op: str = ""
+    ce: str = ""
+    source: str = ""
+    name: str = ""
+    consumer: str = ""
+    is_deleting: bool = False
+    is_final: bool = False
+    """The deletion is confirmed: no finalizer is left."""
+    is_whole: bool = False
+    condition: str = ""
+    """Why the agent could not apply it, where the whole status is shown."""
+
+
+class Said(NamedTuple):
+    """A hit, and what the record gives away about its writer."""
+
+    hit: Hit
+    phrase: phrases.Phrase
+    generation: str
+    verbosity: int
+
+
+def read(raw: Raw, clock: Clock, *, file: int) -> Said | None:
+    """Return what the record says about a request or a component; nothing for all other records."""
+    line = raw.text
+    first = line[:1]
+    if first in b"IWEF" and first:
+        start = line.find(b"] ", 20)
+        if start < 0:
+            return None
+        if line[start + 2 : start + 3] == b'"':
+            end = line.find(b'"', start + 3)
+            message = line[start + 3 : end]
+            phrase = phrases.STRUCTURED.get(message)
+            if phrase is not None:
+                return _structured(raw, phrase, message, clock=clock, file=file)
+            if message[:5] in (b"INFO:", b"WARNI"):
+                return _recorder(raw, message, clock=clock, file=file)
+        return _sentence(raw, line[start + 2 :], "G2", clock=clock, file=file)
+    if first == b"{":
+        return _json(raw, clock=clock, file=file)
+    if first == b"2":
+        parts = line.split(b"\t", 3)
+        if len(parts) == 4:
+            generation = "G1" if parts[1].startswith(b"LEVEL") else "G2"
+            return _sentence(raw, parts[3], generation, clock=clock, file=file)
+    return None
+
+
+def field(line: bytes, key: bytes) -> str:
+    """Return the value of ` key="…"` or ` key=…` of a klog record, unquoted; empty when it is not there."""
+    at = line.rfind(b" " + key + b"=")
+    if at < 0:
+        return ""
+    at += len(key) + 2
+    if line[at : at + 1] == b'"':
+        return unquoted(line, at)
+    if line[at : at + 2] == b"<\n":
+        end = line.find(b"\n >", at)
+        body = line[at + 2 : end if end >= 0 else len(line)].decode("utf-8", "replace")
+        return "\n".join(part.removeprefix("\t") for part in body.split("\n"))
+    end = line.find(b" ", at)
+    return line[at : end if end >= 0 else len(line)].decode("utf-8", "replace")
+
+
+def unquoted(line: bytes, at: int) -> str:
+    """Return the Go string that begins with the quote at `at`; one that is cut off ends where the line does."""
+    end = at + 1
+    while True:
+        end = line.find(b'"', end)
+        if end < 0:
+            end = len(line)
+            break
+        back = end - 1
+        while line[back : back + 1] == b"\\":
+            back -= 1
+        if (end - 1 - back) % 2 == 0:
+            break
+        end += 1
+    text = line[at + 1 : end].decode("utf-8", "replace")
+    return _ESCAPES.sub(_unescaped, text) if "\\" in text else text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found.group(1)
+    if code[0] in "xuU" and len(code) > 1:
+        value = int(code[1:], 16)
+        return chr(value) if value < 0x110000 else "\ufffd"
+    return _NAMED.get(code, code)
+
+
+def _structured(raw: Raw, phrase: phrases.Phrase, message: bytes, *, clock: Clock, file: int) -> Said:
+    line = raw.text
+    event = _event_of_text(line) if phrase.carries_event else Event()
+    generation = "G3" if b" context=<" in line or message == b"received action for resource" else "G4"
+    get = _Fields(line)
+    return _said(raw, phrase, event, get, at=clock.at(raw), file=file, generation=generation)
+
+
+class _Fields:
+    """The keys of a klog record, looked up when asked for."""
+
+    def __init__(self, line: bytes) -> None:
+        self._line = line
+
+    def __call__(self, key: str) -> str:
+        return field(self._line, key.encode())
+
+
+class _Document:
+    """The keys of a JSON record."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    def __call__(self, key: str) -> str:
+        value = self._document.get(key, "")
+        return value if isinstance(value, str) else str(value)
+
+
+def _said(
+    raw: Raw, phrase: phrases.Phrase, event: Event, get: "_Fields | _Document", *, at: float, file: int, generation: str
+) -> Said:
+    what = phrase.what
+    if event.subresource == "status":
+        what = _SPEC_OF_STATUS.get(what, what)
+    if event.action == "resync-request" or (what is What.RECEIVED_STATUS and event.subresource == "spec"):
+        what = What.OTHER  # a question, not a request
+    detail = _detail(phrase, get)
+    if what is What.DECODE_FAILED and get("logger").startswith("maestro-server"):
+        what = What.STATUS_FAILED
+    action = event.action or phrase.action
+    if what is What.BROADCAST:
+        action = "delete" if get("statusEventType") == "StatusDelete" else "update"
+    version = event.version
+    if what is What.STALE and get("wantVersion").isdigit():
+        version = int(get("wantVersion"))
+    if what is What.APPLY_FAILED and event.condition:
+        detail = event.condition
+    hit = Hit(
+        what,
+        at,
+        file,
+        raw.number,
+        raw.offset,
+        event.resource or _resource(get, what=what, detail=detail),
+        version,
+        event.sequence,
+        event.op or get("op-id"),
+        _event_id(get, what=what, is_whole=event.is_whole),
+        event.ce,
+        event.name,
+        event.consumer or get("clusterName") or get("consumerName"),
+        event.source or get("source"),
+        action,
+        event.is_deleting,
+        "final" if event.is_final else detail or event.condition,
+    )
+    verbosity = max(phrase.verbosity, _whole_verbosity(phrase) if event.is_whole else 0)
+    return Said(hit, phrase, generation, verbosity)
+
+
+def _whole_verbosity(phrase: phrases.Phrase) -> int:
+    return 5 if phrase.verbosity == 2 else 4
+
+
+def _detail(phrase: phrases.Phrase, get: "_Fields | _Document") -> str:
+    what = phrase.what
+    if what in (What.APPLIED, What.REMOVED):
+        return f"{get('gvr')} {get('resourceNamespace')}/{get('resourceName')}"
+    if what is What.STALE:
+        return "sequence" if get("foundSequenceID") else "version"
+    if what in (What.APPLY_FAILED, What.REFUSED, What.NO_OP, What.UNCHANGED):
+        name = get("resourceName")
+        where = f"{get('gvr')} {get('resourceNamespace')}/{name}: " if name else ""
+        return where + (get("err") or get("reason"))
+    if what is What.PENDING_DELETION:
+        return get("numOfResources")
+    if phrase.is_about_all:
+        return get("err") or get("topic") or get("channel") or get("brokerHost")
+    return get("err")
+
+
+def _resource(get: "_Fields | _Document", *, what: What, detail: str) -> str:
+    found = get("resourceID") or get("manifestWorkName")
+    if found:
+        return found
+    applied = _APPLIED_WORK.fullmatch(get("appliedManifestWorkName"))
+    if applied:
+        return applied.group(1)
+    if what is What.APPLY_FAILED:
+        return get("key")
+    inside = _IN_ERROR.search(detail)
+    return inside.group(1) if inside else ""
+
+
+def _event_id(get: "_Fields | _Document", *, what: What, is_whole: bool) -> str:
+    if what is What.NOTIFIED:
+        return get("extra")
+    if what is What.PUBLISH_FAILED:
+        return get("event") or get("key")
+    if what in (What.CLIENT_ON, What.CLIENT_OFF, What.AGENT_ON, What.AGENT_OFF):
+        return get("id") or get("subscriber")
+    if what is What.BROADCAST:
+        return get("status_event") or get("eventID")
+    return "" if is_whole else get("event")
+
+
+def _event_of_text(line: bytes) -> Event:
+    kind = _TYPE.search(line)
+    at = line.find(b"extensions={")
+    try:
+        if at >= 0:
+            extensions = orjson.loads(line[at + 11 : line.rfind(b"}") + 1])
+            return _event(extensions, kind, ce=field(line, b"eventID"), source=field(line, b"eventSource"))
+        at = line.find(b'event="{')
+        if at >= 0:
+            return _whole(orjson.loads(unquoted(line, at + 6)), kind)
+    except (orjson.JSONDecodeError, TypeError, AttributeError):
+        return _loose(line, kind)
+    return _block(line, kind)
+
+
+def _whole(document: dict[str, Any], kind: re.Match[bytes] | None) -> Event:
+    found = _event(document, kind, ce=str(document.get("id", "")), source=str(document.get("source", "")))
+    data = document.get("data")
+    conditions = data.get("conditions") if isinstance(data, dict) else None
+    problem = ""
+    for each in conditions or ():
+        if isinstance(each, dict) and each.get("type") == "Applied" and each.get("status") == "False":
+            problem = str(each.get("message") or each.get("reason") or "Applied is False")
+    return found._replace(is_whole=True, condition=problem)
+
+
+def _event(extensions: dict[str, Any], kind: re.Match[bytes] | None, *, ce: str, source: str) -> Event:
+    metadata = extensions.get("metadata") or {}
+    if isinstance(metadata, str):
+        metadata = orjson.loads(metadata)
+    tracing = extensions.get("logtracing") or "{}"
+    op = orjson.loads(tracing).get(_OP_KEY, "") if isinstance(tracing, str) and tracing != "{}" else ""
+    version = extensions.get("resourceversion", -1)
+    sequence = str(extensions.get("sequenceid") or "0")
+    deleting = bool(extensions.get("deletiontimestamp") or metadata.get("deletionTimestamp"))
+    return Event(
+        kind.group(1).decode() if kind else "",
+        _ACTIONS.get(kind.group(2).decode(), "") if kind else "",
+        str(extensions.get("resourceid") or metadata.get("uid") or ""),
+        int(version) if str(version).isdigit() else -1,
+        int(sequence) if sequence.isdigit() and len(sequence) < 20 else 0,
+        str(op),
+        ce,
+        source,
+        str(metadata.get("name") or ""),
+        str(extensions.get("clustername") or ""),
+        deleting,
+        deleting and not metadata.get("finalizers"),
+    )
+
+
+def _block(line: bytes, kind: re.Match[bytes] | None) -> Event:
+    """Read the `Context Attributes,` block of the older generations."""
+    values = {key.decode(): value.decode("utf-8", "replace").strip() for key, value in _BLOCK.findall(line)}
+    try:
+        return _event(values, kind, ce=values.get("id", ""), source=values.get("source", ""))
+    except (orjson.JSONDecodeError, AttributeError):
+        return _loose(line, kind)
+
+
+def _loose(line: bytes, kind: re.Match[bytes] | None) -> Event:
+    """Take what can be found in a record that is cut off or damaged."""
+    values = {key.decode(): value.decode() for key, value in _LOOSE.findall(line)}
+    try:
+        return _event(values, kind, ce="", source="")
+    except (orjson.JSONDecodeError, AttributeError):
+        return Event()
+
+
+def _recorder(raw: Raw, message: bytes, *, clock: Clock, file: int) -> Said | None:
+    if not _RECORDER.match(message):
+        return None
+    what = What.APPLIED if message.startswith(b"INFO") else What.APPLY_FAILED
+    start = raw.text.find(b'] "') + 2
+    phrase = phrases.Phrase(what=what, role="agent")
+    said = _said(raw, phrase, Event(), _Fields(raw.text), at=clock.at(raw), file=file, generation="G4")
+    return said._replace(hit=said.hit._replace(detail=unquoted(raw.text, start)))
+
+
+def _sentence(raw: Raw, text: bytes, generation: str, *, clock: Clock, file: int) -> Said | None:
+    if text[:6] == b"[opid=":
+        text = text[text.find(b"] ") + 2 :]
+        generation = "G0"
+    found = phrases.sentence_of(text)
+    if found is None:
+        return None
+    sentence, parts = found
+    groups = {key: value.decode("utf-8", "replace") for key, value in parts.groupdict().items() if value}
+    event = _block(raw.text, _TYPE.search(raw.text)) if sentence.phrase.carries_event else Event()
+    what = sentence.phrase.what
+    if event.subresource == "status":
+        what = _SPEC_OF_STATUS.get(what, what)
+    if event.action == "resync-request":
+        what = What.OTHER
+    action = event.action or sentence.phrase.action or {"StatusDelete": "delete"}.get(groups.get("kind", ""), "")
+    if what is What.BROADCAST:
+        action = action or "update"
+    if what is What.STORED and generation == "G2" and raw.text[:1] in b"IWEF":
+        generation = ""  # written alike by all generations
+    hit = Hit(
+        what,
+        clock.at(raw),
+        file,
+        raw.number,
+        raw.offset,
+        event.resource or groups.get("resource", ""),
+        int(groups["want"]) if "want" in groups else event.version,
+        event.sequence,
+        event.op,
+        groups.get("event", ""),
+        event.ce,
+        event.name,
+        event.consumer,
+        event.source or groups.get("source", ""),
+        action or groups.get("kind", "").lower(),
+        event.is_deleting,
+        "final" if event.is_final else "version" if what is What.STALE else groups.get("detail", "")[:2000],
+    )
+    return Said(hit, sentence.phrase, generation, sentence.phrase.verbosity)
+
+
+def _json(raw: Raw, *, clock: Clock, file: int) -> Said | None:
+    line = raw.text
+    at = line.find(b'"msg":"')
+    if at < 0:
+        return None
+    message = line[at + 7 : line.find(b'"', at + 7)]
+    phrase = phrases.STRUCTURED.get(message)
+    if phrase is None:
+        return _sentence(raw, message, "G2", clock=clock, file=file)
+    try:
+        document = orjson.loads(line)
+        kind = _TYPE.search(line)
+        event = Event()
+        if phrase.carries_event and isinstance(document.get("extensions"), dict):
+            event = _event(
+                document["extensions"], kind, ce=document.get("eventID", ""), source=document.get("eventSource", "")
+            )
+        elif phrase.carries_event and str(document.get("event", "")).startswith("{"):
+            event = _whole(orjson.loads(document["event"]), kind)
+    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        return None
+    return _said(raw, phrase, event, _Document(document), at=clock.at(raw), file=file, generation="G4")

@@ -1,0 +1,219 @@
+"""Read logs into a table of hits. The one stage of this package that reads files.
+
+All requests: every record passes once. One request: its ids are searched in the bytes of the file first, and only the
+neighbourhood of each find is read, which is as fast as the memory; what is compressed or in columns is read through.
+"""
+
+import mmap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from pymaestro.trace.request import inputs, lines, reading, sources
+from pymaestro.trace.request.hits import Hit, Hits, What
+from pymaestro.trace.request.inputs import Writer
+from pymaestro.trace.request.lines import Raw
+
+_BEFORE = 8 << 10
+_AFTER = 24 << 10
+_TAIL = 64 << 10
+_MOST_FINDS = 200_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Scan:
+    """What came out of the logs."""
+
+    hits: Hits = field(default_factory=Hits)
+    writers: list[Writer] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    bytes: int = 0
+
+
+Progress = Callable[[int], None]
+
+
+def _silent(_: int) -> None:
+    return
+
+
+def everything(paths: Sequence[str], *, now: float, progress: Progress = _silent) -> Scan:
+    """Read all records of all inputs."""
+    return _scan(paths, needles=(), now=now, progress=progress)
+
+
+def about(paths: Sequence[str], needles: Sequence[str], *, now: float, progress: Progress = _silent) -> Scan:
+    """Read what is around every occurrence of `needles`, and the beginning and end of every file."""
+    return _scan(paths, needles=[each.encode() for each in needles], now=now, progress=progress)
+
+
+def _scan(paths: Sequence[str], *, needles: Sequence[bytes], now: float, progress: Progress) -> Scan:
+    scan = Scan()
+    for blob in sources.opened(paths, now=now):
+        opening = sources.examined(blob)
+        if opening.is_binary or not opening.sample:
+            scan.unreadable.append(f"{blob.name}: {'not text' if opening.is_binary else 'empty'}")
+            continue
+        try:
+            _read_blob(scan, blob, opening, needles=needles, progress=progress)
+        except (OSError, EOFError, sources.SourceError) as error:
+            # A file that breaks off has still told something: keep that, and say so.
+            scan.unreadable.append(f"{blob.name}: {error}")
+    return scan
+
+
+def _read_blob(
+    scan: Scan, blob: sources.Blob, opening: sources.Opening, *, needles: Sequence[bytes], progress: Progress
+) -> None:
+    bearings = lines.bearings(opening.sample, modified=blob.modified)
+    if opening.columns is not None:
+        _read_csv(scan, blob, opening, progress=progress)
+        return
+    file = _open_writer(scan, path=blob.name, pod=inputs.pod_of(blob.name), kind="text")
+    writer = scan.writers[file]
+    clock = lines.Clock(around=bearings.around, zone=bearings.zone)
+    if needles and blob.path is not None and blob.size:
+        with mmap.mmap(blob.stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+            for piece in pieces(memory, needles):
+                _take(scan, lines.joined(piece), clock, file=file)
+            writer.bytes = len(memory)
+            progress(len(memory))
+            _note_verbosity(writer, memory)
+    else:
+        _take(scan, lines.joined(_counted(sources.text_lines(opening.stream), writer, progress)), clock, file=file)
+    scan.bytes += writer.bytes
+    _note_kind(writer, opening.sample)
+
+
+def _counted(raws: Iterable[Raw], writer: Writer, progress: Progress) -> Iterator[Raw]:
+    last = Raw(0, 0, b"")
+    for raw in raws:
+        last = raw
+        if not raw.number & 0x3FFF:
+            progress(raw.offset - writer.bytes)
+            writer.bytes = raw.offset
+        yield raw
+    end = last.offset + len(last.text)
+    progress(end - writer.bytes)
+    writer.bytes, writer.lines = end, last.number
+
+
+def _read_csv(scan: Scan, blob: sources.Blob, opening: sources.Opening, *, progress: Progress) -> None:
+    """Give every pod of the file its own writer: rows of several pods may be interleaved."""
+    assert opening.columns is not None
+    by_pod: dict[str, list[Raw]] = {}
+    for pod, raw in sources.csv_rows(opening.stream, opening.columns, has_header=opening.has_header):
+        by_pod.setdefault(pod, []).append(raw)
+    for pod, raws in by_pod.items():
+        if opening.columns.time >= 0 and _is_out_of_order(raws):
+            raws.sort(key=lambda raw: raw.stamp)
+        file = _open_writer(scan, path=blob.name, pod=pod or inputs.pod_of(blob.name), kind="csv")
+        writer = scan.writers[file]
+        sample = b"\n".join(raw.text for raw in raws[:500])
+        bearings = lines.bearings(sample, modified=blob.modified)
+        _take(scan, lines.joined(raws), lines.Clock(around=bearings.around, zone=bearings.zone), file=file)
+        writer.lines = len(raws)
+        writer.bytes = sum(len(raw.text) for raw in raws)
+        scan.bytes += writer.bytes
+        progress(writer.bytes)
+        _note_kind(writer, sample)
+
+
+def _is_out_of_order(raws: Sequence[Raw]) -> bool:
+    """Say whether the export lost the order of a pod's records; rows of one moment keep theirs."""
+    return any(later.stamp < earlier.stamp for earlier, later in pairwise(raws))
+
+
+def _open_writer(scan: Scan, *, path: str, pod: str, kind: str) -> int:
+    scan.writers.append(Writer(path=path, pod=pod, format=kind))
+    return len(scan.writers) - 1
+
+
+def _take(scan: Scan, records: Iterable[Raw], clock: lines.Clock, *, file: int) -> None:
+    writer = scan.writers[file]
+    add, read = scan.hits.add, reading.read
+    last: Raw | None = None
+    for raw in records:
+        if raw.text[:1] in b"2[{":
+            raw = lines.unwrapped(raw)  # noqa: PLW2901 - the same record without its wrapping
+        said = read(raw, clock, file=file)
+        if said is not None:
+            writer.note(said)
+            add(said.hit)
+        elif last is None and lines.starts_record(raw.text):
+            writer.first = clock.at(raw)
+        last = raw
+    if last is not None and lines.starts_record(last.text):
+        writer.last = max(writer.last, clock.at(last))
+
+
+def _note_kind(writer: Writer, sample: bytes) -> None:
+    head = sample[:_TAIL]
+    if writer.format == "text":
+        writer.format = "json" if head[:1] == b"{" else "klog" if b"] " in head[:200] and head[:1] in b"IWEF" else "text"
+        if writer.format == "text" and head[:2] == b"20":
+            writer.format = "zap"
+    writer.is_ours = b".py:" in head
+    writer.is_truncated = not lines.starts_record(head[:200]) and head[:1] in b" \t"
+
+
+def _note_verbosity(writer: Writer, memory: mmap.mmap) -> None:
+    """Look for one line of each verbosity: what a search around ids does not see, the writer may still say."""
+    for phrase, verbosity, what in (
+        (b'] "Received event"', 2, What.RECEIVED_STATUS),
+        (b'] "Received event from channel"', 4, What.NOTIFIED),
+    ):
+        if writer.verbosity < verbosity and memory.find(phrase) >= 0:
+            writer.verbosity = verbosity
+            writer.seen[what] += 1
+
+
+def pieces(memory: mmap.mmap, needles: Sequence[bytes]) -> Iterator[Iterator[Raw]]:
+    """Yield the lines around each occurrence of a needle, overlapping neighbourhoods as one, with their numbers."""
+    size = len(memory)
+    spans = [(0, min(_TAIL, size)), (max(0, size - _TAIL), size)]
+    for needle in needles:
+        at, finds = memory.find(needle), 0
+        while at >= 0 and finds < _MOST_FINDS:
+            spans.append((max(0, at - _BEFORE), min(size, at + _AFTER)))
+            # The rest of the neighbourhood is read anyway.
+            at, finds = memory.find(needle, at + _AFTER // 2), finds + 1
+    number, counted = 1, 0
+    for start, end in _merged(spans):
+        start = memory.rfind(b"\n", 0, start) + 1 if start else 0  # noqa: PLW2901 - grown to whole lines
+        line_end = memory.find(b"\n", end - 1) if end < size else size
+        end = line_end if line_end >= 0 else size  # noqa: PLW2901 - grown to whole lines
+        if start < counted:
+            start = counted  # noqa: PLW2901 - what the span before has read already
+        number += _newlines(memory, counted, start)
+        data = memory[start:end]
+        yield sources.lines_between(data, number=number, offset=start)
+        number += data.count(b"\n") + 1
+        counted = end + 1
+
+
+def _newlines(memory: mmap.mmap, start: int, end: int) -> int:
+    step = 16 << 20
+    return sum(memory[at : min(at + step, end)].count(b"\n") for at in range(start, end, step))
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1] + _BEFORE:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def resources_of(hits: Iterable[Hit], identifiers: Sequence[str]) -> dict[str, set[str]]:
+    """Return the resource IDs that each identifier stands for: as resource, operation, name or event."""
+    found: dict[str, set[str]] = {each: set() for each in identifiers}
+    for hit in hits:
+        if not hit.resource:
+            continue
+        for value in (hit.resource, hit.op, hit.name, hit.event, hit.ce):
+            if value in found:
+                found[value].add(hit.resource)
+    return found

@@ -1,0 +1,245 @@
+"""Open what the user points at: files, directories, archives, standard input; text or CSV, and yield their records.
+
+Everything is a stream of raw records per pod. This module knows containers and columns; it does not know phrases.
+"""
+
+import csv
+import glob
+import gzip
+import io
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from pymaestro.trace.request import lines
+from pymaestro.trace.request.lines import Raw
+
+_CHUNK = 4 << 20
+_LONGEST_LINE = 16 << 20
+_SAMPLE = 256 << 10
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_TIME_COLUMNS = frozenset({"timestamp", "precisetimestamp", "env_time", "time", "timegenerated", "@timestamp"})
+_POD_COLUMNS = frozenset({"pod_name", "podname", "pod", "kubernetes.pod_name"})
+_LOG_COLUMNS = frozenset({"log", "message", "msg", "logmessage", "body"})
+
+
+class SourceError(Exception):
+    """An input that cannot be read; the message names it and says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """One readable thing: a file, a member of an archive, standard input."""
+
+    name: str
+    stream: IO[bytes]
+    size: int
+    modified: float
+    path: Path | None = None
+    """Where it lies as a plain file, which can be searched without reading it line by line."""
+
+
+class Columns(NamedTuple):
+    """Which column is what; -1 for none."""
+
+    time: int
+    pod: int
+    log: int
+
+
+def opened(paths: Sequence[str], *, now: float) -> Iterator[Blob]:
+    """Yield everything behind `paths`, one open at a time."""
+    for path in paths:
+        if path == "-":
+            yield Blob(name="stdin", stream=sys.stdin.buffer, size=0, modified=now)
+            continue
+        for file in _expanded(path):
+            yield from _opened_file(file)
+
+
+def _expanded(path: str) -> list[Path]:
+    here = Path(path)
+    if here.is_dir():
+        found = sorted(each for each in here.rglob("*") if each.is_file() and not each.name.startswith("."))
+        if not found:
+            raise SourceError(f"{path} holds no files; collect logs into it first: maestro trace logs collect")
+        return [each for each in found if each.suffix not in {".json", ".yaml", ".html"} or _looks_like_log(each)]
+    if here.exists():
+        return [here]
+    found = [Path(each) for each in sorted(glob.glob(path, recursive=True))]  # noqa: PTH207 - absolute patterns too
+    if not found:
+        raise SourceError(f"{path} does not exist; name a log file, a directory, an archive, or - for standard input")
+    return found
+
+
+def _looks_like_log(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return b'"msg":"' in stream.read(4096)
+
+
+def _opened_file(path: Path) -> Iterator[Blob]:
+    try:
+        stat = path.stat()
+        name = path.name.lower()
+        if name.endswith(_ARCHIVES):
+            yield from _tar_members(path)
+        elif zipfile.is_zipfile(path):
+            yield from _zip_members(path, modified=stat.st_mtime)
+        elif name.endswith(".gz"):
+            with gzip.open(path, "rb") as stream:
+                yield Blob(name=path.name, stream=stream, size=0, modified=stat.st_mtime)  # type: ignore[arg-type]  # a GzipFile reads as IO[bytes] does
+        else:
+            with path.open("rb") as plain:
+                yield Blob(name=path.name, stream=plain, size=stat.st_size, modified=stat.st_mtime, path=path)
+    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError) as error:
+        raise SourceError(f"{path} is a damaged archive ({error}); collect it again") from error
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}; check the path and its rights") from error
+
+
+def _tar_members(path: Path) -> Iterator[Blob]:
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            stream = archive.extractfile(member) if member.isfile() else None
+            if stream is not None:
+                yield Blob(name=f"{path.name}/{member.name}", stream=stream, size=member.size, modified=member.mtime)
+
+
+def _zip_members(path: Path, *, modified: float) -> Iterator[Blob]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.is_dir():
+                with archive.open(member) as stream:
+                    yield Blob(name=f"{path.name}/{member.filename}", stream=stream, size=0, modified=modified)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """The beginning of a blob, and a stream that starts there again."""
+
+    sample: bytes
+    stream: IO[bytes]
+    columns: Columns | None
+    is_binary: bool
+    has_header: bool = False
+
+
+def examined(blob: Blob) -> Opening:
+    """Look at the beginning of `blob` and find out what it is."""
+    stream = blob.stream
+    sample = stream.read(_SAMPLE)
+    rest: IO[bytes]
+    if blob.path is not None:
+        stream.seek(0)
+        rest = stream
+    else:
+        rest = _Chained(sample, stream)
+    if sample[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = io.TextIOWrapper(rest, encoding="utf-16", errors="replace", newline="")
+        rest = io.BytesIO(text.read().encode())
+        sample = rest.getvalue()[:_SAMPLE]
+    clean = sample.removeprefix(b"\xef\xbb\xbf")
+    is_binary = sample.count(b"\0") * 20 > len(sample)
+    columns, has_header = csv_columns(clean)
+    if blob.path is not None and sample[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        stream.seek(0)
+    return Opening(sample=clean, stream=rest, columns=columns, is_binary=is_binary, has_header=has_header)
+
+
+class _Chained(io.RawIOBase):
+    """What was read already, and then the rest."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        self._head = io.BytesIO(head)
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[call-overload]  # io calls this with a writable buffer
+        data = self._head.read(len(view)) or self._rest.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+
+def csv_columns(sample: bytes) -> tuple[Columns | None, bool]:
+    """Say which columns a CSV has, by its header or its first row; nothing for what is not CSV."""
+    first = sample[: _SAMPLE // 4].decode("utf-8", "replace")
+    line = first.split("\n", 1)[0]
+    if "," not in line or lines.starts_record(line.encode()) and "\t" in line:
+        return None, False
+    try:
+        row = next(csv.reader(io.StringIO(first)))
+    except (csv.Error, StopIteration):
+        return None, False
+    names = [name.strip().lower() for name in row]
+    if set(names) & _LOG_COLUMNS:
+        return Columns(_place(names, _TIME_COLUMNS), _place(names, _POD_COLUMNS), _place(names, _LOG_COLUMNS)), True
+    if len(row) < 2 or lines.starts_record(line.encode()) and lines.rfc3339(row[0].encode()) is None:
+        return None, False
+    log = next((at for at, value in enumerate(row) if lines.starts_record(value.encode()) and len(value) > 40), -1)
+    if log < 0:
+        return None, False
+    time = next((at for at, value in enumerate(row) if lines.rfc3339(value.encode()) is not None and at != log), -1)
+    pod = next((at for at in range(len(row)) if at not in (log, time)), -1)
+    return Columns(time, pod, log), False
+
+
+def _place(names: Sequence[str], wanted: frozenset[str]) -> int:
+    return next((at for at, name in enumerate(names) if name in wanted), -1)
+
+
+def text_lines(stream: IO[bytes]) -> Iterator[Raw]:
+    """Yield the lines of a text, whatever their ends; a line of absurd length is left out."""
+    number, offset, tail = 1, 0, b""
+    while chunk := stream.read(_CHUNK):
+        block = tail + chunk
+        parts = block.split(b"\n")
+        tail = parts.pop()
+        for line in parts:
+            yield Raw(number, offset, line.rstrip(b"\r"))
+            number += 1
+            offset += len(line) + 1
+        if len(tail) > _LONGEST_LINE:
+            offset += len(tail)
+            tail = b""
+    if tail:
+        yield Raw(number, offset, tail.rstrip(b"\r"))
+
+
+def lines_between(data: bytes, *, number: int, offset: int) -> Iterator[Raw]:
+    """Yield the lines of a piece of a file."""
+    for line in data.split(b"\n"):
+        yield Raw(number, offset, line.rstrip(b"\r"))
+        number += 1
+        offset += len(line) + 1
+
+
+def csv_rows(stream: IO[bytes], columns: Columns, *, has_header: bool) -> Iterator[tuple[str, Raw]]:
+    """Yield (pod, line) of a CSV: a field of several lines becomes several."""
+    csv.field_size_limit(1 << 30)
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+    reader = csv.reader(_without_nul(text))
+    before = 0
+    try:
+        for row in reader:
+            number, before = before + 1, reader.line_num
+            if (number == 1 and has_header) or len(row) <= columns.log:
+                continue
+            stamp = lines.rfc3339(row[columns.time].encode()) if columns.time >= 0 else None
+            pod = row[columns.pod] if columns.pod >= 0 else ""
+            for part in row[columns.log].encode().rstrip(b"\r\n").split(b"\n"):
+                yield pod, Raw(number, 0, part.rstrip(b"\r"), stamp or 0.0)
+    except csv.Error as error:
+        raise SourceError(f"line {reader.line_num} is not CSV ({error}); export the query's result again") from error
+    finally:
+        text.detach()
+
+
+def _without_nul(text: Iterable[str]) -> Iterator[str]:
+    return (line.replace("\0", "") for line in text)
