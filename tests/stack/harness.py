@@ -253,7 +253,7 @@ async def in_process(
                 rest=where["rest"],
                 health=where["health"],
                 sources=where["gRPC for sources"],
-                agents=where["gRPC for agents"],
+                agents=where.get("gRPC for agents", ""),
                 address=address,
                 server=server,
                 world=world,

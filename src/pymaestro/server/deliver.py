@@ -14,7 +14,7 @@ from pymaestro.aio import signals
 from pymaestro.journal.fields import Deliver as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
-from pymaestro.server.decide import admission, delivery
+from pymaestro.server.decide import delivery
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
@@ -26,12 +26,6 @@ _TICKETS_AT_ONCE = 2000
 _ROWS_AT_ONCE = 64
 _PER_CONSUMER = 256
 _SCAN_LIMIT = 5000
-
-_PHRASES = {
-    event.Action.CREATE_REQUEST: Phrase.INSERTED,
-    event.Action.UPDATE_REQUEST: Phrase.UPDATED,
-    event.Action.DELETE_REQUEST: Phrase.DELETED,
-}
 
 
 @dataclass(slots=True)
@@ -138,18 +132,7 @@ class Deliver:
             # Whoever wrote this row, one that cannot be read must not keep the others from their agents.
             self._journal.error(Phrase.HANDLE_FAILED, {Key.EVENT: event_id, Key.RESOURCE_ID: spec.id}, err=error)
             return
-        fields = {
-            Key.EVENT: event_id,
-            **describe.with_operation(admission.operation_id(outgoing), spec.id),
-        }
-        if action in _PHRASES:
-            self._journal.info(_PHRASES[action], fields)
-        if self._journal.enabled(2):
-            self._journal.info(
-                Phrase.SENDING,
-                {**fields, **describe.event_fields(self._journal, outgoing, whole_from=5)},
-                v=2,
-            )
+        describe.delivering(self._journal, outgoing, action=action, event_id=event_id)
         for subscriber in self._streams.of(spec.consumer):
             subscriber.send(spec.id, message)
 

@@ -3,8 +3,15 @@
 from dataclasses import replace
 
 from pymaestro.journal.emit import Journal
-from pymaestro.journal.fields import Key, Verbosity
+from pymaestro.journal.fields import Deliver, Key, Verbosity
+from pymaestro.server.decide import admission
 from pymaestro.wire import errors, event, instant, jsonevent, storable
+
+_DELIVERIES = {
+    event.Action.CREATE_REQUEST: Deliver.INSERTED,
+    event.Action.UPDATE_REQUEST: Deliver.UPDATED,
+    event.Action.DELETE_REQUEST: Deliver.DELETED,
+}
 
 
 def event_fields(journal: Journal, told: event.Event, *, whole_from: int = Verbosity.DETAIL) -> dict[str, object]:
@@ -37,6 +44,16 @@ def extensions(told: event.Event) -> dict[str, object]:
         name: value.rfc3339() if isinstance(value, instant.Timestamp) else value
         for name, value in told.extensions.items()
     }
+
+
+def delivering(journal: Journal, outgoing: event.Event, *, action: event.Action, event_id: str) -> None:
+    """Write that a bundle goes to its agent, in the words by which a delivery is followed."""
+    operation_id = admission.operation_id(outgoing)
+    fields = {Key.EVENT: event_id, **with_operation(operation_id, outgoing.optional_text(event.RESOURCE_ID))}
+    if action in _DELIVERIES:
+        journal.info(_DELIVERIES[action], fields)
+    if journal.enabled(2):
+        journal.info(Deliver.SENDING, {**fields, **event_fields(journal, outgoing, whole_from=5)}, v=2)
 
 
 def with_operation(operation_id: str, resource_id: str) -> dict[str, object]:

@@ -21,6 +21,7 @@ from pymaestro.server.fanout import Fanout
 from pymaestro.server.listeners import Listeners
 from pymaestro.server.membership import Membership
 from pymaestro.server.metrics import Metrics
+from pymaestro.server.outside import Outside
 from pymaestro.server.settings import ServerSettings
 from pymaestro.server.streams import Streams
 from pymaestro.server.sweep import Sweep, Thresholds
@@ -84,6 +85,10 @@ class Server:
         self.accept = Accept(world)
         self.absorb = Absorb(world)
         self.deliver = Deliver(world, self.agents)
+        self.outside = (
+            Outside.build(settings, world, absorb=self.absorb, delays=_delays) if settings.uses_mqtt else None
+        )
+        self._tickets = self.outside.publish.tickets if self.outside else self.deliver.tickets
         self.fanout = Fanout(world, self.sources)
         heartbeat = timedelta(seconds=settings.health.heartbeat_interval)
         self.membership = Membership(world, heartbeat=heartbeat)
@@ -96,6 +101,7 @@ class Server:
         self.sweep = Sweep(world, thresholds=thresholds, look_again=self._look_again)
         self._listeners: Listeners | None = None
         self._draining: list[asyncio.Task[None]] = []
+        self._connected: asyncio.Task[None] | None = None
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bind every port, start every stage, then answer."""
@@ -110,6 +116,8 @@ class Server:
             self._crew.start("deliver", self.deliver.run())
         await listeners.start(self._crew)
         await self.membership.join()
+        if self.outside is not None:
+            self._connected = await self.outside.start(self._crew, on_error=self._report("ownership"))
         self._start_rounds()
         for name, address in listeners.addresses().items():
             self._journal.info(f"Serving {name}", {Key.BIND_ADDRESS: address})
@@ -136,6 +144,9 @@ class Server:
         self.sources.close_all()
         if self._listeners is not None:
             await self._listeners.stop()
+        if self.outside is not None and self._connected is not None:
+            self.outside.broker.stop()
+            await asyncio.wait([self._connected])
         self.accept.stop()
         self.absorb.stop()
         await asyncio.gather(*self._draining)
@@ -158,7 +169,7 @@ class Server:
             self._crew.start(name, tasks.every(seconds, turn, on_error=self._report(name)))
 
     def _look_again(self) -> None:
-        self.deliver.tickets.add_everything()
+        self._tickets.add_everything()
         self.fanout.tickets.add_everything()
 
     async def _listen(self) -> None:
@@ -170,7 +181,7 @@ class Server:
         journal.info(Listen.STARTING, {Key.CHANNEL: "events, status_events"})
         await listen.listen(
             self._dsn,
-            channels={"events": self.deliver.tickets.add, "status_events": self.fanout.tickets.add},
+            channels={"events": self._tickets.add, "status_events": self.fanout.tickets.add},
             on_gap=self._look_again,
             on_loss=on_loss,
             delays=_delays,

@@ -51,6 +51,11 @@ async def get(database: pool.Database, consumer_id: str) -> ConsumerRow | None:
     return None if found is None else ConsumerRow._make(found)
 
 
+async def names(connection: pool.Connection) -> list[str]:
+    """Return the names of all consumers."""
+    return [row["name"] for row in await connection.fetch(_STATEMENTS["names"])]
+
+
 async def set_labels(
     database: pool.Database, consumer_id: str, *, labels: Mapping[str, str] | None, now: datetime
 ) -> ConsumerRow | None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from pymaestro.store import pool, rows, sql
+from pymaestro.store import locks, pool, rows, sql
 
 _QUERIES = sql.load("events")
 
@@ -23,6 +23,28 @@ async def pending_events(
     """Return pending events of the consumers, at most `per_consumer` of each."""
     found = await connection.fetch(_QUERIES["pending_events"], list(consumers), per_consumer, limit)
     return [rows.Pending(row["id"], row["source_id"], row["event_type"], row["consumer_name"]) for row in found]
+
+
+async def pending_everywhere(connection: pool.Connection, *, per_consumer: int, limit: int) -> list[rows.Pending]:
+    """Return pending events of all consumers, at most `per_consumer` of each."""
+    found = await connection.fetch(_QUERIES["pending_everywhere"], per_consumer, limit)
+    return [rows.Pending(row["id"], row["source_id"], row["event_type"], row["consumer_name"]) for row in found]
+
+
+async def claim(connection: pool.Connection, ids: Collection[str]) -> set[str]:
+    """Take events for the rest of the transaction; returns those that are still pending and that nobody else has."""
+    found = await connection.fetch(_QUERIES["claim_events"], list(ids))
+    if not found:
+        return set()
+    locked = await connection.fetch(
+        _QUERIES["try_lock_events"],
+        [row["id"] for row in found],
+        [locks.fnv1a(row["id"]) for row in found],
+        [locks.fnv1a(row["source_id"]) for row in found],
+        locks.EVENTS,
+        locks.SENDING,
+    )
+    return {row["id"] for row in locked}
 
 
 async def reconcile(connection: pool.Connection, ids: Collection[str], *, now: datetime) -> None:

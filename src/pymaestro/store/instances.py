@@ -22,6 +22,11 @@ async def set_ready(connection: pool.Connection, instance: str, *, ready: bool, 
     await connection.execute(_QUERIES["set_ready"], instance, ready, now)
 
 
+async def ready(connection: pool.Connection) -> list[str]:
+    """Return the instances that take part."""
+    return [row["id"] for row in await connection.fetch(_QUERIES["ready_instances"])]
+
+
 async def last_heartbeat(connection: pool.Connection, instance: str) -> datetime | None:
     """Return when `instance` was last heard of."""
     row = await connection.fetchrow(_QUERIES["read_instance"], instance)

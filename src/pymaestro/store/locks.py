@@ -21,6 +21,8 @@ RESOURCES: Final = fnv1a("resources")
 RESOURCE_STATUS: Final = fnv1a("resource_status")
 EVENTS: Final = fnv1a("events")
 INSTANCES: Final = fnv1a("instances")
+SENDING: Final = fnv1a("pymaestro-sending")
+"""Ours alone: of one bundle, one instance at a time sends."""
 
 MIGRATIONS: Final = (fnv1a("migrations"), fnv1a("migrations"))
 LIVENESS_CHECK: Final = (fnv1a("maestro-instances-liveness-check"), INSTANCES)

@@ -109,6 +109,20 @@ def agent_broadcast(topics: Topics, *, source: str, consumer: str) -> str:
     return _filled_broadcast(topics.agent_broadcast, consumer, what="consumer")
 
 
+def may_speak_for(topics: Topics, topic: str, *, consumer: str) -> bool:
+    """Say whether a message of an agent on `topic` may be about `consumer`.
+
+    Brokers let an agent write to the topic of its own consumer only, so the topic tells who speaks. A pattern that
+    names no consumer cannot tell.
+    """
+    segments = topic.split("/")
+    for pattern, place in ((topics.agent_events, _CONSUMER), (topics.agent_broadcast, _SOURCE)):
+        wanted = unshared(pattern).split("/")
+        if len(wanted) == len(segments) and wanted[-1] == segments[-1]:
+            return wanted[place] != "+" or segments[place] == consumer
+    return False
+
+
 def parse(topic: str) -> Place:
     """Read a topic on which a message arrived."""
     for key, pattern in _PATTERNS.items():

@@ -190,7 +190,6 @@ BROKER_TLS = {"--grpc-broker-tls-cert-file": "c", "--grpc-broker-tls-key-file": 
         pytest.param({"--sweep-interval": "0s"}, "--sweep-interval must be longer", id="sweep-without-pause"),
         pytest.param({"--event-retention": "-1s"}, "--event-retention is negative", id="retention-negative"),
         pytest.param({"--client-id": ""}, "--client-id is empty", id="nameless-instance"),
-        pytest.param({"--message-broker-type": "mqtt"}, "not in this version yet; use", id="mqtt"),
         pytest.param({"--message-broker-type": "pubsub"}, "not in this version yet; use", id="pubsub"),
         pytest.param({"--db-auth-method": "az-entra"}, "not in this version yet; use", id="az-entra"),
         pytest.param({"--db-dsn": "mysql://u@h/d"}, "--db-dsn does not begin with", id="dsn"),

@@ -141,10 +141,10 @@ def _durations(settings: ServerSettings) -> Iterator[str]:
 
 
 def _broker(settings: ServerSettings) -> Iterator[str]:
-    if settings.broker.type != "grpc" and not settings.broker.disabled:
+    if settings.broker.type == "pubsub" and not settings.broker.disabled:
         yield (
             f"--message-broker-type={settings.broker.type} is not in this version yet; "
-            "use --message-broker-type=grpc and let agents connect to --grpc-broker-bindport"
+            "use --message-broker-type=grpc and let agents connect to --grpc-broker-bindport, or use mqtt"
         )
 
 

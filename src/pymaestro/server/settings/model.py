@@ -37,3 +37,8 @@ class ServerSettings:
     def serves_agents(self) -> bool:
         """Whether agents connect to this process."""
         return self.broker.type == "grpc" and not self.broker.disabled
+
+    @property
+    def uses_mqtt(self) -> bool:
+        """Whether agents are reached through an MQTT broker."""
+        return self.broker.type == "mqtt" and not self.broker.disabled

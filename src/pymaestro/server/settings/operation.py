@@ -17,7 +17,9 @@ class DeliverySettings:
     """Delivery"""
 
     subscription_type: Literal["shared", "broadcast"] = field(default="shared", metadata=flag("--subscription-type"))
-    """How instances share status events of an outside broker. Without effect for the gRPC broker."""
+    """How instances share status events of an outside broker. `shared`: each takes what it gets; write
+    `$share/<group>/` before topics.agentEvents, and the broker gives each event to one of them. `broadcast`: each gets
+    everything and takes what concerns the consumers that the hash ring gives it. Without effect for grpc."""
 
     partition_count: int = field(default=7, metadata=flag("--consistent-hash-partition-count"))
     """Partitions of the hash ring that spreads consumers over instances; broadcast only."""

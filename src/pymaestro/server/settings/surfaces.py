@@ -168,10 +168,10 @@ class BrokerSettings:
 
     type: Literal["grpc", "mqtt", "pubsub"] = field(default="grpc", metadata=flag("--message-broker-type"))
     """How events reach agents. `grpc` is built in and needs nothing else, hence the default; the Go server's
-    default is mqtt. mqtt and pubsub are not in this version yet."""
+    default is mqtt, an outside broker. pubsub is not in this version yet."""
 
     config_file: Path = field(default=Path("secrets/mqtt.config"), metadata=flag("--message-broker-config-file"))
-    """Connection of an outside broker. Not read for grpc."""
+    """YAML or JSON file with the address, the credentials and the topics of an outside broker. Not read for grpc."""
 
     disabled: bool = field(default=False, metadata=flag("--disable-message-broker", hidden=True))
     """Deliver nothing: no endpoint for agents, no delivery of events."""

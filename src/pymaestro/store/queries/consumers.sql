@@ -8,6 +8,9 @@ SELECT id, name, convert_to(labels::text, 'UTF8') AS labels, created_at, updated
 FROM consumers
 WHERE id = $1
 
+-- name: names
+SELECT name FROM consumers ORDER BY name
+
 -- name: set_labels
 -- One statement, so two patches at once cannot lose each other's work; $2 says whether there is anything to set.
 UPDATE consumers

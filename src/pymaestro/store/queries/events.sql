@@ -17,6 +17,34 @@ WHERE place <= $2
 ORDER BY place, id
 LIMIT $3;
 
+-- name: pending_everywhere
+-- The same for every consumer: an outside broker reaches them all.
+SELECT id, source_id, event_type, consumer_name
+FROM (
+    SELECT e.id, e.source_id, e.event_type, r.consumer_name,
+           row_number() OVER (PARTITION BY r.consumer_name ORDER BY e.created_at, e.id) AS place
+    FROM events e JOIN resources r ON r.id = e.source_id
+    WHERE e.reconciled_date IS NULL
+) AS ranked
+WHERE place <= $1
+ORDER BY place, id
+LIMIT $2;
+
+-- name: claim_events
+-- Take pending events until the transaction ends; those another instance has taken are left to it.
+SELECT e.id, e.source_id
+FROM events e
+WHERE e.id = ANY($1::text[]) AND e.reconciled_date IS NULL
+ORDER BY e.created_at, e.id
+FOR UPDATE OF e SKIP LOCKED;
+
+-- name: try_lock_events
+-- The lock under which a Go server sends an event, and ours under which one instance at a time sends a bundle: nobody
+-- gets an older state of a bundle after a newer one because two instances sent at once.
+SELECT id
+FROM unnest($1::text[], $2::int[], $3::int[]) AS u (id, event_key, bundle_key)
+WHERE pg_try_advisory_xact_lock(bundle_key, $5) AND pg_try_advisory_xact_lock(event_key, $4);
+
 -- name: reconcile
 -- Delivered, or not worth delivering any more.
 -- An event another instance is marking now is left to it, so that two of them cannot wait for each other.

@@ -14,6 +14,9 @@ ON CONFLICT (id) DO UPDATE SET started_at = excluded.started_at;
 -- name: set_ready
 UPDATE server_instances SET ready = $2, updated_at = $3 WHERE id = $1;
 
+-- name: ready_instances
+SELECT id FROM server_instances WHERE ready;
+
 -- name: read_instance
 SELECT ready, last_heartbeat FROM server_instances WHERE id = $1;
 

@@ -1,0 +1,152 @@
+"""Stage: both ends of an outside broker compare what they have, one consumer after the other.
+
+Two questions are worked off here, each until it is done, across any number of broken connections:
+
+- an agent says which versions it has: it is sent what it lacks, and told to drop what we do not know;
+- we gained a consumer, or the broker came back: its agent is asked which statuses we lack. Bundles that are being
+  deleted are sent again at the same time: an agent that has finished one forgets it once the broker has its last
+  report, and if that report was lost nobody would ever ask for it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pymaestro.aio import keyed
+from pymaestro.journal.fields import Key, Logger
+from pymaestro.journal.fields import Resync as Phrase
+from pymaestro.server.decide import delivery
+from pymaestro.server.publish import Outcome, Publish
+from pymaestro.server.world import World
+from pymaestro.store import events, locks, resources
+from pymaestro.transport import base
+from pymaestro.wire import errors, event, resync
+
+_WORKERS = 4
+_ROWS_AT_ONCE = 64
+_QUESTIONS = 32
+_LONGEST_PAUSE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What an agent says it has."""
+
+    source: str
+    body: bytes
+    answered: Callable[[], None]
+    """Called when it has been sent everything."""
+
+
+class Resyncs:
+    """Asks and answers."""
+
+    def __init__(self, world: World, publish: Publish) -> None:
+        self._world = world
+        self._publish = publish
+        self._journal = world.journal.bind({Key.LOGGER: Logger.SERVER})
+        self._questions: dict[str, list[Question]] = defaultdict(list)
+        self._wanted: set[str] = set()
+        patience = keyed.Backoff(first_seconds=0.2, cap_seconds=_LONGEST_PAUSE_SECONDS)
+        self._queue: keyed.KeyedQueue[str] = keyed.KeyedQueue(
+            self._turn, workers=_WORKERS, backoff=patience, on_error=self._on_error
+        )
+
+    async def run(self) -> None:
+        """Work for ever."""
+        await self._queue.run()
+
+    def answer(self, consumer: str, question: Question) -> None:
+        """Send the agent of `consumer` what it lacks, soon."""
+        waiting = self._questions[consumer]
+        waiting.append(question)
+        if len(waiting) > _QUESTIONS:
+            waiting.pop(1).answered()  # not the first, which may be worked on; the newest tells the most
+        self._queue.add(consumer)
+
+    def ask(self, consumers: Iterable[str]) -> None:
+        """Ask agents for the statuses that we lack, soon."""
+        for consumer in consumers:
+            self._wanted.add(consumer)
+            self._queue.add(consumer)
+
+    async def _turn(self, consumer: str) -> None:
+        await self._publish.wait_online()
+        while self._questions[consumer]:
+            question = self._questions[consumer][0]
+            await self._answer(consumer, question)
+            self._questions[consumer].pop(0)
+            question.answered()
+        del self._questions[consumer]
+        if consumer in self._wanted:
+            await self._ask(consumer)
+            self._wanted.discard(consumer)
+
+    async def _answer(self, consumer: str, question: Question) -> None:
+        started = self._world.clock.monotonic()
+        try:
+            reported = resync.decode_versions(question.body)
+        except errors.WireError as error:
+            self._journal.warning("request refused", {Key.CONSUMER: consumer, Key.REASON: str(error)})
+            return
+        async with self._world.database.connection() as connection:
+            pending = await events.pending_of_consumer(connection, consumer)
+            known = await resources.versions_of_consumer(connection, consumer)
+        answer = resync.spec_answer(known, reported)
+        await self._resend(answer.send)
+        orphans = [resync.Row(each, version, is_deleting=True) for each, version in answer.orphans.items()]
+        for start in range(0, len(orphans), _ROWS_AT_ONCE):
+            await self._drop_orphans(consumer, orphans[start : start + _ROWS_AT_ONCE])
+        if pending:
+            async with self._world.database.transaction(durable=False) as connection:
+                await events.reconcile(connection, pending, now=self._world.now())
+        seconds = self._world.clock.monotonic() - started
+        self._world.metrics.spec_resynced(question.source, consumer, data_type=event.MANIFEST_BUNDLES, seconds=seconds)
+
+    async def _resend(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), _ROWS_AT_ONCE):
+            part = ids[start : start + _ROWS_AT_ONCE]
+            async with self._world.database.transaction(durable=False) as connection:
+                await resources.lock(connection, part, kind=locks.SENDING)
+                outcomes = await self._publish.send(await resources.read_specs(connection, part))
+            if not {Outcome.OFFLINE, Outcome.LATER}.isdisjoint(outcomes.values()):
+                raise base.Disconnected("the broker did not take everything")
+
+    async def _drop_orphans(self, consumer: str, orphans: Sequence[resync.Row]) -> None:
+        ids = [orphan.id for orphan in orphans]
+        async with self._world.database.transaction(durable=False) as connection:
+            await resources.lock(connection, ids, kind=locks.SENDING)
+            created_meanwhile = {spec.id for spec in await resources.read_specs(connection, ids)}
+            for orphan in orphans:
+                if orphan.id in created_meanwhile:
+                    continue
+                outgoing = delivery.orphan_deletion(
+                    orphan,
+                    consumer=consumer,
+                    source_id=self._world.source_id,
+                    fresh_id=self._world.new_id(),
+                    now=self._world.timestamp(),
+                )
+                await self._publish.send_event(outgoing, consumer=consumer)
+
+    async def _ask(self, consumer: str) -> None:
+        async with self._world.database.connection() as connection:
+            hashes = await resources.status_hashes_of_consumer(connection, consumer)
+            known = await resources.versions_of_consumer(connection, consumer)
+        await self._resend([row.id for row in known if row.is_deleting])
+        if not hashes:
+            return
+        room = min(resync.EVENT_MAX_BYTES, self._publish.client.maximum_packet_bytes) - resync.ENVELOPE_BYTES
+        for number, body in enumerate(resync.status_hash_batches(hashes.items(), max_bytes=room)):
+            question = delivery.status_resync_request(
+                body,
+                consumer=consumer,
+                source_id=self._world.source_id,
+                fresh_id=self._world.new_id(),
+                now=self._world.timestamp(),
+            )
+            self._journal.info(Phrase.STATUS_BATCH, {Key.CONSUMER: consumer, Key.BATCH: number}, v=4)
+            await self._publish.send_event(question, consumer=consumer)
+
+    def _on_error(self, consumer: str, error: Exception) -> None:
+        self._journal.warning(Phrase.CONSUMER_FAILED, {Key.CONSUMER: consumer}, err=error)

@@ -1,0 +1,85 @@
+"""An agent as tests of the broker use it: it speaks the protocol over MQTT and knows nothing else of the server."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from stack import clients
+
+from pymaestro.transport import base, mqtt_config
+from pymaestro.transport.mqtt_agent import MqttMedium
+from pymaestro.wire import event, resync
+
+PATIENCE = 20.0
+
+
+class MqttAgent:
+    """One agent for one consumer, connected; what it receives is kept until somebody takes it."""
+
+    def __init__(self, connection: base.Connection, consumer: str) -> None:
+        self._connection = connection
+        self.consumer = consumer
+        self.received: list[event.Event] = []
+        self.seen = 0
+        self._news = asyncio.Condition()
+        # Only its way of writing reports is used, so it needs no server.
+        self._pen = clients.Agent.__new__(clients.Agent)
+        self._pen.consumer, self._pen.last_sequence = consumer, 0
+
+    async def read(self) -> None:
+        with contextlib.suppress(base.Disconnected):
+            async for got in self._connection.events():
+                async with self._news:
+                    self.received.append(got)
+                    self.seen += 1
+                    self._news.notify_all()
+
+    async def take(
+        self, match: Callable[[event.Event], bool] = lambda _: True, *, seconds: float = PATIENCE
+    ) -> event.Event:
+        """Wait for an event that matches, and take it; others stay."""
+        async with asyncio.timeout(seconds), self._news:
+            while True:
+                for found in self.received:
+                    if match(found):
+                        self.received.remove(found)
+                        return found
+                await self._news.wait()
+
+    async def spec_of(self, resource_id: str, *, version: int | None = None) -> event.Event:
+        return await self.take(lambda e: clients.is_about(e, resource_id, version=version))
+
+    async def tell(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> None:
+        """Publish a status."""
+        await self._connection.publish(self._pen.report(resource_id, version, *kinds, **changes))
+
+    async def resync(self, versions: Mapping[str, int]) -> None:
+        """Say what this agent has."""
+        await self._connection.publish(
+            event.Event(
+                id=clients.new_id(),
+                source=f"{self.consumer}-work-agent",
+                type=event.SPEC_RESYNC_REQUEST,
+                time=clients.now(),
+                extensions={event.CLUSTER_NAME: self.consumer, event.ORIGINAL_SOURCE: ""},
+                data=resync.encode_versions(versions),
+            )
+        )
+
+
+@contextlib.asynccontextmanager
+async def agent(config: Any, consumer: str, *, problems: list[str] | None = None) -> AsyncIterator[MqttAgent]:
+    """Connect an agent by a configuration file."""
+    endpoint = mqtt_config.read(config, flag="--workload-source-config").endpoint
+    told = problems if problems is not None else []
+    medium = MqttMedium(endpoint, consumer=consumer, client_id=f"{consumer}-work-agent", on_problem=told.append)
+    async with medium.connect() as connection:
+        running = MqttAgent(connection, consumer)
+        reader = asyncio.ensure_future(running.read())
+        try:
+            yield running
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
