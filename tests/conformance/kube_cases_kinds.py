@@ -1,7 +1,72 @@
 """What single kinds do, custom ones included."""
 
-from conformance.kube_bodies import BATCH, CONTAINER, CRDS, RBAC, SIZED, custom, definition, install
-from conformance.kube_client import MERGE, STRATEGIC, Kube
+from conformance.kube_bodies import APPS, BATCH, CONTAINER, CRDS, RBAC, SIZED, custom, definition, deployment, install
+from conformance.kube_client import MERGE, STRATEGIC, Json, Kube
+
+
+def case_zero_values_are_left_out_where_go_leaves_them_out(kube: Kube) -> None:
+    container = {**CONTAINER, "stdin": False, "workingDir": "", "env": [{"name": "A", "value": ""}]}
+    container["livenessProbe"] = {"httpGet": {"port": 80}, "initialDelaySeconds": 0}
+    container["securityContext"] = {"privileged": False, "runAsUser": 0}
+    pod = {"containers": [container], "hostNetwork": False, "automountServiceAccountToken": False, "nodeName": ""}
+    pod["volumes"] = [
+        {"name": "v", "emptyDir": {"medium": ""}},
+        {"name": "w"},
+        {"name": "c", "configMap": {"name": "c"}},
+    ]
+    pod["tolerations"] = [{"key": "", "operator": "Exists"}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod}
+    kube.ok("POST", kube.path("deployments", group=APPS), deployment(template=template, minReadySeconds=0))
+    applied = deployment("applied", minReadySeconds=0)
+    kube.apply(kube.path("deployments", "applied", group=APPS), applied, manager="one")
+
+
+WEBHOOK = {
+    "name": "a.b.c",
+    "clientConfig": {"url": "https://localhost:1"},
+    "sideEffects": "None",
+    "admissionReviewVersions": ["v1"],
+    "namespaceSelector": {"matchLabels": {"never": "there"}},
+}
+OTHERS: dict[str, Json] = {
+    "v1/limitranges": {"spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}},
+    "v1/endpoints": {"subsets": [{"addresses": [{"ip": "10.9.9.9"}], "ports": [{"port": 80}]}]},
+    "v1/podtemplates": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}},
+    "v1/events": {"involvedObject": {"kind": "Pod", "name": "p"}, "reason": "R", "message": "M", "type": "Normal"},
+    "networking.k8s.io/v1/ingresses": {
+        "spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}},
+    },
+    "discovery.k8s.io/v1/endpointslices": {
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.9.9.9"]}],
+        "ports": [{"port": 80}],
+    },
+    "scheduling.k8s.io/v1/priorityclasses": {"value": 7},
+    "storage.k8s.io/v1/storageclasses": {"provisioner": "a.b/c"},
+    "networking.k8s.io/v1/ingressclasses": {"spec": {"controller": "a.b/c"}},
+    "rbac.authorization.k8s.io/v1/clusterrolebindings": {
+        "roleRef": {"kind": "ClusterRole", "name": "r"},
+        "subjects": [{"kind": "Group", "name": "g"}],
+    },
+    "admissionregistration.k8s.io/v1/validatingwebhookconfigurations": {"webhooks": [WEBHOOK]},
+    "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": {"webhooks": [WEBHOOK]},
+}
+CLUSTER_SCOPED = ("priorityclasses", "storageclasses", "ingressclasses", "clusterrolebindings", "webhookconfigurations")
+
+
+def case_every_other_kind_is_kept(kube: Kube) -> None:
+    for resource, body in OTHERS.items():
+        version, _, plural = resource.rpartition("/")
+        group = "" if version == "v1" else version
+        namespace = None if plural.endswith(CLUSTER_SCOPED) else ""
+        path = kube.path(plural, group=group, namespace=namespace)
+        name = f"other-{kube.namespace}"
+        if plural == "events":
+            kube.refused(422, "POST", path, {**body, "metadata": {"name": name}})
+            body = {**body, "involvedObject": {**body["involvedObject"], "namespace": kube.namespace}}
+        kube.ok("POST", path, {**body, "metadata": {"name": name}})
+        kube.ok("PATCH", f"{path}/{name}", {"metadata": {"annotations": {"a": "b"}}}, media=MERGE)
+        kube.ok("DELETE", f"{path}/{name}")
 
 
 def case_pods_are_kept_as_written(kube: Kube) -> None:

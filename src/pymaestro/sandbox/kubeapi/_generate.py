@@ -1,13 +1,20 @@
 """Makes `builtin_types.json` from the published OpenAPI definitions of Kubernetes.
 
-    python -m pymaestro.sandbox.kubeapi._generate <definitions.json>
+    python -m pymaestro.sandbox.kubeapi._generate <definitions.json> [<folder with Kubernetes' Go types> ...]
 
 The definitions come with the PyPI package kubernetes-validate (`kubernetes-json-schema/<version>-local/
 _definitions.json`), which is far too large to depend on. What is kept: for every type a served kind reaches, the names
 and types of its fields and how its lists and maps merge.
+
+What the definitions do not tell is how Go writes a field that is not set: left out, null, or an empty object. That is
+read from the struct tags of the published modules k8s.io/api, k8s.io/apimachinery, k8s.io/apiextensions-apiserver and
+k8s.io/kube-aggregator of the same release.
 """
 
+import re
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +49,46 @@ def short(name: str) -> str:
     return name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoField:
+    """One field of a Go struct, as far as its tag and type tell how it is written."""
+
+    type: str
+    omitempty: bool
+    omitzero: bool
+
+
+_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_FIELD = re.compile(r"^\t(?:(\w+)\s+)?([*\[\]\w.]+)\s+`json:\"([^\"]*)\"", re.MULTILINE)
+
+
+def go_structs(folders: Iterable[Path]) -> dict[str, dict[str, GoField]]:
+    """Return the fields of every struct in the types files below `folders`, by short name, inlined ones included."""
+    found: dict[str, dict[str, GoField]] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("types*.go")):
+            bodies = dict(_STRUCT.findall(path.read_text()))
+            prefix = f"{path.parent.parent.name}.{path.parent.name}"
+            for name in bodies:
+                found[f"{prefix}.{name}"] = dict(_go_fields(name, bodies))
+    return found
+
+
+def _go_fields(name: str, bodies: dict[str, str]) -> Iterator[tuple[str, GoField]]:
+    for _, kind, tag in _FIELD.findall(bodies.get(name, "")):
+        written, *options = tag.split(",")
+        if "inline" in options:
+            yield from _go_fields(kind.rpartition(".")[2], bodies)
+        elif written and written != "-":
+            yield written, GoField(type=kind, omitempty="omitempty" in options, omitzero="omitzero" in options)
+
+
 class Extract:
     """Collects the types reachable from the kinds asked for."""
 
-    def __init__(self, definitions: dict[str, Any]) -> None:
+    def __init__(self, definitions: dict[str, Any], structs: dict[str, dict[str, GoField]]) -> None:
         self._definitions = {short(name): definition for name, definition in definitions.items()}
+        self._structs = structs
         self.types: dict[str, Any] = {}
 
     def root(self, group: str, version: str, kind: str) -> str | None:
@@ -70,6 +112,24 @@ class Extract:
             entry["atomic"] = True
         for field, part in sorted(definition.get("properties", {}).items()):
             entry["fields"][field] = self._part(part)
+        entry |= self._unset(name, entry["fields"])
+
+    def _unset(self, name: str, fields: dict[str, Any]) -> dict[str, list[str]]:
+        """Return how fields are written that are not set: `zero` left out, `null`, `value` as an empty object."""
+        written: dict[str, list[str]] = {}
+        for field, go in self._structs.get(name, {}).items():
+            part = fields.get(field)
+            if go.type.startswith(("*", "[", "map")) or not isinstance(part, str):
+                continue
+            if go.type.endswith("Time"):
+                kind = "" if go.omitzero else "null"
+            elif part in ("s", "i", "n", "b"):
+                kind = "zero" if go.omitempty else ""
+            else:
+                kind = "value" if part in self.types or part in self._definitions else ""
+            if kind:
+                written.setdefault(kind, []).append(field)
+        return written
 
     def _part(self, part: dict[str, Any]) -> Any:
         if "$ref" in part:
@@ -111,7 +171,8 @@ def _as_list(value: str | list[str] | None) -> list[str]:
 
 def main(arguments: list[str]) -> None:
     """Write the table."""
-    extract = Extract(orjson.loads(Path(arguments[0]).read_bytes())["$defs"])
+    definitions = orjson.loads(Path(arguments[0]).read_bytes())["$defs"]
+    extract = Extract(definitions, go_structs(Path(folder) for folder in arguments[1:]))
     roots = {}
     for kind in kinds.builtin():
         name = extract.root(kind.group, kind.version, kind.kind)

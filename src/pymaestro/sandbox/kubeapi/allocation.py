@@ -2,16 +2,16 @@
 
 from typing import Any
 
+from pymaestro.sandbox.kubeapi import decode
 from pymaestro.sandbox.kubeapi.kinds import Kind
+from pymaestro.sandbox.kubeapi.poddefaults import filled
 
 Json = dict[str, Any]
 
 _INITIAL_STATUS: dict[tuple[str, str], Json] = {
     ("", "namespaces"): {"phase": "Active"},
     ("", "pods"): {"phase": "Pending", "qosClass": "BestEffort"},
-    ("", "services"): {"loadBalancer": {}},
     ("", "persistentvolumeclaims"): {"phase": "Pending"},
-    ("apps", "deployments"): {},
     ("apps", "replicasets"): {"replicas": 0},
     ("apps", "statefulsets"): {"replicas": 0, "availableReplicas": 0},
     ("apps", "daemonsets"): {
@@ -20,9 +20,6 @@ _INITIAL_STATUS: dict[tuple[str, str], Json] = {
         "desiredNumberScheduled": 0,
         "numberReady": 0,
     },
-    ("batch", "jobs"): {},
-    ("batch", "cronjobs"): {},
-    ("networking.k8s.io", "ingresses"): {"loadBalancer": {}},
     ("policy", "poddisruptionbudgets"): {
         "currentHealthy": 0,
         "desiredHealthy": 0,
@@ -35,9 +32,12 @@ _SERVICE_KEPT = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 def allocate(kind: Kind, obj: Json, *, uid: str, address: str) -> Json:
     """Return a new object with what the API chooses for its kind."""
-    if kind.resource in _INITIAL_STATUS:
-        obj = {**obj, "status": dict(_INITIAL_STATUS[kind.resource])}
+    if "status" in kind.schema.always_there:
+        status = decode.typed({}, kind.schema.fields["status"])
+        obj = {**obj, "status": {**status, **_INITIAL_STATUS.get(kind.resource, {})}}
     match kind.resource:
+        case ("", "events"):
+            return filled(obj, reportingComponent="", reportingInstance="")
         case ("", "namespaces"):
             return {**obj, "spec": {"finalizers": ["kubernetes"]}}
         case ("", "services"):
@@ -55,6 +55,8 @@ def carry_over(kind: Kind, old: Json, new: Json) -> Json:
             if new["spec"].get("type") == "ExternalName":
                 return new
             return {**new, "spec": {**kept, **{name: value for name, value in new["spec"].items() if value}}}
+        case ("", "events"):
+            return filled(new, reportingComponent="", reportingInstance="")
         case ("batch", "jobs"):
             return _job(new, old["metadata"]["uid"])
     return new

@@ -37,7 +37,13 @@ def _load() -> tuple[dict[str, Schema], dict[str, str]]:
     table = orjson.loads(_TABLE.read_bytes())
     types = {
         name: Schema(
-            type="object", name=name, required=tuple(entry.get("required", ())), atomic=entry.get("atomic", False)
+            type="object",
+            name=name,
+            required=tuple(entry.get("required", ())),
+            atomic=entry.get("atomic", False),
+            left_out=frozenset(entry.get("zero", ())),
+            always_there=tuple(entry.get("value", ())),
+            written_as_null=tuple(entry.get("null", ())),
         )
         for name, entry in table["types"].items()
     }

@@ -59,14 +59,21 @@ def _struct(value: Json, schema: Schema, *, path: str, unknown: list[str] | None
         if field is None:
             if unknown is not None:
                 unknown.append(below)
-        elif child is not None and not _is_left_out(child, field, needed=name in schema.required):
+        elif child is not None and not _is_left_out(name, child, schema):
             kept[name] = typed(child, field, path=below, unknown=unknown)
+    for name in schema.always_there:
+        kept.setdefault(name, typed({}, schema.fields[name]))
+    for name in schema.written_as_null:
+        kept.setdefault(name, None)
     return kept
 
 
-def _is_left_out(value: Any, schema: Schema, *, needed: bool) -> bool:
-    """Whether an empty list or map is as good as none: so it is wherever the field is optional."""
-    return not needed and not value and schema.type in ("list", "map") and isinstance(value, (list, dict))
+def _is_left_out(name: str, value: Any, schema: Schema) -> bool:
+    """Whether a value is as good as none: empty lists and maps of optional fields are, and zero where Go omits it."""
+    if name in schema.left_out:
+        return value in ("", 0) and not isinstance(value, (list, dict))
+    optional = name not in schema.required
+    return optional and value in ([], {}) and schema.fields[name].type in ("list", "map")
 
 
 def _check(value: Any, schema: Schema, path: str) -> None:
@@ -74,7 +81,5 @@ def _check(value: Any, schema: Schema, path: str) -> None:
     # Python takes True for a number; Kubernetes does not.
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
         wanted = _GO_TYPES.get(schema.type, schema.type)
-        if value is None and schema.type == "string":
-            return
         found = _GO_NAMES.get(type(value), "null")
         raise WrongType(f"json: cannot unmarshal {found} into Go struct field {path} of type {wanted}")

@@ -7,7 +7,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from pymaestro.sandbox.kubeapi import poddefaults
+from pymaestro.sandbox.kubeapi import poddefaults, raredefaults
 from pymaestro.sandbox.kubeapi.kinds import Kind
 from pymaestro.sandbox.kubeapi.poddefaults import filled
 
@@ -18,13 +18,7 @@ _RBAC = "rbac.authorization.k8s.io"
 def complete(kind: Kind, obj: Json) -> Json:
     """Return `obj` with the defaults of its kind."""
     rule = _RULES.get(kind.resource)
-    made = rule(obj) if rule else obj
-    times = _TIMES.get(kind.resource)
-    conditions = (made.get("status") or {}).get("conditions")
-    if not times or not conditions:
-        return made
-    shown = [{**dict.fromkeys(times), **condition} for condition in conditions]
-    return {**made, "status": {**made["status"], "conditions": shown}}
+    return rule(obj) if rule else obj
 
 
 def _with_spec(obj: Json, spec: Json) -> Json:
@@ -167,27 +161,11 @@ def _definition(obj: Json) -> Json:
     return _with_spec(obj, {**spec, "names": names})
 
 
-def _storage_class(obj: Json) -> Json:
-    return filled(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
-
-
-# Times that are written as null when they are not set.
-_TIMES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("apps", "deployments"): ("lastUpdateTime", "lastTransitionTime"),
-    ("apps", "replicasets"): ("lastTransitionTime",),
-    ("apps", "statefulsets"): ("lastTransitionTime",),
-    ("apps", "daemonsets"): ("lastTransitionTime",),
-    ("batch", "jobs"): ("lastProbeTime", "lastTransitionTime"),
-    ("", "pods"): ("lastProbeTime", "lastTransitionTime"),
-    ("", "nodes"): ("lastHeartbeatTime", "lastTransitionTime"),
-    ("", "persistentvolumeclaims"): ("lastProbeTime", "lastTransitionTime"),
-    ("apiextensions.k8s.io", "customresourcedefinitions"): ("lastTransitionTime",),
-}
-
 _RULES: dict[tuple[str, str], Callable[[Json], Json]] = {
     ("", "namespaces"): _namespace,
     ("", "pods"): _pod,
     ("", "services"): _service,
+    ("", "podtemplates"): _template,
     ("", "secrets"): _secret,
     ("", "persistentvolumeclaims"): _claim,
     ("", "replicationcontrollers"): _replica_set,
@@ -203,5 +181,5 @@ _RULES: dict[tuple[str, str], Callable[[Json], Json]] = {
     (_RBAC, "clusterrolebindings"): _binding,
     ("networking.k8s.io", "networkpolicies"): _network_policy,
     ("apiextensions.k8s.io", "customresourcedefinitions"): _definition,
-    ("storage.k8s.io", "storageclasses"): _storage_class,
+    **raredefaults.RULES,
 }

@@ -142,6 +142,12 @@ def _secret(obj: Json) -> Iterator[Cause]:
             yield wrong(f"data[{key}]", "", "illegal base64 data")
 
 
+def _event(obj: Json) -> Iterator[Cause]:
+    about = (obj.get("involvedObject") or {}).get("namespace") or ""
+    if about != (obj["metadata"].get("namespace") or ""):
+        yield wrong("involvedObject.namespace", about, "does not match event.namespace")
+
+
 def _binding(obj: Json) -> Iterator[Cause]:
     role = obj.get("roleRef") or {}
     allowed = ["Role", "ClusterRole"] if obj.get("kind") == "RoleBinding" else ["ClusterRole"]
@@ -227,6 +233,7 @@ def _fixed_pod_spec(obj: Json) -> Json:
 _RULES: dict[tuple[str, str], Callable[[Json], Iterator[Cause]]] = {
     ("", "pods"): _pod,
     ("", "services"): _service,
+    ("", "events"): _event,
     ("", "configmaps"): _data_keys,
     ("", "secrets"): _secret,
     ("apps", "deployments"): _workload,

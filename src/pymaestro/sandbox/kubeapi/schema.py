@@ -30,6 +30,12 @@ class Schema:
     merge_key: str | None = None
     """What tells the items of a list apart in a strategic merge patch; empty text: scalars that merge as a set."""
     preserve_unknown: bool = False
+    left_out: frozenset[str] = frozenset()
+    """Scalar fields that are not written when they are zero, false or empty."""
+    always_there: tuple[str, ...] = ()
+    """Struct fields that are written as an empty object when nothing is in them."""
+    written_as_null: tuple[str, ...] = ()
+    """Times that are written as null when they are not set."""
 
     def child(self, name: str) -> "Schema":
         """Return the type of the field or map value called `name`."""
