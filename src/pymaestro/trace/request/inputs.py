@@ -34,6 +34,8 @@ class Writer:
     roles: Counter[str] = field(default_factory=Counter)
     stages: Counter[int] = field(default_factory=Counter)
     seen: Counter[What] = field(default_factory=Counter)
+    consumers: set[str] = field(default_factory=set)
+    instances: set[str] = field(default_factory=set)
     skew: float = 0.0
     """Seconds by which its clock is ahead of the servers'."""
 
@@ -51,6 +53,10 @@ class Writer:
         self.stages[stage] += 1
         self.seen[hit.what] += 1
         self.verbosity = max(self.verbosity, said.verbosity)
+        if hit.consumer and stage in AGENT_STAGES:
+            self.consumers.add(hit.consumer)
+        if hit.what is What.BROADCAST and hit.detail:
+            self.instances.add(hit.detail)
         if hit.what is What.STARTED:
             self.started.append(hit.at)
         if hit.at:

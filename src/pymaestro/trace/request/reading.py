@@ -218,6 +218,8 @@ def _detail(phrase: phrases.Phrase, get: "_Fields | _Document") -> str:
         return where + (get("err") or get("reason"))
     if what is What.PENDING_DELETION:
         return get("numOfResources")
+    if what is What.BROADCAST:
+        return get("instanceID")
     if phrase.is_about_all:
         return get("err") or get("topic") or get("channel") or get("brokerHost")
     return get("err")

@@ -1,0 +1,124 @@
+"""Why a stage is missing: the decision table, evaluated.
+
+Evidence of the request itself comes first; then what the components say near the gap; at last the plain absence. Pure.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pymaestro.trace.request.codes import code_of_apply_error
+from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.inputs import Environment, Presence
+from pymaestro.trace.request.model import Confidence, Finding
+from pymaestro.trace.request.wishes import Wish
+
+PLAIN: Final = {
+    1: "MT-101", 2: "MT-209", 3: "MT-306", 4: "MT-412", 5: "MT-503", 6: "MT-603", 7: "MT-708", 8: "MT-803", 9: "MT-905",
+}  # fmt: skip
+_NEAR: Final[dict[int, tuple[tuple[What, str, str], ...]]] = {
+    1: ((What.UNAUTHORISED, "server", "MT-102"),),
+    2: ((What.LISTENER_LOST, "server", "MT-203"), (What.DISCONNECTED, "server", "MT-204")),
+    3: ((What.DISCONNECTED, "agent", "MT-301"), (What.FOREIGN_EVENT, "agent", "MT-305")),
+    5: ((What.DISCONNECTED, "agent", "MT-501"),),
+    6: ((What.DISCONNECTED, "server", "MT-601"), (What.DISCONNECTED, "agent", "MT-501")),
+    7: ((What.DATABASE, "server", "MT-707"),),
+    8: ((What.LISTENER_LOST, "server", "MT-801"),),
+    9: ((What.STREAM_BROKEN, "server", "MT-903"), (What.SLOW_CLIENT, "server", "MT-904")),
+}
+_BEFORE = 60.0
+
+
+def of_failure(stage: int, hits: Sequence[Hit]) -> Finding:
+    """Return what explicit errors of the request at `stage` mean."""
+    last = hits[-1]
+    detail = last.detail
+    if stage == 2:
+        code = "MT-207" if last.what is What.HARD_DELETED else "MT-204"
+    elif last.what is What.DECODE_FAILED:
+        code = "MT-401"
+    elif stage == 4:
+        code = code_of_apply_error(detail)
+    elif stage == 5:
+        code = "MT-501"
+    elif stage == 7:
+        code = _of_status_error(detail) if last.what is What.STATUS_FAILED else "MT-701"
+    else:
+        code = "MT-802" if stage == 8 else "MT-903"
+    return Finding(code=code, confidence="certain", detail=detail, evidence=tuple(hits[-3:]))
+
+
+def _of_status_error(detail: str) -> str:
+    if "unmatched consumer name" in detail:
+        return "MT-702"
+    return "MT-602" if "original source" in detail else "MT-707"
+
+
+def of_absence(
+    stage: int, wish: Wish, environment: Environment, components: Sequence[Hit], *, since: float, until: float
+) -> Finding:
+    """Return the likeliest reason why `stage` did not come between `since` and `until`."""
+    consumer, source = wish.first("consumer"), _client_source(wish)
+    if stage in (2, 3) and (absent := _absent_agent(consumer, environment, since=since)):
+        return absent
+    if stage == 3:
+        mismatch = _topic_mismatch(consumer, environment, components)
+        if mismatch is not None:
+            return mismatch
+    if stage in (8, 9) and (nobody := nobody_listens(source, environment, at=since)):
+        return nobody
+    for what, role, code in _NEAR.get(stage, ()):
+        near = [
+            hit
+            for hit in components
+            if hit.what is what
+            and environment.writers[hit.file].role == role
+            and since - _BEFORE <= hit.at <= until
+            and (stage != 8 or "status_events" in hit.detail or not hit.detail)
+        ]
+        if near:
+            return Finding(code=code, confidence="likely", detail=near[-1].detail, evidence=tuple(near[-3:]))
+    return Finding(code=PLAIN[stage], confidence="possible" if stage in (1, 2) else "likely")
+
+
+def _client_source(wish: Wish) -> str:
+    return wish.asked.source if wish.asked else ""
+
+
+def _absent_agent(consumer: str, environment: Environment, *, since: float) -> Finding | None:
+    if not consumer or environment.broker != "grpc":
+        return None
+    mine = [each for each in environment.agents if each.name == consumer]
+    if any(each.until > since and each.since <= max(since, environment.end) for each in mine):
+        return None
+    confidence: Confidence = "certain" if mine else "likely"
+    if not mine and not any(each.started for each in environment.servers):
+        return None  # it may have connected before the logs begin
+    detail = f"no agent of {consumer} was subscribed" + ("; the last one has left" if mine else "")
+    return Finding(code="MT-301", confidence=confidence, detail=detail)
+
+
+def _topic_mismatch(consumer: str, environment: Environment, components: Sequence[Hit]) -> Finding | None:
+    topics = [
+        hit
+        for hit in components
+        if hit.what is What.SUBSCRIBED and "/consumers/" in hit.detail and environment.writers[hit.file].role == "agent"
+    ]
+    if not topics or not consumer or any(f"/consumers/{consumer}/" in hit.detail for hit in topics):
+        return None
+    return Finding(code="MT-302", confidence="likely", detail=topics[-1].detail, evidence=(topics[-1],))
+
+
+def nobody_listens(source: str, environment: Environment, *, at: float) -> Finding | None:
+    """Return a finding when the logs show that no client of `source` was subscribed at `at`."""
+    def is_there(each: Presence) -> bool:
+        return each.since <= at + 1 and each.until >= at
+
+    present = [each for each in environment.clients if is_there(each)]
+    if any(not source or each.name == source for each in present):
+        return None
+    if not all(each.started or each.first > at for each in environment.servers) and not environment.clients:
+        return None  # somebody may have subscribed before the logs begin
+    if present:
+        others = ", ".join(sorted({each.name for each in present}))
+        return Finding(code="MT-902", confidence="likely", detail=f"request of {source}, clients of {others}")
+    return Finding(code="MT-901", confidence="likely", detail=f"no client of {source} was subscribed")

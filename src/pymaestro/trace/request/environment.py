@@ -1,0 +1,117 @@
+"""See the whole system in its logs: brokers, instances, who was connected when, whose clock is off. Pure."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from pymaestro.trace.request import inputs
+from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.inputs import Environment, Presence, Writer
+
+_SURE_AFTER = 5
+_NOTABLE = 0.05
+
+
+def environment(writers: Sequence[Writer], components: Iterable[Hit], *, broker: str, subscription: str) -> Environment:
+    """Return what is known of the system; `auto` asks the logs."""
+    known = tuple(writers)
+    servers = [each for each in known if each.role == "server"]
+    told: set[str] = set().union(*(each.instances for each in servers)) if servers else set()
+    events = sorted(components, key=lambda hit: (hit.file, hit.line))
+    return Environment(
+        writers=known,
+        broker=inputs.broker_of(known) if broker == "auto" else broker,
+        subscription=inputs.subscription_of(known) if subscription == "auto" else subscription,
+        instances=max(len({each.pod for each in servers}), len(told)),
+        clients=_presences(events, on=What.CLIENT_ON, off=What.CLIENT_OFF),
+        agents=_presences(events, on=What.AGENT_ON, off=What.AGENT_OFF),
+    )
+
+
+def _presences(events: Iterable[Hit], *, on: What, off: What) -> tuple[Presence, ...]:
+    found: list[Presence] = []
+    open_: dict[tuple[int, str], Hit] = {}
+
+    def close(key: tuple[int, str], until: float) -> None:
+        began = open_.pop(key)
+        name = began.source if on is What.CLIENT_ON else began.consumer
+        found.append(Presence(name=name, file=key[0], since=began.at, until=until))
+
+    for hit in events:
+        key = (hit.file, hit.event)
+        if hit.what is on:
+            open_[key] = hit
+        elif hit.what is off and key in open_:
+            close(key, hit.at)
+        elif hit.what is What.STARTED:
+            # A server that starts has no subscribers, whatever it said before.
+            for each in [each for each in open_ if each[0] == hit.file]:
+                close(each, hit.at)
+    for each in list(open_):
+        close(each, math.inf)
+    return tuple(found)
+
+
+def skews(hits: Iterable[Hit], writers: Sequence[Writer]) -> list[float]:
+    """Return by how many seconds each writer's clock is ahead of the servers'; 0 where nothing shows a difference.
+
+    The fastest way down and the fastest way up should take equally long; half their difference is the clock's.
+    """
+    roles = [each.role for each in writers]
+    published: dict[tuple[str, int], float] = {}
+    taken: dict[int, float] = {}
+    down: dict[int, list[tuple[tuple[str, int], float]]] = defaultdict(list)
+    up: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for hit in hits:
+        if hit.what in (What.SENDING_SPEC, What.TO_AGENTS) and hit.version > 0 and roles[hit.file] == "server":
+            key = (hit.resource, hit.version)
+            published[key] = min(hit.at, published.get(key, hit.at))
+        elif hit.what is What.RECEIVED_STATUS and hit.sequence and roles[hit.file] == "server":
+            taken[hit.sequence] = min(hit.at, taken.get(hit.sequence, hit.at))
+        elif hit.what is What.RECEIVED_SPEC and hit.version > 0 and not hit.is_deleting:
+            down[hit.file].append(((hit.resource, hit.version), hit.at))
+        elif hit.what is What.SENDING_STATUS and hit.sequence:
+            up[hit.file].append((hit.sequence, hit.at))
+    found = [0.0] * len(writers)
+    for file in set(down) | set(up):
+        ways_down = [at - published[key] for key, at in down[file] if key in published]
+        ways_up = [taken[key] - at for key, at in up[file] if key in taken]
+        found[file] = skew(ways_down, ways_up)
+    return found
+
+
+def skew(down: Sequence[float], up: Sequence[float]) -> float:
+    """Return the skew behind the times that messages seem to take down to an agent and up from it."""
+    if not down or not up:
+        fastest = min([*down, *up], default=0.0)
+        return (fastest if down else -fastest) if fastest < 0 else 0.0
+    fastest_down, fastest_up = min(down), min(up)
+    offset = (fastest_down - fastest_up) / 2
+    is_impossible = fastest_down < 0 or fastest_up < 0
+    is_plain = abs(offset) > _NOTABLE and min(len(down), len(up)) >= _SURE_AFTER
+    return offset if is_impossible or is_plain else 0.0
+
+
+def gaps(writers: Sequence[Writer]) -> dict[str, list[tuple[float, float]]]:
+    """Return, per pod with several files, the times that none of them covers."""
+    by_pod: dict[str, list[Writer]] = defaultdict(list)
+    for each in writers:
+        if each.first:
+            by_pod[each.pod].append(each)
+    found: dict[str, list[tuple[float, float]]] = {}
+    for pod, files in by_pod.items():
+        files.sort(key=lambda each: each.first)
+        holes = []
+        end = files[0].last
+        for each in files[1:]:
+            if each.first > end + 1.0:
+                holes.append((end, each.first))
+            end = max(end, each.last)
+        if holes:
+            found[pod] = holes
+    return found
+
+
+def generations(writers: Iterable[Writer]) -> Counter[str]:
+    """Return how many writers write each generation."""
+    return Counter(each.generation for each in writers if each.generation != "unknown")

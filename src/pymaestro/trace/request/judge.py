@@ -1,0 +1,335 @@
+"""Judge one request: the state of each stage, the verdict, the findings.
+
+For every stage in turn: is there a record of it? Did it fail? Does a later stage prove it? Was it overtaken? Could the
+logs show it at all? Is it merely too early? Only what survives all these questions is missing. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pymaestro.trace.request import causes, visibility
+from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.inputs import Environment
+from pymaestro.trace.request.model import Finding, Key, Options, Stage, State, StatusUpdate, Trace, Verdict
+from pymaestro.trace.request.reports import Report
+from pymaestro.trace.request.wishes import Wish
+
+_PROOF = {
+    1: {What.WISH},
+    2: {What.PUBLISHING, What.SENDING_SPEC, What.TO_AGENTS},
+    3: {What.RECEIVED_SPEC, What.STORED},
+    5: {What.SENDING_STATUS},
+    6: {What.RECEIVED_STATUS, What.STATUS_TAKEN},
+    8: {What.BROADCAST},
+    9: {What.TO_CLIENTS},
+}
+_FAILURES = {
+    2: {What.PUBLISH_FAILED, What.HARD_DELETED},
+    4: {What.APPLY_FAILED, What.DECODE_FAILED},
+    5: {What.STATUS_REFUSED},
+    7: {What.STATUS_FAILED},
+    9: {What.FANOUT_FAILED},
+}
+_LATE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A request and what is known around it."""
+
+    wish: Wish
+    environment: Environment
+    components: Sequence[Hit]
+    options: Options
+
+
+def judge(case: Case) -> Trace:
+    """Return the verdict on one request."""
+    wish = case.wish
+    proofs = {number: _proof(wish, number) for number in range(1, 10)}
+    stages: list[Stage] = []
+    findings: list[Finding] = []
+    for number in range(1, 10):
+        stage, found = _stage(number, case, proofs)
+        stages.append(stage)
+        findings += [each for each in found if each.code not in {one.code for one in findings}]
+    stages = _with_hops(stages)
+    findings += _remarks(wish, stages)
+    verdict, failed = _verdict(wish, stages)
+    return _trace(case, verdict, tuple(stages), findings=tuple(findings), failed=failed)
+
+
+def _trace(
+    case: Case, verdict: Verdict, stages: tuple[Stage, ...], *, findings: tuple[Finding, ...], failed: int | None
+) -> Trace:
+    wish = case.wish
+    seen = [stage for stage in stages if stage.first]
+    main = next((each for each in findings if failed and each.entry.stage == failed), None)
+    by = wish.later if verdict is Verdict.SUPERSEDED else None
+    return Trace(
+        key=_key(wish),
+        verdict=verdict,
+        stages=stages,
+        findings=tuple(sorted(findings, key=lambda each: ("error", "warn", "info").index(each.entry.severity))),
+        failed_stage=failed,
+        confidence=main.confidence if main else "certain",
+        superseded_by=f"{by.action} v{by.version}" if by else "",
+        start=wish.at,
+        end=max((stage.first for stage in seen), default=wish.at),
+        status_updates=tuple(_update(report, case.environment) for report in wish.reports),
+    )
+
+
+def _key(wish: Wish) -> Key:
+    source = wish.asked.source if wish.asked else next(
+        (hit.source for report in wish.reports for hit in report.hits if hit.what is What.BROADCAST), ""
+    )
+    return Key(
+        resource=wish.resource,
+        work_name=wish.first("name"),
+        consumer=wish.first("consumer"),
+        source=source,
+        action=wish.action,
+        version=wish.version,
+        op=wish.asked.op if wish.asked else wish.first("op"),
+        ce=wish.asked.ce if wish.asked else "",
+        db_event=next((hit.event for hit in wish.hits if hit.stage == 2 and hit.event), ""),
+        life=wish.life,
+    )
+
+
+def _update(report: Report, environment: Environment) -> StatusUpdate:
+    handled = next((hit.file for hit in report.hits if hit.stage == 7), None)
+    return StatusUpdate(
+        sequence=report.sequence,
+        version=report.version,
+        handled_by="" if handled is None else environment.writers[handled].pod,
+        skipped_by=sum(hit.what is What.NOT_OWNED for hit in report.hits),
+        result=report.result,
+    )
+
+
+def _proof(wish: Wish, number: int) -> list[Hit]:
+    """Return the records that show that a stage was done."""
+    if number == 4:
+        wanted = {What.REMOVED} if wish.action == "delete" else {What.APPLIED, What.REMOVED}
+        return [hit for hit in wish.stage(4) if hit.what in wanted]
+    if number < 5 or wish.action != "delete":
+        if number == 7:
+            return [hit for hit in wish.stage(7) if hit.what in (What.UPDATE_SENT, What.UPDATING, What.UNCHANGED)]
+        return [hit for hit in wish.stage(number) if hit.what in _PROOF[number]]
+    # Of a deletion only the last word counts: reports before it say "deleting".
+    last = [hit for report in wish.reports if report.is_last_word for hit in report.hits if hit.stage == number]
+    wanted = {What.DELETE_SENT} if number == 7 else _PROOF[number]
+    found = [hit for hit in last if hit.what in wanted and (number != 8 or hit.action == "delete")]
+    if number == 9 and not found:
+        told = [hit.at for hit in _proof(wish, 8)]
+        found = [hit for hit in wish.stage(9) if hit.what in wanted and told and hit.at >= min(told)]
+    return sorted(found, key=lambda hit: hit.at)
+
+
+def _stage(number: int, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Stage, list[Finding]]:
+    wish = case.wish
+    proof, hits = proofs[number], tuple(wish.stage(number))
+    failures = _failures(number, wish, proof)
+    base = Stage(number=number, state=State.OK, hits=hits)
+    if proof:
+        base = replace(base, first=proof[0].at, last=proof[-1].at, via=_via(number, proof))
+    if failures:
+        finding = causes.of_failure(number, failures)
+        count = f"{len(failures)} times" if len(failures) > 1 else ""
+        return replace(base, state=State.FAILED, first=base.first or failures[0].at, last=failures[-1].at,
+                       note=count), [finding]  # fmt: skip
+    if proof:
+        return replace(base, note=_remark(number, hits, case.environment)), []
+    return _absent(base, case, proofs)
+
+
+def _absent(stage: Stage, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Stage, list[Finding]]:
+    wish, number = case.wish, stage.number
+    moment = max((proofs[each][0].at for each in range(1, number) if proofs[each]), default=wish.at)
+    blind = visibility.blindness(number, wish, case.environment, moment=moment)
+    if number > 1 and (wish.refused or wish.no_op):
+        return _not_taken(stage, wish)
+    if any(proofs[each] for each in range(number + 1, 10)):
+        return _proven_later(stage, case, blind)
+    excuse = _excuse(stage, case, moment=moment)
+    if excuse is not None:
+        return excuse
+    if blind is not None:
+        return replace(stage, state=State.NOT_OBSERVABLE, note=blind.why), [
+            Finding(code=blind.code, confidence="certain", detail=blind.why)
+        ]
+    if any(not proofs[each] and not _is_excused(each, case, proofs) for each in range(1, number)):
+        # An earlier stage is where it stopped; what comes after it is not missing by itself.
+        return replace(stage, state=State.PENDING), []
+    until = moment + case.options.stage_timeout
+    finding = causes.of_absence(number, wish, case.environment, case.components, since=moment, until=until)
+    is_early = case.environment.end < until
+    return replace(stage, state=State.PENDING if is_early else State.MISSING, note=finding.detail), [finding]
+
+
+def _is_excused(number: int, case: Case, proofs: dict[int, list[Hit]]) -> bool:
+    """Say whether an absent earlier stage does not explain the absence of later ones."""
+    moment = max((proofs[each][0].at for each in range(1, number) if proofs[each]), default=case.wish.at)
+    if any(proofs[each] for each in range(number + 1, 10)):
+        return True
+    return visibility.blindness(number, case.wish, case.environment, moment=moment) is not None
+
+
+def _not_taken(stage: Stage, wish: Wish) -> tuple[Stage, list[Finding]]:
+    if wish.no_op:
+        found = [Finding(code="MT-202", confidence="certain", detail=wish.no_op)] if stage.number == 2 else []
+        return replace(stage, state=State.SKIPPED, note="no change"), found
+    if stage.number > 2:
+        return replace(stage, state=State.SKIPPED), []
+    evidence = tuple(hit for hit in wish.hits if hit.what in (What.REFUSED, What.WISH))
+    finding = Finding(
+        code="MT-201",
+        confidence="certain" if wish.is_surely_refused else "likely",
+        detail=wish.refused,
+        evidence=evidence,
+    )
+    return replace(stage, state=State.FAILED, note="rejected"), [finding]
+
+
+def _proven_later(
+    stage: Stage, case: Case, blind: visibility.Blind | None
+) -> tuple[Stage, list[Finding]]:
+    if blind is not None:
+        finding = Finding(code=blind.code, confidence="certain", detail=blind.why)
+        return replace(stage, state=State.NOT_OBSERVABLE, note=f"{blind.why}; a later stage proves it"), [finding]
+    if stage.number == 4:
+        return replace(stage, state=State.LEGIT_ABSENT, note="nothing had to be changed"), []
+    if stage.number == 8:
+        return replace(stage, state=State.LEGIT_ABSENT, note="sent by a resync"), []
+    return replace(stage, state=State.UNKNOWN, note="no line, but a later stage proves it"), []
+
+
+def _excuse(stage: Stage, case: Case, *, moment: float) -> tuple[Stage, list[Finding]] | None:
+    """Return the state of a stage that need not have come."""
+    wish, number = case.wish, stage.number
+    skipped = [hit for hit in wish.hits if hit.what is What.PUBLISH_SKIPPED]
+    if _is_superseded(wish):
+        later = wish.later
+        assert later is not None
+        code = ["MT-206"] if later.action == "delete" and number == 2 else []
+        found = [Finding(code=each, confidence="certain", evidence=tuple(skipped)) for each in code]
+        return replace(stage, state=State.SKIPPED, note=f"superseded by {later.action} v{later.version}"), found
+    if number == 7 and any(hit.what is What.STALE for hit in stage.hits):
+        return replace(stage, state=State.SKIPPED, note="stale status"), [Finding(code="MT-704", confidence="certain")]
+    if number == 7 and any(hit.what is What.STATUS_NOT_FOUND for hit in stage.hits):
+        found = [Finding(code="MT-703", confidence="certain", evidence=stage.hits)]
+        return replace(stage, state=State.LEGIT_ABSENT, note="the resource was gone"), found
+    if number in (8, 9) and any(report.result == "nochange" for report in wish.reports):
+        found = [Finding(code="MT-706", confidence="certain")]
+        return replace(stage, state=State.LEGIT_ABSENT, note="the status was known"), found
+    if number in (8, 9) and any(report.result == "sent" for report in wish.reports):
+        return _without_clients(stage, case, moment=moment)
+    return None
+
+
+def _without_clients(stage: Stage, case: Case, *, moment: float) -> tuple[Stage, list[Finding]] | None:
+    wish = case.wish
+    source = wish.asked.source if wish.asked else ""
+    silent = tuple(hit for hit in wish.stage(9) if hit.what is What.NO_CLIENTS)
+    told = {hit.file for hit in wish.stage(8)}
+    if stage.number == 9 and silent and told <= {hit.file for hit in silent}:
+        finding = Finding(code="MT-901", confidence="certain", detail="no clients on any instance", evidence=silent)
+        return replace(stage, state=State.SKIPPED, note="no client connected"), [finding]
+    nobody = causes.nobody_listens(source, case.environment, at=moment)
+    if nobody is not None and nobody.code == "MT-901":
+        return replace(stage, state=State.SKIPPED, note="no client connected"), [nobody]
+    return None
+
+
+def _is_superseded(wish: Wish) -> bool:
+    """Say whether a later request took over before this one was answered."""
+    return wish.later is not None and wish.action != "delete"
+
+
+def _failures(number: int, wish: Wish, proof: Sequence[Hit]) -> list[Hit]:
+    """Return the errors of a stage that no later success has made good."""
+    hits = wish.stage(number)
+    if number == 7 and not proof:
+        passed = [hit for hit in wish.stage(6) if hit.what is What.NOT_OWNED]
+        taken = {hit.file for hit in wish.stage(6) if hit.what is What.STATUS_TAKEN}
+        errors = [hit for hit in hits if hit.what is What.STATUS_FAILED]
+        return errors or (passed if passed and not hits and taken <= {hit.file for hit in passed} else [])
+    errors = [hit for hit in hits if hit.what in _FAILURES.get(number, ())]
+    if number != 4:
+        last = max((hit.at for hit in proof), default=0.0)
+        return [hit for hit in errors if hit.at > last] and errors
+    return errors if _is_failing(errors, proof) else []
+
+
+def _is_failing(errors: Sequence[Hit], proof: Sequence[Hit]) -> bool:
+    """Say whether the last attempt of the agent failed: "applied" is logged before the error is looked at."""
+    if not errors:
+        return False
+    last = errors[-1]
+    place, _, _ = last.detail.partition(": ")
+    later = [hit for hit in proof if hit.at > last.at]
+    if " " in place and "/" in place and any(hit.detail == place for hit in proof):
+        return not any(hit.detail == place for hit in later)
+    return not later
+
+
+def _via(number: int, proof: Sequence[Hit]) -> str:
+    if number in (2, 3, 5, 6) and all(hit.action == "resync" for hit in proof if hit.action):
+        return "resync" if any(hit.action == "resync" for hit in proof) else "direct"
+    return "direct"
+
+
+def _remark(number: int, hits: Sequence[Hit], environment: Environment) -> str:
+    if number == 6:
+        passed = sum(hit.what is What.NOT_OWNED for hit in hits)
+        return f"{passed} not owned" if passed else ""
+    if number in (2, 3):
+        published = {hit.event for hit in hits if hit.what is What.PUBLISHING and hit.event}
+        return f"{len(published)} attempts" if len(published) > 1 else ""
+    if number == 8 and environment.instances > 1:
+        return f"{len({hit.file for hit in hits})} of {environment.instances} instances"
+    return ""
+
+
+def _with_hops(stages: Sequence[Stage]) -> list[Stage]:
+    found: list[Stage] = []
+    before = 0.0
+    for stage in stages:
+        found.append(replace(stage, hop=stage.first - before) if before and stage.first else stage)
+        before = stage.first or before
+    return found
+
+
+def _remarks(wish: Wish, stages: Sequence[Stage]) -> list[Finding]:
+    found = []
+    late = [hit for hit in wish.hits if hit.what is What.REPUBLISHED]
+    delivery = stages[2]
+    if late or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
+        found.append(Finding(code="MT-304", confidence="certain", evidence=tuple(late or delivery.hits[:1])))
+    stale = [report for report in wish.reports if report.result == "stale"]
+    if stale:
+        evidence = tuple(hit for report in stale for hit in report.hits if hit.what is What.STALE)
+        is_sequence = any(hit.detail == "sequence" for hit in evidence)
+        found.append(Finding(code="MT-705" if is_sequence else "MT-704", confidence="certain", evidence=evidence))
+    return found
+
+
+def _verdict(wish: Wish, stages: Sequence[Stage]) -> tuple[Verdict, int | None]:
+    if wish.no_op:
+        return Verdict.NO_OP, None
+    by_state = {state: [stage.number for stage in stages if stage.state is state] for state in State}
+    if by_state[State.FAILED]:
+        return Verdict.FAILED, by_state[State.FAILED][0]
+    if by_state[State.MISSING]:
+        return Verdict.INCOMPLETE, by_state[State.MISSING][0]
+    if any(stage.note.startswith("superseded") for stage in stages):
+        return Verdict.SUPERSEDED, None
+    if by_state[State.PENDING]:
+        return Verdict.PENDING, by_state[State.PENDING][0]
+    if stages[6].first or stages[8].first or stages[7].first:
+        return Verdict.COMPLETE, None
+    if by_state[State.SKIPPED] or stages[6].state is State.LEGIT_ABSENT:
+        return Verdict.SUPERSEDED if stages[6].state is State.SKIPPED else Verdict.COMPLETE, None
+    return Verdict.UNKNOWN, None

@@ -1,0 +1,138 @@
+"""The result of a trace: what is known of each request, stage by stage, and what to do about it. Values only."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from pymaestro.trace.request.codes import CODES, Code
+from pymaestro.trace.request.hits import Hit
+
+Confidence = Literal["certain", "likely", "possible"]
+
+
+class State(StrEnum):
+    """What the logs show of a stage."""
+
+    OK = "ok"
+    FAILED = "failed"
+    MISSING = "missing"
+    PENDING = "pending"
+    SKIPPED = "skipped"
+    LEGIT_ABSENT = "legit-absent"
+    UNKNOWN = "unknown"
+    NOT_OBSERVABLE = "not-observable"
+
+
+class Verdict(StrEnum):
+    """What became of a request."""
+
+    COMPLETE = "complete"
+    FAILED = "failed"
+    INCOMPLETE = "incomplete"
+    PENDING = "pending"
+    SUPERSEDED = "superseded"
+    NO_OP = "no-op"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One stage of one request."""
+
+    number: int
+    state: State
+    hits: tuple[Hit, ...] = ()
+    first: float = 0.0
+    last: float = 0.0
+    hop: float | None = None
+    """Seconds since the last earlier stage that was seen."""
+    via: str = "direct"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A code that applies to a request, with what supports it."""
+
+    code: str
+    confidence: Confidence
+    detail: str = ""
+    evidence: tuple[Hit, ...] = ()
+
+    @property
+    def entry(self) -> Code:
+        """The code's explanation."""
+        return CODES[self.code]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """Which request this is."""
+
+    resource: str
+    work_name: str
+    consumer: str
+    source: str
+    action: str
+    version: int
+    op: str
+    ce: str
+    db_event: str
+    life: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusUpdate:
+    """One status that answered the request."""
+
+    sequence: int
+    version: int
+    handled_by: str
+    skipped_by: int
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """One request, judged."""
+
+    key: Key
+    verdict: Verdict
+    stages: tuple[Stage, ...]
+    findings: tuple[Finding, ...] = ()
+    failed_stage: int | None = None
+    confidence: Confidence = "certain"
+    superseded_by: str = ""
+    start: float = 0.0
+    end: float = 0.0
+    status_updates: tuple[StatusUpdate, ...] = ()
+
+    @property
+    def duration(self) -> float:
+        """Seconds from its first to its last record that counts."""
+        return max(0.0, self.end - self.start)
+
+    @property
+    def timeline(self) -> list[Hit]:
+        """All records in order of time."""
+        return sorted((hit for stage in self.stages for hit in stage.hits), key=lambda hit: (hit.at, hit.stage))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How strictly to judge."""
+
+    stage_timeout: float = 30.0
+    """After how many seconds a stage that has not come is missing and not merely pending."""
+    broker: str = "auto"
+    subscription: str = "auto"
+    expected_instances: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """All requests of some logs."""
+
+    traces: tuple[Trace, ...]
+    notes: tuple[Finding, ...] = field(default=())
+    """Findings about the logs themselves."""
