@@ -103,9 +103,16 @@ class Fleet:
         self.cluster = cluster
         self.namespace = namespace
         self.server = server or MemoryServer(f"{namespace}.test:8091", consumer=namespace)
-        self.log = io.StringIO()
+        self._log = io.BytesIO()
+        self._journal = emit.Journal(self._log, clock=clocks.Clock().epoch, verbosity=2)
         self.agent: Agent | None = None
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def log(self) -> str:
+        """What the agent said."""
+        self._journal.flush()
+        return self._log.getvalue().decode()
 
     async def start(self, rhythm: Rhythm = RHYTHM, *, is_awaited: bool = True) -> None:
         """Start the agent and wait until it is at work."""
@@ -128,9 +135,9 @@ class Fleet:
 
     def publish(self, name: str, *manifests: Any, labels: Mapping[str, str] | None = None, **spec: Any) -> str:
         """Ask for a work, new or changed; return its id."""
-        return self.server.put(self.work(name, *manifests, labels=labels, **spec)).uid
+        return self.server.put(self.wish(name, *manifests, labels=labels, **spec)).uid
 
-    def work(
+    def wish(
         self, name: str, *manifests: Any, labels: Mapping[str, str] | None = None, **spec: Any
     ) -> work.ManifestWork:
         uid = self.id_of(name)
@@ -167,7 +174,7 @@ class Fleet:
             newest = self.told(name)
             raise AssertionError(
                 f"no report with {what}; the newest is {newest and newest.generation}: {newest and newest.status.body}"
-                f"\nThe agent said:\n{self.log.getvalue()[-4000:]}"
+                f"\nThe agent said:\n{self.log[-4000:]}"
             ) from None
 
     async def sees(
@@ -216,7 +223,7 @@ class Fleet:
                     await asyncio.sleep(0.02)
                 return found
         except TimeoutError:
-            raise AssertionError(f"not in time: {what}\nThe agent said:\n{self.log.getvalue()[-4000:]}") from None
+            raise AssertionError(f"not in time: {what}\nThe agent said:\n{self.log[-4000:]}") from None
 
     async def exists(self, manifest: Mapping[str, Any], **seen: Any) -> Json:
         """Wait until an object is there and shows these values, each under its dotted path with `__` for a dot."""
@@ -259,7 +266,7 @@ class Fleet:
 
         await self.until(is_so, what=f"the record of {name} to list {wanted}")
 
-    async def settles(self) -> None:
+    async def settles(self, *, has_server: bool = True) -> None:
         """Wait until the agent has nothing to do now, so that what it did not do until then it will not do."""
         assert self.agent is not None
         agent = self.agent
@@ -267,8 +274,17 @@ class Fleet:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while calm < 5:
                 await asyncio.sleep(0.02)
-                is_calm = not agent.busy and not agent.link.waiting
+                is_calm = not agent.busy and not (has_server and agent.link.waiting)
                 calm = calm + 1 if is_calm else 0
+
+    async def forget_retries(self) -> None:
+        """Put off everything the agent would try again by itself."""
+        assert self.agent is not None
+        await self.settles()
+        # There is no other way to wait for an hour.
+        queue = self.agent._queue
+        while queue._timers:
+            queue._timers.popitem()[1].cancel()
 
     async def _is_ready(self) -> bool:
         return self.agent is not None and self.agent.is_ready
@@ -279,7 +295,7 @@ class Fleet:
                 given = Surroundings(
                     client=client,
                     medium=self.server,
-                    journal=emit.Journal(self.log, clock=clocks.Clock().epoch, verbosity=2),
+                    journal=self._journal,
                     jitter=random.random,
                     clock=clocks.Clock(),
                     new_id=clocks.new_id,
@@ -301,7 +317,7 @@ class Fleet:
     def _fail_if_dead(self) -> None:
         if self._task is not None and self._task.done():
             error = self._task.exception()
-            raise AssertionError(f"the agent died: {error!r}\n{self.log.getvalue()[-4000:]}") from error
+            raise AssertionError(f"the agent died: {error!r}\n{self.log[-4000:]}") from error
 
 
 @asynccontextmanager
@@ -323,7 +339,7 @@ async def fleet(cluster: Cluster, namespace: str) -> AsyncIterator[Fleet]:
     try:
         await found.start()
         yield found
-        found._fail_if_dead()  # noqa: SLF001 - the fleet's own module
+        found._fail_if_dead()
     finally:
         await found.stop()
         await cluster.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})

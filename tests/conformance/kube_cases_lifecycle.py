@@ -102,6 +102,19 @@ def case_an_owner_takes_its_own_along(kube: Kube) -> None:
     kube.eventually(lambda: kube.gone(f"{maps}/child"), what="end of the child")
 
 
+def case_references_to_owners_that_are_gone_are_taken_away(kube: Kube) -> None:
+    maps = kube.path("configmaps")
+    owner = kube.ok("POST", maps, config_map("owner"))
+    child = owned_by(owner, "child")
+    gone = {**child["metadata"]["ownerReferences"][0], "name": "gone", "uid": "11111111-2222-3333-4444-555555555555"}
+    child["metadata"]["ownerReferences"].append(gone)
+    kube.ok("POST", maps, child)
+    kube.eventually(
+        lambda: len(kube.call("GET", f"{maps}/child")["metadata"]["ownerReferences"]) == 1, what="one reference"
+    )
+    kube.ok("GET", f"{maps}/child")
+
+
 def case_an_owner_can_leave_its_own_behind(kube: Kube) -> None:
     maps = kube.path("configmaps")
     owner = kube.ok("POST", maps, config_map("owner"))

@@ -106,7 +106,7 @@ class Kube:
             hidden = "status" if value.get("kind") in WORKLOADS else ""
             return {
                 self._comparable_text(key): self._comparable_field(key, each)
-                for key, each in value.items()
+                for key, each in sorted(value.items())
                 if key != hidden
             }
         if isinstance(value, list):

@@ -117,6 +117,21 @@ class Applier:
         resource = await self._resolve(identity.Kind(meta.group, meta.version, meta.kind))
         return Place(resource, meta.namespace if resource.namespaced else "", meta.name)
 
+    async def place_of(self, resource: ownership.AppliedResource) -> Place:
+        """Return where a recorded object lives; a kind that went is enough for a path, which will not be found."""
+        version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+        try:
+            served = await self._discovery.find(version, resource.resource)
+        except errors.KubeError:
+            served = ResourceType(
+                group=resource.group,
+                version=resource.version,
+                plural=resource.resource,
+                kind="",
+                namespaced=bool(resource.namespace),
+            )
+        return Place(served, resource.namespace, resource.name)
+
     async def look(self, place: Place) -> Json | None:
         """Return an object, from the watch if it stands, else from the API server."""
         known = self._observer.look(place)

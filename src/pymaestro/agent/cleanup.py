@@ -11,7 +11,6 @@ from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Key
 from pymaestro.kube import errors
 from pymaestro.kube.objects import Json
-from pymaestro.kube.request import ResourceType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +42,10 @@ class Cleaner:
         blockers: list[deletion.Blocker] = []
         problems: list[str] = []
         for resource in resources:
-            told = {**context, **where(place_of(resource)), Key.REASON: reason}
+            place = await self._applier.place_of(resource)
+            told = {**context, **where(place), Key.REASON: reason}
             try:
-                blocker = await self._end(resource, owner=owner, told=told)
+                blocker = await self._end(resource, place, owner=owner, told=told)
             except errors.KubeError as error:
                 self._journal.error("failed to delete an applied resource", told, err=error)
                 blocker = deletion.Blocker(resource=resource, problem=error.message)
@@ -56,9 +56,8 @@ class Cleaner:
         return Leftovers(resources=tuple(left), blockers=tuple(blockers), problems=tuple(problems))
 
     async def _end(
-        self, resource: ownership.AppliedResource, *, owner: ownership.Owner, told: dict[str, object]
+        self, resource: ownership.AppliedResource, place: Place, *, owner: ownership.Owner, told: dict[str, object]
     ) -> deletion.Blocker | None:
-        place = place_of(resource)
         live = await self._applier.get(place)
         match deletion.judge(resource, live, owner=owner):
             case deletion.Forget():
@@ -90,15 +89,3 @@ def finalizers_of(held: Json) -> list[str]:
     """Return what holds an object that is being deleted."""
     found: list[str] = (held.get("metadata") or {}).get("finalizers") or []
     return found
-
-
-def place_of(resource: ownership.AppliedResource) -> Place:
-    """Return where a recorded object lives; the record does not name its kind, and a path does not need it."""
-    served = ResourceType(
-        group=resource.group,
-        version=resource.version,
-        plural=resource.resource,
-        kind="",
-        namespaced=bool(resource.namespace),
-    )
-    return Place(served, resource.namespace, resource.name)

@@ -74,6 +74,8 @@ class Observer:
         self._watchers: dict[Place, set[str]] = {}
         self._objects: dict[Place, Json | None] = {}
         """What was heard of tracked objects; None if they do not exist."""
+        self._unconfirmed: set[Place] = set()
+        """What an answer told and the watch has not told yet."""
         self._tasks: dict[_Scope, asyncio.Task[None]] = {}
         self._synced: set[_Scope] = set()
 
@@ -106,8 +108,9 @@ class Observer:
         if live is None and known is not None:
             # Which of the two is the newer one cannot be told: let the next look ask.
             del self._objects[place]
-        elif live is None or known is None or not objects.is_stale(live, known):
+        elif live is None or known is None or not (objects.is_same(live, known) or objects.is_stale(live, known)):
             self._objects[place] = live
+            self._unconfirmed.add(place)
 
     @property
     def watches(self) -> int:
@@ -120,6 +123,7 @@ class Observer:
         if not keys:
             self._watchers.pop(place, None)
             self._objects.pop(place, None)
+            self._unconfirmed.discard(place)
 
     def _adjust(self) -> None:
         """Open the watches that are needed and end those that are not."""
@@ -167,12 +171,14 @@ class Observer:
     def _take(self, scope: _Scope, change: watch.Change) -> None:
         if isinstance(change, watch.Synced):
             self._synced.add(scope)
+            self._doubt(scope)
             return
         place = _place(scope.resource, change.object)
         keys = self._watchers.get(place)
         if keys is None:
             return
         known = self._objects.get(place)
+        self._unconfirmed.discard(place)
         if isinstance(change, watch.Deleted):
             if known is not None and objects.uid(known) != objects.uid(change.object):
                 return
@@ -184,6 +190,16 @@ class Observer:
             self._objects[place] = change.object
         for key in keys:
             self._wakes.changed(key)
+
+    def _doubt(self, scope: _Scope) -> None:
+        """Let those look again whose objects came or went in the gap before this list, where no watch could see it."""
+        for place, keys in self._watchers.items():
+            is_confirmed = place in self._objects and place not in self._unconfirmed
+            if scope in _scopes(place) and not is_confirmed:
+                self._objects.pop(place, None)
+                self._unconfirmed.discard(place)
+                for key in keys:
+                    self._wakes.changed(key)
 
 
 def _scopes(place: Place) -> tuple[_Scope, _Scope]:

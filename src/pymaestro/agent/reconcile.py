@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from pymaestro.agent.apply import Applier, Outcome, Task
 from pymaestro.agent.arrivals import Arrivals
-from pymaestro.agent.cleanup import Cleaner, Leftovers, finalizers_of, place_of
+from pymaestro.agent.cleanup import Cleaner, Leftovers, finalizers_of
 from pymaestro.agent.decide import conditions, deletion, eviction, executor, matching, ownership, plan, reporting
 from pymaestro.agent.observe import Observer, Place
 from pymaestro.agent.records import RECORDS, Records
@@ -155,7 +155,7 @@ class Reconciler:
             )
             outcomes.append(await self._parts.applier.apply(task))
         left = await self._record(record, outcomes, name=wanted.name, context=context)
-        self._parts.observer.track(key, [*_places(outcomes), *map(place_of, left.resources)])
+        await self._watch(key, _places(outcomes), left.resources)
         # The work may have changed or left while we wrote: what we say then belongs to a wish nobody has any more.
         if held.wanted is not wanted:
             return Again(0)
@@ -172,6 +172,11 @@ class Reconciler:
         self._parts.observer.track(key, [place for place in found if place is not None])
         unknown = frozenset(step.meta.group for step in planned.steps if step.meta.kind and not step.meta.resource)
         self._parts.arrivals.wait(key, unknown - {""})
+
+    async def _watch(self, key: str, places: Sequence[Place], leaving: Sequence[ownership.AppliedResource]) -> None:
+        """Be woken by what happens to these objects, and by the end of those."""
+        ending = [await self._parts.applier.place_of(each) for each in leaving]
+        self._parts.observer.track(key, [*places, *ending])
 
     async def _look_only(self, held: Held) -> Again:
         """Report on a work that is complete: nothing is written any more."""
@@ -276,6 +281,7 @@ class Reconciler:
         self, key: str, held: Held | None, record: Json, *, resources: Sequence[ownership.AppliedResource]
     ) -> Again:
         name = str((record.get("spec") or {}).get("manifestWorkName") or key)
+        await self._watch(key, (), resources)
         left = await self._parts.cleaner.clean_up(
             resources,
             owner=_owner(record, is_wanted=False),
@@ -283,7 +289,6 @@ class Reconciler:
             context={Key.LOGGER: Logger.APPLIED_WORK_FINALIZER, Key.APPLIED_MANIFEST_WORK_NAME: key},
         )
         await self._parts.records.list_resources(record, left.resources)
-        self._parts.observer.track(key, [place_of(each) for each in left.resources])
         if not left.resources:
             return Again(0)
         self._journal.info(Phrase.PENDING_DELETION, {Key.NUM_OF_RESOURCES: len(left.resources)}, v=4)

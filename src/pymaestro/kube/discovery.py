@@ -50,6 +50,23 @@ class Discovery:
             raise errors.UnknownKind(f'the server doesn\'t have a resource type "{kind}"')
         return found
 
+    async def find(self, api_version: str, plural: str) -> ResourceType:
+        """Return a resource by its name in paths; raises as `resolve` does."""
+        asked_at = self._monotonic()
+        found = self._named(api_version, plural)
+        if found is None:
+            async with self._reading:
+                if self._may_read(asked_at):
+                    await self._read()
+            found = self._named(api_version, plural)
+        if found is None:
+            raise errors.UnknownKind(f'the server doesn\'t have a resource "{plural}" in {api_version}')
+        return found
+
+    def _named(self, api_version: str, plural: str) -> ResourceType | None:
+        every = (found for (served, _), found in self._catalogue.items() if served == api_version)
+        return next((found for found in every if found.plural == plural), None)
+
     def invalidate(self) -> None:
         """Forget everything: the next question is answered by the API server. For whoever changed what it serves."""
         self._catalogue = {}
