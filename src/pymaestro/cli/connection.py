@@ -1,18 +1,37 @@
-"""The flags that say where Maestro is, shared by all commands that are clients, and the client they make."""
+"""The flags that say where Maestro is, shared by all commands that are clients, and the client they make.
+
+For each setting on its own: a flag wins over a variable, a variable over the chosen environment of the configuration
+file, that over the default. What is wrong is told under the name by which it was given.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Group, Parameter
+
+from pymaestro.cli import environments
 
 if TYPE_CHECKING:
     from pymaestro.sdk.blocking import Maestro
     from pymaestro.sdk.settings import Options
 
 DEFAULTS = {"api_url": "https://127.0.0.1:30080", "grpc_url": "127.0.0.1:30090", "source": "maestro-cli"}
+
+SETTINGS: Mapping[str, str] = {
+    "rest-url": "api_url",
+    "insecure-skip-verify": "insecure_skip_verify",
+    "timeout": "timeout",
+    "grpc-server-address": "grpc_url",
+    "grpc-source-id": "source",
+    "grpc-ca-file": "ca_file",
+    "grpc-token-file": "token_file",
+    "grpc-client-cert-file": "client_cert_file",
+    "grpc-client-key-file": "client_key_file",
+}
+"""What the command line calls a setting, and what the client calls it."""
 
 _GROUP = Group("Connection", sort_key=90)
 
@@ -23,7 +42,7 @@ def _flag(name: str, text: str) -> Parameter:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestFlags:
+class RestAddress:
     """How the REST API is reached."""
 
     rest_url: Annotated[
@@ -37,16 +56,16 @@ class RestFlags:
         str | None, _flag("--timeout", "How long a request, or a wait, may take (MAESTRO_REST_TIMEOUT) [30s].")
     ] = None
 
-    def options(self) -> "Options":
-        """Return what was given, in the client's terms."""
-        given: Options = {}
-        if self.rest_url is not None:
-            given["api_url"] = self.rest_url
-        if self.insecure_skip_verify is not None:
-            given["insecure_skip_verify"] = self.insecure_skip_verify
-        if self.timeout is not None:
-            given["timeout"] = self.timeout  # type: ignore[typeddict-item]  # read there: 30s, or seconds
-        return given
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestFlags(RestAddress):
+    """How the REST API is reached, or in which environment to look it up."""
+
+    env: Annotated[
+        str | None,
+        _flag("--env", "An environment of `maestro config` (MAESTRO_ENVIRONMENT) [the one that is in use]."),
+    ] = None
 
 
 @Parameter(name="*")
@@ -77,41 +96,86 @@ class GrpcFlags:
         Path | None, _flag("--grpc-client-key-file", "Its key (MAESTRO_GRPC_CLIENT_KEY_FILE).")
     ] = None
 
-    def options(self) -> "Options":
-        """Return what was given, in the client's terms."""
-        given: dict[str, object] = {
-            "grpc_url": self.grpc_server_address,
-            "source": self.grpc_source_id,
-            "ca_file": self.grpc_ca_file,
-            "token_file": self.grpc_token_file,
-            "client_cert_file": self.grpc_client_cert_file,
-            "client_key_file": self.grpc_client_key_file,
-        }
-        return {name: value for name, value in given.items() if value is not None}  # type: ignore[return-value]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One setting, and where it comes from."""
+
+    key: str
+    """Its name on the command line, without dashes."""
+    name: str
+    """Its name in the client."""
+    value: str
+    origin: str
+
+
+def given_flags(*groups: RestAddress | GrpcFlags | None) -> dict[str, str]:
+    """Return what the command line says, by key."""
+    values = {}
+    for group in groups:
+        for key in SETTINGS:
+            value = getattr(group, key.replace("-", "_"), None)
+            if value is not None:
+                values[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return values
+
+
+def resolve(
+    flags: Mapping[str, str],
+    environ: Mapping[str, str],
+    *,
+    stored: Mapping[str, str],
+    stored_origin: str,
+    variables: Mapping[str, tuple[str, ...]],
+) -> Iterator[Given]:
+    """Yield every setting that somebody gives, or that has a default."""
+    for key, name in SETTINGS.items():
+        variable = next((each for each in variables[name] if environ.get(each)), "")
+        if key in flags:
+            yield Given(key=key, name=name, value=flags[key], origin=f"--{key}")
+        elif variable:
+            yield Given(key=key, name=name, value=environ[variable], origin=variable)
+        elif key in stored:
+            yield Given(key=key, name=name, value=stored[key], origin=f"{key} in {stored_origin}")
+        elif name in DEFAULTS:
+            yield Given(key=key, name=name, value=DEFAULTS[name], origin="default")
+
+
+def settle(rest: RestAddress | None, grpc: GrpcFlags | None = None) -> list[Given]:
+    """Return the settings that hold for this command, checked."""
+    from pymaestro.sdk import settings
+
+    found = environments.read(environments.default_path(os.environ))
+    chosen = found.choose(getattr(rest, "env", None) or "", os.environ)
+    held = list(
+        resolve(
+            given_flags(rest, grpc),
+            os.environ,
+            stored=found.named[chosen] if chosen else {},
+            stored_origin=f"environment {chosen} of {found.path}",
+            variables=settings.VARIABLES,
+        )
+    )
+    settings.load(options(held), {}, called={each.name: each.origin for each in held})
+    return held
+
+
+def options(held: list[Given]) -> "Options":
+    """Return settings as a client takes them."""
+    return cast("Options", {each.name: each.value for each in held})
 
 
 def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> "Maestro":
-    """Return the client that flags, environment and defaults describe, in this order."""
-    from pymaestro.sdk import settings
+    """Return the client that flags, variables, the chosen environment and defaults describe."""
+    held = settle(rest, grpc)
     from pymaestro.sdk.blocking import Maestro
 
-    given: Options = {**(rest.options() if rest else {}), **(grpc.options() if grpc else {})}
-    return Maestro(environ=with_defaults(os.environ, variables=settings.VARIABLES), **given)
+    # What has no flag (the authorities of REST alone) is still read from the variables.
+    return Maestro(**options(held))
 
 
 def wait_seconds(rest: RestFlags | None) -> float:
     """Return how long `--wait` waits."""
     from pymaestro.sdk import settings
 
-    given = rest.options() if rest else {}
-    return settings.load(given, {"MAESTRO_REST_TIMEOUT": os.environ.get("MAESTRO_REST_TIMEOUT", "")}).timeout
-
-
-def with_defaults(environ: Mapping[str, str], *, variables: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return the environment with the command's defaults for what nobody has set."""
-    missing = {
-        variables[name][0]: value
-        for name, value in DEFAULTS.items()
-        if not any(environ.get(variable) for variable in variables[name])
-    }
-    return {**environ, **missing}
+    return settings.load(options([each for each in settle(rest) if each.name == "timeout"]), {}).timeout

@@ -18,7 +18,7 @@ Examples:
 
   maestro consumer create us-east-mgmt-01 --label region=us-east
   maestro consumer list -l region=us-east -o name
-  maestro consumer update us-east-mgmt-01 --label tier=prod --remove-label region
+  maestro consumer update us-east-mgmt-01 --label tier=prod
   maestro consumer delete us-east-mgmt-01 --yes
 
 Exit codes: 0 done, 1 failed, 2 a mistake in the command line, 130 interrupted.""",

@@ -30,8 +30,9 @@ def sentence(error: BaseException) -> str:
 
 
 def exit_code(error: BaseException) -> int:
-    """Return 2 for a mistake in the command line, 1 for everything else."""
-    return USAGE if type(error).__name__ in {"SettingsError"} else FAILED
+    """Return 2 for a mistake in the command line or in what stands for it (variables, files), else 1."""
+    # By name: to import the client for its ConfigError would slow every command down.
+    return USAGE if type(error).__name__ in {"SettingsError", "ConfigError"} else FAILED
 
 
 def report(error: BaseException, *, verbosity: int) -> str:

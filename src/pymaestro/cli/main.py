@@ -25,9 +25,11 @@ app.command("pymaestro.cli.agent:app", name="agent", help="Run the agent of one 
 app.command("pymaestro.cli.migration:app", name="migration", help="Bring the database's schema up to date.")
 app.command("pymaestro.cli.consumer:app", name="consumer", help="The clusters that works can be sent to.")
 app.command("pymaestro.cli.resourcebundle:app", name="resourcebundle", help="What is wanted on the clusters.")
+app.command("pymaestro.cli.config:app", name="config", help="Named environments: where Maestro is.")
 app.command("pymaestro.cli.up:app", name="up", help="Run the whole system on this computer.")
 app.command("pymaestro.cli.demo:app", name="demo", help="Show the main job from end to end, on this computer.")
 app.command("pymaestro.cli.trace:app", name="trace", help="Find out what became of a wish.")
+app.command("pymaestro.cli.completion:app", name="completion", help="Complete commands and flags in your shell.")
 
 
 @app.command(name="version")
@@ -42,7 +44,7 @@ def call(arguments: Sequence[str]) -> int:
     try:
         result = app(_for_parser(arguments), exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        command = next((f" {word}" for word in arguments[:1] if word in {"server", "agent", "migration", "demo"}), "")
+        command = next((f" {word}" for word in arguments[:1] if word in {*app} and not word.startswith("-")), "")
         sys.stderr.write(f"Error: {_plain(error)}; see `maestro{command} --help`\n")
         return failure.USAGE
     except KeyboardInterrupt:

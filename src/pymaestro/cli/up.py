@@ -1,5 +1,6 @@
 """`maestro up`: the whole system on this computer, until Ctrl-C."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,6 +8,8 @@ from cyclopts import App, Parameter
 
 from pymaestro.cli import running
 from pymaestro.cli.failure import CommandError
+
+_ENVIRONMENT = "local"
 
 EXAMPLES = """\
 Examples:
@@ -16,6 +19,9 @@ Examples:
 
   maestro up --agents 3 --ephemeral
       three clusters, and nothing is left behind
+
+  maestro up --write-config
+      the same, and `maestro consumer list` finds it without flags
 
   maestro up --kubeconfig ~/.kube/config
       the agent works on a cluster of yours"""
@@ -41,6 +47,9 @@ def act(
     free_ports: Annotated[
         bool, Parameter(negative="", help="Take ports that are free, instead of 8000, 8080, 8083, 8090 and 8091.")
     ] = False,
+    write_config: Annotated[
+        bool, Parameter(negative="", help="Keep the addresses as environment `local` of `maestro config`, and use it.")
+    ] = False,
 ) -> int:
     """Run the whole system."""
     import tempfile
@@ -55,10 +64,22 @@ def act(
         folder = data_dir or _data_home()
         if ephemeral:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-up-")))
-        return running.run(lambda stop: _run(folder, agents=agents, kubeconfig=given, free_ports=free_ports, stop=stop))
+        wanted = _Wanted(
+            folder=folder, agents=agents, kubeconfig=given, free_ports=free_ports, write_config=write_config
+        )
+        return running.run(lambda stop: _run(wanted, stop=stop))
 
 
-async def _run(folder: Path, *, agents: int, kubeconfig: Path | None, free_ports: bool, stop: running.Stop) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    folder: Path
+    agents: int
+    kubeconfig: Path | None
+    free_ports: bool
+    write_config: bool
+
+
+async def _run(asked: _Wanted, *, stop: running.Stop) -> int:
     from rich.console import Console
 
     from pymaestro.sandbox.fleet import Wanted, fleet
@@ -66,24 +87,26 @@ async def _run(folder: Path, *, agents: int, kubeconfig: Path | None, free_ports
 
     console = Console(highlight=False, soft_wrap=True)
     with console.status("starting") as status:
-        ports = None if free_ports else Ports(rest=8000, health=8083, metrics=8080, sources=8090, agents=8091)
+        ports = None if asked.free_ports else Ports(rest=8000, health=8083, metrics=8080, sources=8090, agents=8091)
         wanted = Wanted(
-            folder=folder,
-            consumers=tuple(f"cluster{number}" for number in range(1, agents + 1)),
-            kubeconfig=kubeconfig,
+            folder=asked.folder,
+            consumers=tuple(f"cluster{number}" for number in range(1, asked.agents + 1)),
+            kubeconfig=asked.kubeconfig,
             ports=ports,
             source="maestro-cli",
             progress=lambda text: status.update(f"starting: {text}"),
         )
         async with fleet(wanted) as started:
             status.stop()
-            _tell(console, started)
+            _tell(console, started, is_written=asked.write_config)
+            if asked.write_config:
+                console.print(f"Written: environment local in {_write_config(started)}")
             await stop.wait()
             console.print("stopping")
     return 0
 
 
-def _tell(console: Any, started: Any) -> None:
+def _tell(console: Any, started: Any, *, is_written: bool) -> None:
     """Say where everything is; the two are only known once the command runs."""
     from rich.table import Table
 
@@ -95,11 +118,30 @@ def _tell(console: Any, started: Any) -> None:
         table.add_row(f"cluster {consumer}", f"kubectl --kubeconfig {path} get all -A")
     table.add_row("logs", str(started.folder))
     console.print(table)
-    first = next(iter(started.kubeconfigs))
-    console.print(f"Try: curl -s {started.api_url}/api/maestro/v1/consumers")
-    console.print(f"     maestro consumer list --rest-url {started.api_url}")
-    console.print(f"     maestro resourcebundle list --rest-url {started.api_url}   # consumer {first}")
+    if not is_written:
+        console.print("Let the other commands know (or start with --write-config):")
+        console.print(
+            f"     maestro config set-env {_ENVIRONMENT} --use --rest-url {started.api_url} "
+            f"--grpc-server-address {started.grpc_url}"
+        )
+    console.print("Try: maestro consumer list")
+    console.print(
+        f"     maestro resourcebundle apply --consumer {next(iter(started.kubeconfigs))} --name hello -f FILE"
+    )
+    console.print("     maestro resourcebundle list")
     console.print("Ctrl-C stops everything.")
+
+
+def _write_config(started: Any) -> Path:
+    """Keep the addresses as an environment, and use it."""
+    import os
+
+    from pymaestro.cli import environments
+
+    found = environments.read(environments.default_path(os.environ))
+    values = {"rest-url": started.api_url, "grpc-server-address": started.grpc_url}
+    environments.write(found.put(_ENVIRONMENT, values, use=True))
+    return found.path
 
 
 def _data_home() -> Path:

@@ -103,8 +103,8 @@ _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def load(given: Options, environ: Mapping[str, str]) -> Settings:
-    """Return the settings, or say which one is wrong."""
+def load(given: Options, environ: Mapping[str, str], *, called: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings, or say which one is wrong; `called` says under which names the caller was given some."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, variables in VARIABLES.items():
@@ -112,7 +112,7 @@ def load(given: Options, environ: Mapping[str, str]) -> Settings:
         if found is not None:
             values[name], origins[name] = environ[found], found
     for name, value in given.items():
-        values[name], origins[name] = value, name
+        values[name], origins[name] = value, (called or {}).get(name, name)
     if "token" in given and "token_file" not in given:
         values.pop("token_file", None)
     if "token_file" in given and "token" in given:
