@@ -7,7 +7,7 @@ from typing import Any
 
 from stack import clients
 
-from pymaestro.transport import base, mqtt_config
+from pymaestro.transport import base, mqtt, mqtt_config
 from pymaestro.transport.mqtt_agent import MqttMedium
 from pymaestro.wire import event, resync
 
@@ -52,7 +52,11 @@ class MqttAgent:
 
     async def tell(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> None:
         """Publish a status."""
-        await self._connection.publish(self._pen.report(resource_id, version, *kinds, **changes))
+        await self._connection.publish(self.report(resource_id, version, *kinds, **changes))
+
+    def report(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> event.Event:
+        """Return a status with the named conditions."""
+        return self._pen.report(resource_id, version, *kinds, **changes)
 
     async def resync(self, versions: Mapping[str, int]) -> None:
         """Say what this agent has."""
@@ -83,3 +87,11 @@ async def agent(config: Any, consumer: str, *, problems: list[str] | None = None
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await reader
+
+
+@contextlib.asynccontextmanager
+async def raw_client(config: Any) -> AsyncIterator[mqtt.Client]:
+    """Connect without any manners of our own."""
+    endpoint = mqtt_config.read(config, flag="--workload-source-config").endpoint
+    async with mqtt.connect(endpoint, client_id="stranger") as client:
+        yield client

@@ -1,0 +1,32 @@
+"""Fixtures of the tests with a real MQTT broker: Mosquitto, and databases for our own server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mosquitto import Mosquitto, mosquitto
+from stack import harness
+
+from pymaestro.store.dsn import Dsn
+
+
+@pytest.fixture(scope="session")
+def stack_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[harness.Postgres]:
+    """The PostgreSQL of this run."""
+    with harness.postgres(tmp_path_factory.mktemp("stack-postgres")) as server:
+        yield server
+
+
+@pytest.fixture
+def database(stack_postgres: harness.Postgres) -> Dsn:
+    """An empty database of this test's own."""
+    return stack_postgres.fresh()
+
+
+@pytest.fixture
+def broker(tmp_path: Path, shown_logs: list[Path]) -> Iterator[Mosquitto]:
+    """A broker of this test's own, in plain text and without limits."""
+    with mosquitto(tmp_path / "mosquitto") as running:
+        shown_logs.append(running.log)
+        yield running
+        shown_logs.remove(running.log)

@@ -1,0 +1,250 @@
+"""The loop through a real broker: wishes go down, statuses come up, and what breaks on the way is made up for."""
+
+import asyncio
+import json
+import re
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+from mosquitto import Mosquitto, mosquitto
+from mqtt_agents import agent, raw_client
+from stack import harness
+from stack.clients import bundle_data, is_about, source
+
+from pymaestro.store.dsn import Dsn
+from pymaestro.transport import base
+from pymaestro.wire import event, mqtt, resync
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+
+
+def is_deleting(received: event.Event) -> bool:
+    return event.DELETION_TIMESTAMP in received.extensions
+
+
+def is_question(received: event.Event) -> bool:
+    return received.type == event.STATUS_RESYNC_REQUEST
+
+
+def served(database: Dsn, config: Path, **flags: str) -> AbstractAsyncContextManager[harness.InProcess]:
+    return harness.in_process(database, message_broker_type="mqtt", message_broker_config_file=str(config), **flags)
+
+
+async def connected(server: harness.InProcess, *, times: int = 1) -> None:
+    await harness.until(lambda: len(server.lines("subscribed to mqtt broker")) >= times, what="a subscription")
+
+
+def test_create_update_delete(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server, source(server.sources) as a, a.subscribe() as told:
+            await server.add_consumer("cluster1")
+            await connected(server)
+            async with agent(config, "cluster1") as one:
+                await a.create("w1", "cluster1", data=bundle_data("first"))
+                spec = await one.spec_of("w1", version=1)
+                assert spec.type == event.SPEC_CREATE
+                assert spec.source == "maestro"
+                assert spec.data == bundle_data("first")
+                assert json.loads(str(spec.extensions[event.METADATA]))["name"] == "w1"
+                await one.tell("w1", 1)
+                status = await told.spec_of("w1")
+                assert json.loads(status.data)["manifestBundle"] == json.loads(bundle_data("first"))
+
+                await a.update("w1", "cluster1", version=1, data=bundle_data("second"))
+                assert (await one.spec_of("w1", version=2)).data == bundle_data("second")
+                await one.tell("w1", 2)
+                await told.take(lambda e: is_about(e, "w1", version=2))
+
+                await a.delete("w1", "cluster1")
+                await one.take(is_deleting)
+                await one.tell("w1", 2, "Deleted")
+                await told.take(lambda e: b'"Deleted"' in e.data)
+                assert await server.bundle("w1") is None
+                await harness.until(server.has_nothing_pending, what="an empty queue")
+
+    harness.play(scenario())
+
+
+def test_an_agent_that_was_away_is_sent_what_it_lacks(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server, source(server.sources) as a:
+            await server.add_consumer("cluster1")
+            await connected(server)
+            for name in ("new", "same", "old", "leaving"):
+                await a.create(name, "cluster1")
+            await a.update("old", "cluster1", version=1, data=bundle_data("newer"))
+            await a.delete("leaving", "cluster1")
+            # Nobody listens, so the broker has thrown everything away; only the resync can bring it back.
+            await harness.until(server.has_nothing_pending, what="an empty queue")
+            async with agent(config, "cluster1") as one:
+                await one.resync({"same": 1, "old": 1, "orphan": 7})
+                got = {str(each.extensions[event.RESOURCE_ID]): each for each in [await one.take() for _ in range(4)]}
+                assert got.keys() == {"new", "old", "leaving", "orphan"}
+                assert {each.type for each in got.values()} == {event.SPEC_RESYNC_RESPONSE}
+                assert got["old"].integer(event.RESOURCE_VERSION) == 2
+                assert is_deleting(got["leaving"])
+                assert is_deleting(got["orphan"])
+                assert got["orphan"].integer(event.RESOURCE_VERSION) == 7
+
+    harness.play(scenario())
+
+
+def test_a_server_that_has_nothing_still_ends_orphans(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server:
+            await connected(server)
+            async with agent(config, "cluster1") as one:
+                await one.resync({"orphan": 1})
+                assert is_deleting(await one.spec_of("orphan"))
+
+    harness.play(scenario())
+
+
+def test_an_agent_learns_that_no_server_listens(broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        async with agent(broker.config(), "cluster1") as one:
+            with pytest.raises(base.Disconnected, match="nobody listens"):
+                await one.resync({})
+            with pytest.raises(base.Disconnected, match="nobody listens"):
+                await one.tell("w1", 1)
+
+    harness.play(scenario())
+
+
+def test_the_broker_goes_and_comes_back(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server, source(server.sources) as a, a.subscribe() as told:
+            await server.add_consumer("cluster1")
+            await connected(server)
+            async with agent(config, "cluster1") as one:
+                await a.create("w1", "cluster1")
+                await one.spec_of("w1")
+                await one.tell("w1", 1, hash="h1")
+                await told.spec_of("w1")
+            broker.stop()
+            await harness.until(lambda: bool(server.lines("is disconnected")), what="the loss")
+            await a.create("w2", "cluster1")
+            await a.delete("w1", "cluster1")
+            broker.start()
+            await connected(server, times=2)
+            async with agent(config, "cluster1") as one:
+                await one.resync({"w1": 1})
+                await one.spec_of("w2")
+                await one.take(is_deleting)
+            await harness.until(server.has_nothing_pending, what="an empty queue")
+
+    harness.play(scenario())
+
+
+def test_a_server_that_was_away_asks_for_statuses_and_repeats_deletions(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        async with agent(config, "cluster1") as one:
+            async with served(database, config) as server, source(server.sources) as a:
+                await server.add_consumer("cluster1")
+                await connected(server)
+                for name in ("w1", "w2", "going"):
+                    await a.create(name, "cluster1")
+                    await one.spec_of(name)
+                await one.tell("w1", 1, hash="h1")
+                await harness.until(lambda: _has_status(server, "w1"), what="a status")
+                await a.delete("going", "cluster1")
+                await one.take(is_deleting)
+            # Its last word about `going` was lost, and it has forgotten it: only a repeated deletion helps.
+            async with served(database, config) as server:
+                question = await one.take(is_question)
+                assert question.extensions[event.CLUSTER_NAME] == "cluster1"
+                assert resync.decode_hashes(question.data) == {"w1": "h1", "w2": "", "going": ""}
+                await one.take(is_deleting)
+                await one.tell("going", 1, "Deleted")
+                await one.tell("w2", 1)
+                await harness.until(lambda: _has_status(server, "w2"), what="the status that was lost")
+                await harness.until(lambda: _is_gone(server, "going"), what="the end of the bundle")
+
+    harness.play(scenario())
+
+
+async def _has_status(server: harness.InProcess, bundle_id: str) -> bool:
+    bundle = await server.bundle(bundle_id)
+    return bundle is not None and bool(bundle.get("status"))
+
+
+async def _is_gone(server: harness.InProcess, bundle_id: str) -> bool:
+    return await server.bundle(bundle_id) is None
+
+
+def test_messages_stay_below_the_brokers_limit(database: Dsn, tmp_path: Path) -> None:
+    limit = 20_000
+
+    async def scenario(broker: Mosquitto) -> None:
+        config = broker.config()
+        names = [f"bundle-{number:04}" for number in range(300)]
+        async with agent(config, "cluster1") as one:
+            async with served(database, config) as server, source(server.sources) as a:
+                await server.add_consumer("cluster1")
+                await connected(server)
+                await a.create("huge", "cluster1", data=bundle_data("x" * limit))
+                await asyncio.gather(*(a.create(name, "cluster1") for name in names))
+                for name in names:
+                    await one.spec_of(name)
+                await harness.until(server.has_nothing_pending, what="an empty queue")
+                (line,) = server.lines("Failed to publish resource")
+                assert line["resourceID"] == "huge"
+                assert re.search(r"has \d+ bytes and the broker takes at most 20000; make it smaller", json.dumps(line))
+            async with served(database, config) as server:
+                asked: dict[str, str] = {}
+                while len(asked) < len(names) + 1:
+                    question = await one.take(is_question)
+                    assert len(question.data) < limit
+                    asked |= resync.decode_hashes(question.data)
+                # What an agent says it has is split as well, and each part is answered.
+                await one.resync({f"{name}-{'x' * 100}": 1 for name in names})
+                for name in names:
+                    await one.take(lambda e, name=name: is_about(e, f"{name}-{'x' * 100}") and is_deleting(e))
+
+    with mosquitto(tmp_path / "small", settings=f"max_packet_size {limit}") as broker:
+        harness.play(scenario(broker))
+
+
+def test_rubbish_and_words_in_anothers_name_change_nothing(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server, source(server.sources) as a, raw_client(config) as stranger:
+            for name in ("cluster1", "cluster2"):
+                await server.add_consumer(name)
+            await connected(server)
+            topic = "sources/maestro/consumers/cluster2/agentevents"
+            rubbish = mqtt.Message(content_type="", properties=(("x", "y"),), payload=b"\xff{")
+            await stranger.publish(topic, rubbish)
+            async with agent(config, "cluster1") as one:
+                await a.create("w1", "cluster1")
+                await one.spec_of("w1")
+                await stranger.publish(topic, mqtt.encode(one.report("w1", 1)))
+                await harness.until(lambda: len(server.lines("invalid event")) == 2, what="two refusals")
+                assert not await _has_status(server, "w1")
+                await one.tell("w1", 1)
+                await harness.until(lambda: _has_status(server, "w1"), what="a status")
+
+    harness.play(scenario())
+
+
+def test_a_report_waits_for_the_database(database: Dsn, broker: Mosquitto, stack_postgres: harness.Postgres) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server, source(server.sources) as a:
+            await server.add_consumer("cluster1")
+            await connected(server)
+            async with agent(config, "cluster1") as one:
+                await a.create("w1", "cluster1")
+                await one.spec_of("w1")
+                async with stack_postgres.outage(database):
+                    await one.tell("w1", 1)
+                    await harness.until(lambda: bool(server.lines("failed to handle status event")), what="a failure")
+                await harness.until(lambda: _has_status(server, "w1"), what="the status after all")
+
+    harness.play(scenario())
