@@ -1,5 +1,6 @@
 """What the sandbox cluster adds to a Kubernetes API: faults on demand, workloads that run, kubectl, a memory."""
 
+import contextlib
 import itertools
 import shutil
 import subprocess
@@ -151,6 +152,27 @@ def test_strangers_and_plain_users(running: Running, kube: Kube) -> None:
     review = {"spec": {"token": "plain-token"}}
     status = kube.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)["status"]
     assert (status["user"]["username"], status["user"]["groups"]) == ("plain", ["devs", "system:authenticated"])
+
+
+def test_clients_survive_a_restart(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        with sandbox(directory=tmp_path) as first:
+            port = int(first.cluster.url.rpartition(":")[2])
+            api = stack.enter_context(first.client())
+            api.get("/api/v1/namespaces").raise_for_status()
+        with pytest.raises(httpx.TransportError):
+            api.get("/api/v1/namespaces")
+        with sandbox(directory=tmp_path, port=port):
+            api.get("/api/v1/namespaces").raise_for_status()
+
+
+def test_it_stops_while_watched() -> None:
+    with sandbox() as short, short.client() as api:
+        with api.stream("GET", "/api/v1/pods", params={"watch": "true"}) as response:
+            begun = time.monotonic()
+            short.loop.call_soon_threadsafe(short.cluster.store.close)
+            assert list(response.iter_lines()) == []
+            assert time.monotonic() - begun < 2
 
 
 def test_objects_survive_in_a_directory(tmp_path: Path) -> None:

@@ -34,7 +34,16 @@ class Issued:
 
 
 def issue(directory: Path, *, now: dt.datetime) -> Issued:
-    """Make an authority and a server certificate; their files are written to `directory`."""
+    """Make an authority and a server certificate in `directory`; those of an earlier run are used again."""
+    ca_file, pair = directory / "ca.crt", directory / "server.pem"
+    if not (ca_file.exists() and pair.exists()):
+        _make(ca_file, pair, now=now)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pair)
+    return Issued(authority=ca_file, context=context)
+
+
+def _make(ca_file: Path, pair: Path, *, now: dt.datetime) -> None:
     signer = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sandbox authority")])
     authority = (
@@ -54,14 +63,10 @@ def issue(directory: Path, *, now: dt.datetime) -> Issued:
         .sign(signer, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
-    ca_file, pair = directory / "ca.crt", directory / "server.pem"
     ca_file.write_bytes(authority.public_bytes(pem))
     pair.touch(mode=0o600)
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     pair.write_bytes(private + served.public_bytes(pem))
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(pair)
-    return Issued(authority=ca_file, context=context)
 
 
 def _begin(

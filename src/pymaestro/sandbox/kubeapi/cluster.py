@@ -4,6 +4,7 @@ async with SandboxCluster() as cluster:
     subprocess(["kubectl", "--kubeconfig", cluster.kubeconfig, "get", "pods"])
 """
 
+import asyncio
 import base64
 import tempfile
 from collections import Counter
@@ -22,21 +23,24 @@ from pymaestro.sandbox.kubeapi.controllers import manager
 from pymaestro.sandbox.kubeapi.definitions import Definitions
 from pymaestro.sandbox.kubeapi.faults import Faults
 from pymaestro.sandbox.kubeapi.gc import Collector
+from pymaestro.sandbox.kubeapi.listener import Listener
 from pymaestro.sandbox.kubeapi.lists import Lists
 from pymaestro.sandbox.kubeapi.objects import Objects
 from pymaestro.sandbox.kubeapi.rbac import User
 from pymaestro.sandbox.kubeapi.store import Store
 from pymaestro.sandbox.kubeapi.verbs import Verbs
-from pymaestro.transport.http_listener import HttpListener
 
 # Events remembered per resource: enough for a client that was away for a moment, small enough to meet 410 in practice.
 _HISTORY = 5000
+# For answers under way when the cluster ends.
+_GRACE_SECONDS = 0.3
 
 
 class SandboxCluster:
     """A Kubernetes API on loopback while entered.
 
-    With a `directory` the objects are kept there between two runs, and the kubeconfig lies beside them. Without
+    With a `directory` the objects are kept there between two runs, and the kubeconfig lies beside them: started again
+    on the same `port`, it is the same cluster to its clients. Without
     `controllers` workloads stay as they are written, as on a bare API server; owners, namespaces and custom kinds are
     looked after in any case. Plain HTTP (`tls=False`) is lighter, but kubectl sends no token over it.
     """
@@ -60,10 +64,7 @@ class SandboxCluster:
 
     async def __aenter__(self) -> Self:
         now = self._clock.now
-        self.token = new_id()
-        self._temporary = None if self._directory else tempfile.TemporaryDirectory(prefix="kubeapi-")
-        self._home = self._directory or Path(self._temporary.name if self._temporary else "")
-        self._home.mkdir(parents=True, exist_ok=True)
+        self.token = self._known_token() or new_id()
         self.store = Store(history=_HISTORY)
         self.registry = kinds.Registry(kinds.builtin())
         self.objects = Objects(store=self.store, registry=self.registry, now=now, new_id=new_id)
@@ -72,34 +73,57 @@ class SandboxCluster:
         self.faults = Faults(self._forget)
         verbs = Verbs(objects=self.objects, access=self.access, pages=self._lists, now=now)
         self._api = Api(verbs=verbs, registry=self.registry, access=self.access, faults=self.faults)
-        definitions, collector = Definitions(self.objects), Collector(self.objects)
-        if self._directory:
-            persistence.load(self._directory, self.store, self.registry)
-        self._listener = HttpListener(self._api, host="127.0.0.1", port=self._port)
+        # Before anything else is taken: the port may be in use.
+        self._listener = Listener(self._api, host="127.0.0.1", port=self._port)
+        self._temporary = None if self._directory else tempfile.TemporaryDirectory(prefix="kubeapi-")
+        self._home = self._directory or Path(self._temporary.name if self._temporary else "")
+        self._home.mkdir(parents=True, exist_ok=True)
         self._crew = Crew()
-        self._crew.start("kubeapi-definitions", definitions.run())
-        self._crew.start("kubeapi-collector", collector.run())
-        if self._with_controllers:
-            acting = manager.Manager(self.objects, delay=self._delay)
-            self._crew.start("kubeapi-controllers", acting.run())
-        seeds.plant(self.objects, with_node=self._with_controllers)
+        self._start_parts()
         issued = certificate.issue(self._home, now=now()) if self._tls else None
         self.ca_file = issued.authority if issued else None
-        context = issued.context if issued else None
-        self._serving = self._crew.start("kubeapi-http", self._listener.serve(tls=context))
+        serving = self._listener.serve(tls=issued.context if issued else None)
+        self._serving = self._crew.start("kubeapi-http", serving)
         self.kubeconfig = self._home / "kubeconfig"
         self.write_kubeconfig(self.kubeconfig)
         return self
 
+    def _start_parts(self) -> None:
+        definitions, collector = Definitions(self.objects), Collector(self.objects)
+        if self._directory:
+            persistence.load(self._directory, self.store, self.registry)
+        self._parts = [
+            self._crew.start("kubeapi-definitions", definitions.run()),
+            self._crew.start("kubeapi-collector", collector.run()),
+        ]
+        if self._with_controllers:
+            acting = manager.Manager(self.objects, delay=self._delay)
+            self._parts.append(self._crew.start("kubeapi-controllers", acting.run()))
+        seeds.plant(self.objects, with_node=self._with_controllers)
+
+    def _known_token(self) -> str | None:
+        """Return the token of an earlier run, so that clients survive a restart."""
+        path = self._directory / "kubeconfig" if self._directory else None
+        if path is None or not path.exists():
+            return None
+        users = yaml.safe_load(path.read_text())["users"]
+        return str(users[0]["user"]["token"])
+
     async def __aexit__(self, *_: object) -> None:
         self.store.close()
         self._listener.stop()
+        await asyncio.wait([self._serving], timeout=_GRACE_SECONDS)
+        self._listener.cut()
         await self._serving
+        failed = [part for part in self._parts if part.done()]
         await self._crew.stop()
         if self._directory:
             persistence.save(self._directory, self.store)
         if self._temporary:
             self._temporary.cleanup()
+        for part in failed:
+            # These run for ever: one that ended has failed, and whoever used the cluster must know.
+            part.result()
 
     @property
     def url(self) -> str:

@@ -59,8 +59,7 @@ class Collector:
         if stored is None:
             return
         if not stored.obj["metadata"].get("deletionTimestamp"):
-            if self._has_lost_its_owners(stored):
-                self._delete(stored, "Background")
+            self._mind_owners(stored)
             return
         finalizers = stored.obj["metadata"].get("finalizers") or []
         if _ORPHAN in finalizers:
@@ -70,9 +69,13 @@ class Collector:
         if stored.resource == NAMESPACES:
             self._empty(stored)
 
-    def _has_lost_its_owners(self, stored: Stored) -> bool:
+    def _mind_owners(self, stored: Stored) -> None:
         owners = stored.obj["metadata"].get("ownerReferences") or []
-        return bool(owners) and not any(self._is_there(owner, stored) for owner in owners)
+        lost = [owner["uid"] for owner in owners if not self._is_there(owner, stored)]
+        if lost and len(lost) == len(owners):
+            self._delete(stored, "Background")
+        elif lost:
+            self._objects.amend(stored, lambda obj: _without_owners(obj, lost))
 
     def _is_there(self, owner: Json, dependent: Stored) -> bool:
         found = self._store.by_uid(owner["uid"])
@@ -83,7 +86,7 @@ class Collector:
 
     def _orphan_dependents(self, owner: Stored) -> None:
         for dependent in self._store.dependents(owner.uid):
-            self._objects.amend(dependent, lambda obj: _without_owner(obj, owner.uid))
+            self._objects.amend(dependent, lambda obj: _without_owners(obj, [owner.uid]))
         self._release(owner, _ORPHAN)
 
     def _delete_dependents(self, owner: Stored) -> None:
@@ -94,7 +97,7 @@ class Collector:
                 if each["uid"] != owner.uid and self._is_there(each, dependent)
             ]
             if others:
-                self._objects.amend(dependent, lambda obj: _without_owner(obj, owner.uid))
+                self._objects.amend(dependent, lambda obj: _without_owners(obj, [owner.uid]))
             elif not dependent.obj["metadata"].get("deletionTimestamp"):
                 self._delete(dependent, "Foreground" if self._store.dependents(dependent.uid) else "Background")
         if not any(_blocks(dependent, owner.uid) for dependent in self._store.dependents(owner.uid)):
@@ -139,8 +142,8 @@ def _blocks(dependent: Stored, uid: str) -> bool:
     return any(each["uid"] == uid and each.get("blockOwnerDeletion") for each in owners)
 
 
-def _without_owner(obj: Json, uid: str) -> Json:
-    left = [each for each in obj["metadata"].get("ownerReferences") or [] if each["uid"] != uid]
+def _without_owners(obj: Json, uids: list[str]) -> Json:
+    left = [each for each in obj["metadata"].get("ownerReferences") or [] if each["uid"] not in uids]
     metadata = {**obj["metadata"], "ownerReferences": left}
     if not left:
         del metadata["ownerReferences"]
