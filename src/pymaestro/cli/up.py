@@ -10,6 +10,7 @@ from pymaestro.cli import running
 from pymaestro.cli.failure import CommandError
 
 _ENVIRONMENT = "local"
+_HELLO = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hello", "namespace": "default"}}'
 
 EXAMPLES = """\
 Examples:
@@ -98,38 +99,38 @@ async def _run(asked: _Wanted, *, stop: running.Stop) -> int:
         )
         async with fleet(wanted) as started:
             status.stop()
-            _tell(console, started, is_written=asked.write_config)
-            if asked.write_config:
-                console.print(f"Written: environment local in {_write_config(started)}")
+            written = _write_config(started) if asked.write_config else None
+            _tell(console, started, written=written)
             await stop.wait()
             console.print("stopping")
     return 0
 
 
-def _tell(console: Any, started: Any, *, is_written: bool) -> None:
-    """Say where everything is; the two are only known once the command runs."""
-    from rich.table import Table
-
-    table = Table(title="Maestro is up", title_justify="left", show_header=False)
-    table.add_row("REST", started.api_url)
-    table.add_row("gRPC for sources", started.grpc_url)
-    table.add_row("gRPC for agents", started.broker_url)
-    for consumer, path in started.kubeconfigs.items():
-        table.add_row(f"cluster {consumer}", f"kubectl --kubeconfig {path} get all -A")
-    table.add_row("logs", str(started.folder))
-    console.print(table)
-    if not is_written:
-        console.print("Let the other commands know (or start with --write-config):")
-        console.print(
-            f"     maestro config set-env {_ENVIRONMENT} --use --rest-url {started.api_url} "
-            f"--grpc-server-address {started.grpc_url}"
-        )
-    console.print("Try: maestro consumer list")
-    console.print(
-        f"     maestro resourcebundle apply --consumer {next(iter(started.kubeconfigs))} --name hello -f FILE"
-    )
-    console.print("     maestro resourcebundle list")
-    console.print("Ctrl-C stops everything.")
+def _tell(console: Any, started: Any, *, written: Path | None) -> None:
+    """Say where everything is; console and fleet are only known once the command runs."""
+    # Plain lines: a path in the cell of a table breaks where nobody can copy it.
+    lines = {
+        "REST": started.api_url,
+        "gRPC for sources": started.grpc_url,
+        "gRPC for agents": started.broker_url,
+        **{f"cluster {consumer}": f"kubeconfig {path}" for consumer, path in started.kubeconfigs.items()},
+        "logs and data": started.folder,
+    }
+    if written:
+        lines["environment local"] = f"in {written}, and in use"
+    console.print("Maestro is up", style="bold green")
+    for name, value in lines.items():
+        console.print(f"  {name:<18} {value}")
+    if not written:
+        console.print("\nLet the other commands know (--write-config does it for you):")
+        addresses = f"--rest-url {started.api_url} --grpc-server-address {started.grpc_url}"
+        console.print(f"  maestro config set-env {_ENVIRONMENT} --use {addresses}")
+    first, path = next(iter(started.kubeconfigs.items()))
+    console.print("\nTry:")
+    console.print("  maestro consumer list")
+    console.print(f"  echo '{_HELLO}' | maestro resourcebundle apply --consumer {first} --name hello --wait -f -")
+    console.print(f"  kubectl --kubeconfig {path} get configmap hello")
+    console.print("\nCtrl-C stops everything.")
 
 
 def _write_config(started: Any) -> Path:
