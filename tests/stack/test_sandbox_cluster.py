@@ -220,5 +220,10 @@ def test_plain_kubectl_uses_it(running: Running, kube: Kube, tmp_path: Path) -> 
     assert "serverside-applied" in kubectl(
         "apply", "--server-side", "--force-conflicts", *where, "-f", "-", text=manifest
     )
-    kubectl("delete", "deploy", "web", "--cascade=foreground", *where)
+    # Imperative commands speak protobuf.
+    assert "created" in kubectl("create", "configmap", "made", "--from-literal=a=b", *where)
+    assert kube.ok("GET", kube.path("configmaps", "made"))["data"] == {"a": "b"}
+    kubectl("create", "deployment", "other", "--image=i:1", "--port=80", "--replicas=2", *where)
+    kubectl("rollout", "status", "deploy/other", "--timeout=20s", *where)
+    kubectl("delete", "deploy", "web", "other", "--cascade=foreground", *where)
     assert "deployment" not in kubectl("get", "all", *where)

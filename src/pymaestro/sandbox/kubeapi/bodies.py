@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import yaml
 
-from pymaestro.sandbox.kubeapi import patching
+from pymaestro.sandbox.kubeapi import patching, protobuf
 from pymaestro.sandbox.kubeapi.problems import Problem, bad_request
 
 MAX_BODY_BYTES = 3_145_728
@@ -32,6 +32,8 @@ def read(content_type: str, body: bytes) -> Any:
         return _json(body)
     if media in _YAML:
         return _yaml(body)
+    if media == protobuf.MEDIA:
+        return _protobuf(body)
     listed = "application/json, application/yaml"
     text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
     raise Problem(415, "UnsupportedMediaType", text)
@@ -62,6 +64,13 @@ def _json(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise bad_request(f"the body is not valid JSON: {error}") from error
+
+
+def _protobuf(body: bytes) -> Any:
+    try:
+        return protobuf.read(body)
+    except protobuf.BadMessage as error:
+        raise bad_request(f"the body cannot be read as protobuf: {error}") from error
 
 
 def _yaml(body: bytes) -> Any:

@@ -27,6 +27,17 @@ def schema_of(group: str, version: str, kind: str) -> Schema:
     return types[name] if name else ANY
 
 
+def roots() -> dict[str, str]:
+    """Return the name of the type of every built-in kind, by `group/version/kind`."""
+    return _load()[1]
+
+
+def field_names(name: str) -> frozenset[str] | None:
+    """Return the fields of a type as JSON has them, or nothing for a type unknown here."""
+    found = _load()[0].get(name)
+    return frozenset(found.fields) if found else None
+
+
 def metadata() -> Schema:
     """Return the schema of `metadata`, the same for every kind."""
     return _load()[0]["meta.v1.ObjectMeta"]
