@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from pymaestro.aio import tasks
 from pymaestro.transport.base import Disconnected, Rejected
-from pymaestro.transport.mqtt_endpoint import Endpoint, split_host, stamps, tls_context
+from pymaestro.transport.mqtt_endpoint import Endpoint, Stamps, split_host, stamps, tls_context
 from pymaestro.wire import errors, mqtt
 from pymaestro.wire import mqttpackets as packets
 
@@ -48,13 +48,14 @@ async def connect(
     endpoint: Endpoint, *, client_id: str, receive_maximum: int = RECEIVE_MAXIMUM
 ) -> AsyncIterator["Client"]:
     """Open a connection; raises `Disconnected` with the reason when the broker is not there or refuses us."""
+    files = stamps(endpoint)  # before they are read: what changes meanwhile looks new
     client = await _open(endpoint, client_id=client_id, receive_maximum=receive_maximum)
     crew = tasks.Crew()
     try:
         crew.start("mqtt read", client.read())
         crew.start("mqtt ping", client.keep_alive())
         if endpoint.is_secure:
-            crew.start("mqtt certificates", client.watch_files(endpoint))
+            crew.start("mqtt certificates", client.watch_files(endpoint, before=files))
         yield client
     finally:
         client.fail(Disconnected("the connection was closed"))
@@ -181,9 +182,8 @@ class Client:
             with suppress(Disconnected):
                 await self._write(packets.PING)
 
-    async def watch_files(self, endpoint: Endpoint) -> None:
+    async def watch_files(self, endpoint: Endpoint, *, before: Stamps) -> None:
         """End the connection when a certificate file has changed."""
-        before = stamps(endpoint)
         while self._broken is None:
             await asyncio.sleep(endpoint.reload_seconds)
             if stamps(endpoint) != before:

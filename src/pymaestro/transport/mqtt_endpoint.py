@@ -7,6 +7,9 @@ from pathlib import Path
 
 from pymaestro.wire import topics
 
+Stamps = tuple[tuple[int, int] | None, ...]
+"""Tells two sets of files apart."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
@@ -93,7 +96,7 @@ def _load_pair(context: ssl.SSLContext, endpoint: Endpoint) -> None:
         context.load_cert_chain(cert, key, password="")
 
 
-def stamps(endpoint: Endpoint) -> tuple[tuple[int, int] | None, ...]:
+def stamps(endpoint: Endpoint) -> Stamps:
     """Return what changes whenever one of the files is replaced."""
     files = (endpoint.ca_file, endpoint.client_cert_file, endpoint.client_key_file)
     return tuple(_stamp(path) for path in files if path is not None)
