@@ -1,0 +1,128 @@
+"""The options of `maestro trace work`, grouped as `--help` shows them. Data only."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+ENTRY = Group("What you have (exactly one)", sort_key=1)
+NARROW = Group("Narrowing", sort_key=2)
+ACCESS = Group("Access", sort_key=3)
+DEPTH = Group("Depth", sort_key=4)
+OUTPUT = Group("Output", sort_key=5)
+
+_SWITCH = Parameter(negative=())
+
+
+@Parameter(name="*", group=ENTRY, show_default=False)
+@dataclass(frozen=True, kw_only=True)
+class EntryOptions:
+    """The identifier."""
+
+    resource_id: str | None = None
+    """The resource ID: the database's key and the CloudEvents' resourceid."""
+    work_name: str | None = None
+    """The name that the user gave the work."""
+    manifest: str | None = None
+    """A manifest: KIND[.group]/[NAMESPACE/]NAME."""
+    manifest_kind: str | None = None
+    """With --manifest-name: the kind of a manifest."""
+    manifest_name: str | None = None
+    """With --manifest-kind: its name."""
+    manifest_namespace: str | None = None
+    """With --manifest-kind: its namespace; without one all namespaces are looked through."""
+    applied_work: str | None = None
+    """The name of an AppliedManifestWork."""
+    label: str | None = None
+    """A label of works, KEY=VALUE: all works that have it."""
+    op_id: str | None = None
+    """An operation id."""
+    name_like: str | None = None
+    """A part of a work's name: the newest ten."""
+    file: Path | None = None
+    """A file of resource IDs, one a line: all in one pass."""
+
+
+@Parameter(name="*", group=NARROW, show_default=False)
+@dataclass(frozen=True, kw_only=True)
+class NarrowOptions:
+    """What tells several works apart."""
+
+    consumer: str = ""
+    """Only works for this consumer."""
+    source: str = ""
+    """Only works of this source."""
+
+
+@Parameter(name="*", group=ACCESS, show_default=False)
+@dataclass(frozen=True, kw_only=True)
+class AccessOptions:
+    """Who is asked."""
+
+    svc_context: str = ""
+    """The service cluster: a context."""
+    svc_kubeconfig: str = ""
+    """The service cluster: a kubeconfig file."""
+    mgmt_context: Annotated[list[str], _SWITCH] = field(default_factory=list)
+    """A management cluster: a context, or CONSUMER=CONTEXT; repeat it for several."""
+    mgmt_kubeconfig: Annotated[list[str], _SWITCH] = field(default_factory=list)
+    """A management cluster: a kubeconfig file, or CONSUMER=FILE; repeat it for several."""
+    namespace: str = "maestro"
+    """The server's namespace. [maestro]"""
+    agent_namespace: str = "maestro-agent"
+    """The agents' namespace. [maestro-agent]"""
+    db: Literal["auto", "maestro-db", "breakglass", "dsn", "rest", "none"] = "auto"
+    """The way to the database. [auto: --db-dsn, --rest-url, or the pod that the service cluster has]"""
+    db_dsn: Annotated[str, Parameter(env_var="MAESTRO_DB_DSN", show_env_var=True)] = ""
+    """postgresql://user@host:5432/database."""
+    db_pod: str = ""
+    """The pod to run psql in, if not the first ready one."""
+    rest_url: str = ""
+    """The REST API, http(s)://host:port; tokens and authorities come from the SDK's variables."""
+    offline: Path | None = None
+    """Ask nobody: a directory of dumped rows, bundles and objects."""
+    no_cluster: Annotated[bool, _SWITCH] = False
+    """Do not ask any management cluster."""
+    timeout: float = 15.0
+    """Seconds for a statement and for a request. [15]"""
+    yes: Annotated[bool, _SWITCH] = False
+    """Agree beforehand to the query on a critical database."""
+    scale_up: Annotated[bool, _SWITCH] = False
+    """Agree beforehand to scaling postgres-breakglass up, and back."""
+
+
+@Parameter(name="*", group=DEPTH, show_default=False)
+@dataclass(frozen=True, kw_only=True)
+class DepthOptions:
+    """How closely to look."""
+
+    live: bool | None = None
+    """Look at every object on the cluster. [yes, up to 100 works]"""
+    nested: bool = True
+    """Follow ManifestWorks within works, two levels down. [yes]"""
+    diff: Annotated[bool, _SWITCH] = False
+    """Compare live objects with their manifests, field by field."""
+    tree: Annotated[bool, _SWITCH] = False
+    """Show the relation as a tree."""
+    broker_host: str = ""
+    """The agents' broker, HOST:PORT: checks the hub hash."""
+    check: Annotated[bool, _SWITCH] = False
+    """Only check what a trace needs, and say how to get what is missing."""
+    print_sql: Annotated[bool, _SWITCH] = False
+    """Only print the SQL, to run it by hand."""
+
+
+@Parameter(name="*", group=OUTPUT, show_default=False)
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """The report."""
+
+    output: Annotated[
+        Literal["text", "wide", "json", "yaml", "md", "html", "mermaid"], Parameter(name=("--output", "-o"))
+    ] = "text"
+    """Its form. [text]"""
+    out: Path | None = None
+    """Write it to a file."""
+    exit_zero: Annotated[bool, _SWITCH] = False
+    """End with 0 whatever was found, for reporting jobs."""

@@ -1,0 +1,189 @@
+"""`maestro trace work`: from any identifier of a work to the whole relation, in one command."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from cyclopts import App
+
+from pymaestro.cli import running
+from pymaestro.cli.trace_options import AccessOptions, DepthOptions, EntryOptions, NarrowOptions, OutputOptions
+from pymaestro.trace.errors import BadQuestion, Declined, NoAccess, TraceError, Unreadable
+from pymaestro.trace.output import Exit
+from pymaestro.trace.work.question import Manifest, Question, checked, parse_label, parse_list, parse_manifest
+from pymaestro.trace.work.report import Report
+
+EXAMPLES = """\
+Examples:
+
+  maestro trace work --work-name nginx-work --svc-context svc --mgmt-context mgmt
+      from the user's name, by contexts of one kubeconfig
+
+  maestro trace work --manifest deployment/default/nginx --svc-kubeconfig svc.yaml --mgmt-kubeconfig mgmt.yaml
+      from an object on the cluster, by two kubeconfig files
+
+  maestro trace work --resource-id ID --db-dsn postgresql://maestro@db/maestro -o json
+      for scripts; exit codes: 0 healthy, 1 problem, 2 usage, 3 unreadable input, 4 not found, 5 no access,
+      6 inconclusive, 7 ambiguous, 8 declined
+
+  maestro trace work --check --svc-context svc --mgmt-context mgmt
+      what is missing before the first trace"""
+
+app = App(
+    name="work",
+    help="From any identifier of a work to the whole relation: name, resource, applied works, manifests, objects.",
+    help_epilogue=EXAMPLES,
+    help_format="plaintext",
+    version_flags=[],
+)
+_MOST_LIVE = 100
+"""Works up to which every object is looked at without being told."""
+_EXITS = {BadQuestion: Exit.USAGE, Unreadable: Exit.UNREADABLE, NoAccess: Exit.NO_ACCESS, Declined: Exit.DECLINED}
+
+
+@app.default
+def act(
+    *,
+    entry: EntryOptions = EntryOptions(),  # noqa: B008 - frozen
+    narrow: NarrowOptions = NarrowOptions(),  # noqa: B008 - frozen
+    access: AccessOptions = AccessOptions(),  # noqa: B008 - frozen
+    depth: DepthOptions = DepthOptions(),  # noqa: B008 - frozen
+    output: OutputOptions = OutputOptions(),  # noqa: B008 - frozen
+) -> int:
+    """Trace a work."""
+    try:
+        if depth.check:
+            return running.run(lambda _: _check(access))
+        question = _question(entry, narrow)
+        if depth.print_sql:
+            return _print_sql(question, timeout=access.timeout)
+        code = running.run(lambda _: _trace(question, access, depth=depth, output=output))
+    except TraceError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        code = next(code for kind, code in _EXITS.items() if isinstance(error, kind))
+        return int(code)
+    return 0 if output.exit_zero and code != Exit.INTERRUPTED else code
+
+
+def _question(entry: EntryOptions, narrow: NarrowOptions) -> Question:
+    given = _given(entry)
+    if len(given) != 1:
+        told = "none is given" if not given else "given are " + ", ".join(f"--{each.entry}" for each in given)
+        raise BadQuestion(
+            f"give exactly one of --resource-id, --work-name, --manifest, --applied-work, --label, --op-id, "
+            f"--name-like, --file; {told}"
+        )
+    return checked(replace(given[0], consumer=narrow.consumer, source=narrow.source))
+
+
+def _given(entry: EntryOptions) -> Sequence[Question]:
+    found = []
+    if entry.resource_id is not None:
+        found.append(Question(entry="resource-id", values=(entry.resource_id,)))
+    if entry.work_name is not None:
+        found.append(Question(entry="work-name", values=(entry.work_name,)))
+    if entry.manifest is not None:
+        found.append(Question(entry="manifest", manifest=parse_manifest(entry.manifest)))
+    if entry.manifest_kind is not None or entry.manifest_name is not None:
+        found.append(Question(entry="manifest", manifest=_spelt(entry)))
+    if entry.applied_work is not None:
+        found.append(Question(entry="applied-work", values=(entry.applied_work,)))
+    if entry.label is not None:
+        found.append(Question(entry="label", values=parse_label(entry.label)))
+    if entry.op_id is not None:
+        found.append(Question(entry="op-id", values=(entry.op_id,)))
+    if entry.name_like is not None:
+        found.append(Question(entry="name-like", values=(entry.name_like,)))
+    if entry.file is not None:
+        found.append(Question(entry="file", values=parse_list(_read(entry.file))))
+    return found
+
+
+def _spelt(entry: EntryOptions) -> Manifest:
+    kind, _, group = (entry.manifest_kind or "").partition(".")
+    return Manifest(kind=kind, group=group, name=entry.manifest_name or "", namespace=entry.manifest_namespace or "")
+
+
+def _read(path: Path) -> str:
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Unreadable(f"--file {path} cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"--file {path} is no text; write one resource ID a line") from error
+
+
+def _print_sql(question: Question, *, timeout: float) -> int:
+    from pymaestro.trace import psql
+    from pymaestro.trace.work import statements
+
+    asked = statements.statement(question)
+    sys.stdout.write(psql.question(asked.sql, asked.parameters, timeout_seconds=max(1, round(timeout))))
+    return 0
+
+
+async def _check(access: AccessOptions) -> int:
+    from pymaestro.cli import trace_sides
+    from pymaestro.cli.terminal import Terminal
+
+    async with AsyncExitStack() as stack:
+        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
+        found = await trace_sides.check(opening)
+    for each in found:
+        sys.stdout.write(f"{'✓' if each.is_met else '✗'} {each.what}: {each.says}\n")
+    is_ready = all(each.is_met for each in found)
+    sys.stdout.write("Ready to trace.\n" if is_ready else "Something is missing; see the lines with ✗.\n")
+    return 0 if is_ready else int(Exit.NO_ACCESS)
+
+
+async def _trace(question: Question, access: AccessOptions, *, depth: DepthOptions, output: OutputOptions) -> int:
+    from pymaestro.aio.clock import Clock
+    from pymaestro.cli import trace_sides
+    from pymaestro.cli.terminal import Terminal
+    from pymaestro.trace.work import gather, report
+    from pymaestro.trace.work.facts import Wish
+    from pymaestro.trace.work.looking import Depth
+
+    looks = depth.live if depth.live is not None else len(question.values) <= _MOST_LIVE
+    async with AsyncExitStack() as stack:
+        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
+        sides = await trace_sides.open_sides(opening)
+        closely = Depth(objects=looks or depth.diff, nested=depth.nested, whole=depth.diff)
+        answer = await gather.gather(question, sides, depth=closely)
+    now = Clock().now()
+    wish = Wish(broker_host=depth.broker_host, agent_namespace=access.agent_namespace, compare=depth.diff)
+    found = report.build(answer, now=now, wish=wish)
+    _write(_rendered(found, output, tree=depth.tree, generated_at=report.iso(now) or ""), output.out)
+    return int(found.exit)
+
+
+def _rendered(found: Report, output: OutputOptions, *, tree: bool, generated_at: str) -> str:
+    from pymaestro import __version__
+    from pymaestro.trace.output import envelope, json_text, yaml_text
+    from pymaestro.trace.work import exports, render, report
+
+    match output.output:
+        case "json" | "yaml" as form:
+            body = report.model(found)
+            whole = envelope(version=__version__, generated_at=generated_at, exit_code=int(found.exit), body=body)
+            return json_text(whole) if form == "json" else yaml_text(whole)
+        case "md":
+            return exports.markdown(found)
+        case "html":
+            return exports.html(found)
+        case "mermaid":
+            return exports.mermaid(found)
+        case form:
+            return exports.tree(found) if tree else render.text(found, is_wide=form == "wide")
+
+
+def _write(text: str, path: Path | None) -> None:
+    if path is None:
+        sys.stdout.write(text)
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Unreadable(f"--out {path} cannot be written ({error.strerror})") from error
