@@ -8,7 +8,12 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import pytest
-from conformance import (
+
+for name in ("apply", "deletion", "delivery", "eviction", "executor", "feedback", "input", "strategy"):
+    # Only of test files does pytest show by itself what an assert compared.
+    pytest.register_assert_rewrite(f"conformance.{name}_cases")
+
+from conformance import (  # noqa: E402 - rewritten from here on
     apply_cases,
     deletion_cases,
     delivery_cases,
@@ -18,7 +23,7 @@ from conformance import (
     input_cases,
     strategy_cases,
 )
-from conformance.fleet import Fleet
+from conformance.fleet import Fleet  # noqa: E402
 
 Case = Callable[[Fleet], Awaitable[None]]
 _MODULES = (

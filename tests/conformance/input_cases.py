@@ -7,6 +7,7 @@ from conformance import memory_server
 from conformance import objects_wanted as want
 from conformance.fleet import Fleet, condition, letters, values
 
+from pymaestro.kube import errors
 from pymaestro.wire import event, jsontypes
 
 Json = dict[str, Any]
@@ -163,7 +164,7 @@ async def case_feedback_beyond_the_limit(fleet: Fleet) -> None:
     async def is_created() -> bool:
         try:
             return bool(await fleet.cluster.create(gadget))
-        except Exception:
+        except (errors.NotFound, errors.UnknownKind):
             return False
 
     await fleet.until(is_created, what="the object of a new kind")

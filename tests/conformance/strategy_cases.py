@@ -161,8 +161,12 @@ async def case_39_list_items_ignored_by_jq(fleet: Fleet) -> None:
     live = await fleet.exists(web)
     container = live["spec"]["template"]["spec"]["containers"][0]
     assert {each["name"]: each["value"] for each in container["env"]} == {"JAVA_OPTS": "hub", "OTHER": "hub"}
-    container["env"][0]["value"] = "spoke"
-    await fleet.cluster.edit(web, {"spec": {"template": {"spec": {"containers": [container]}}}})
+    # Another manager must own the whole item: one that only changed its value does not keep it alive.
+    part = {"name": "web", "env": [{"name": "JAVA_OPTS", "value": "spoke"}]}
+    spoke = {key: web[key] for key in ("apiVersion", "kind", "metadata")}
+    await fleet.cluster.apply(
+        {**spoke, "spec": {"template": {"spec": {"containers": [part]}}}}, manager="spoke", force=True
+    )
     changed = want.deployment(name, "web", env={"JAVA_OPTS": "hub2", "OTHER": "hub2"})
     fleet.publish("w", changed, manifestConfigs=configs)
     await fleet.is_applied("w")

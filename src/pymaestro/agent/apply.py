@@ -10,7 +10,7 @@ from pymaestro.agent.repairs import Repairs
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Key
-from pymaestro.kube import errors
+from pymaestro.kube import errors, objects
 from pymaestro.kube.client import KubeClient
 from pymaestro.kube.discovery import Discovery
 from pymaestro.kube.objects import Json
@@ -67,6 +67,10 @@ class Outcome:
     def observation(self) -> reporting.Observation:
         """What the status says about the object."""
         return reporting.Observation(live=self.live, problem=self.problem)
+
+
+class _Contested(Exception):
+    """Another manager owns a field that was to be applied."""
 
 
 class Applier:
@@ -182,23 +186,25 @@ class Applier:
         slot = _slot(place, task.owner)
         live = await self.look(place)
         for attempt in range(1, _ATTEMPTS + 1):
-            last = self._settled.get(slot)
-            action = plan.action(task.step, live=live, owner=task.owner, last=last)
-            if last is not None and isinstance(action, _WRITES) and self._is_repair(task, last):
-                wait = self._repairs.seconds_to_wait(slot)
-                if wait > 0:
-                    kept = conditions.applied(generation=task.generation)
-                    return Outcome(step=task.step, condition=kept, place=place, live=live, wait_seconds=wait)
-                self._repairs.note(slot)
+            action = plan.action(task.step, live=live, owner=task.owner, last=self._settled.get(slot))
+            is_repair = task.may_wait and isinstance(action, _WRITES) and slot in self._settled
+            wait = self._repairs.seconds_to_wait(slot) if is_repair else 0.0
+            if wait > 0:
+                kept = conditions.applied(generation=task.generation)
+                return Outcome(step=task.step, condition=kept, place=place, live=live, wait_seconds=wait)
             try:
-                return await self._carry_out(task, place, action=action, live=live)
+                outcome = await self._carry_out(task, place, action=action, live=live)
+            except _Contested as contested:
+                # Only another wish, or force, helps. No storm of retries.
+                condition = conditions.not_applied(str(contested), generation=task.generation)
+                return Outcome(step=task.step, condition=condition, place=place, live=live)
             except (errors.Conflict, errors.AlreadyExists, errors.NotFound) as error:
-                if isinstance(action, strategy.Apply) and isinstance(error, errors.Conflict):
-                    # Another manager owns a field: only another wish, or force, helps. No storm of retries.
-                    condition = conditions.not_applied(error.message, generation=task.generation)
-                    return Outcome(step=task.step, condition=condition, place=place, live=live)
                 if attempt == _ATTEMPTS or (isinstance(error, errors.NotFound) and live is None):
                     raise
+            else:
+                if is_repair and _is_changed(live, outcome.live):
+                    self._repairs.note(slot)
+                return outcome
             await asyncio.sleep(pause)
             pause *= 5
             live = await self._get(place)
@@ -242,14 +248,14 @@ class Applier:
                 except errors.Invalid as error:
                     if not recreate or "immutable" not in error.message:
                         raise
-                    return await self._recreate(place, dict(body), told=told)
+                    return await self._recreate(place, dict(body), uid=body["metadata"]["uid"], told=told)
                 self._journal.info(Phrase.UPDATED, told)
-            case strategy.Recreate(body=body):
-                return await self._recreate(place, dict(body), told=told)
+            case strategy.Recreate(body=body, uid=uid):
+                return await self._recreate(place, dict(body), uid=uid, told=told)
             case strategy.Apply(body=body, field_manager=manager, force=force, notes=notes):
                 for note in notes:
                     self._journal.warning(note, told)
-                written = await self._client.apply(resource, body, write=Write(field_manager=manager, force=force))
+                written = await self._apply(resource, dict(body), write=Write(field_manager=manager, force=force))
                 self._journal.info(Phrase.APPLIED, {**told, Key.FIELD_MANAGER: manager})
             case strategy.PatchMetadata(body=body):
                 written = await self._patch(place, body)
@@ -257,11 +263,18 @@ class Applier:
                 raise AssertionError(f"{type(action).__name__} writes nothing")
         return written
 
-    async def _recreate(self, place: Place, body: Json, *, told: dict[str, object]) -> Json:
+    async def _apply(self, resource: ResourceType, body: Json, *, write: Write) -> Json:
+        try:
+            return await self._client.apply(resource, body, write=write)
+        except errors.Conflict as error:
+            raise _Contested(error.message) from error
+
+    async def _recreate(self, place: Place, body: Json, *, uid: str, told: dict[str, object]) -> Json:
         """Delete and create what cannot be changed."""
         for field in ("resourceVersion", "uid", "creationTimestamp"):
             body["metadata"] = {key: value for key, value in body["metadata"].items() if key != field}
-        await self._client.delete(place.resource, place.name, namespace=place.namespace)
+        which = Deletion(uid=uid)
+        await self._client.delete(place.resource, place.name, namespace=place.namespace, deletion=which)
         self._journal.info(Phrase.DELETED, {**told, Key.REASON: "it has to be created anew to be changed"})
         for _ in range(_RECREATE_LOOKS):
             if await self._get(place) is None:
@@ -318,10 +331,6 @@ class Applier:
         """Return an object from the API server itself."""
         return await self._get(place)
 
-    def _is_repair(self, task: Task, last: strategy.Settled) -> bool:
-        """Whether this very wish was carried out before, so that somebody must have undone it."""
-        return strategy.settled(_wish(task, None), {}).wish_hash == last.wish_hash
-
     async def _resolve(self, kind: identity.Kind) -> ResourceType:
         return await self._discovery.resolve(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind)
 
@@ -329,6 +338,11 @@ class Applier:
 def _wish(task: Task, live: Json | None) -> strategy.Wish:
     treatment = task.step.treatment
     return strategy.Wish(manifest=task.step.manifest, live=live, strategy=treatment.update_strategy, owner=task.owner)
+
+
+def _is_changed(before: Json | None, after: Json | None) -> bool:
+    """Whether a write did something; a write that says what is already so is not counted by the API server either."""
+    return before is None or after is None or not objects.is_same(before, after)
 
 
 def _slot(place: Place, owner: ownership.Owner) -> _Slot:

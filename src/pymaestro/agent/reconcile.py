@@ -160,10 +160,10 @@ class Reconciler:
         if held.wanted is not wanted:
             return Again(0)
         self._say(held, outcomes)
-        if any(outcome.should_retry for outcome in outcomes) or left.problems:
-            raise NotYet(_problems(outcomes, left))
         if not may_wait:
             held.followed, held.followed_until = wanted, self._clock.monotonic() + self._resync_seconds()
+        if any(outcome.should_retry for outcome in outcomes) or left.problems:
+            raise NotYet(_problems(outcomes, left))
         return Again(self._next(held, outcomes, is_pending=bool(left.resources)))
 
     async def _expect(self, key: str, planned: plan.Plan) -> None:

@@ -22,7 +22,7 @@ class Held:
     said: str = ""
     """The hash of the status the server has."""
     followed: work.ManifestWork | None = None
-    """The wish that was last carried out whole, and until when (monotonic) that need not be done again."""
+    """The wish that was last tried whole, and until when (monotonic) only what changes needs to be looked at."""
     followed_until: float = 0.0
 
     @property

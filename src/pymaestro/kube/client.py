@@ -6,6 +6,7 @@ identity that can be renewed; everything else is for the caller, who knows what 
 """
 
 import asyncio
+import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from pymaestro.kube.request import Deletion, Page, Patch, Request, ResourceType,
 from pymaestro.kube.trust import TlsContexts
 
 _FAILURE_BYTES = 256 * 1024
+_LARGE_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +197,7 @@ class KubeClient:
                 wish.method,
                 URL(self.address.server + wish.target, encoded=True),
                 headers=self._headers(wish, proof),
-                data=wish.body,
+                data=_body(wish),
                 timeout=waits,
                 ssl=self._tls.current(proof) or True,
                 server_hostname=self.address.tls_server_name or None,
@@ -230,6 +232,11 @@ class KubeClient:
         self._bucket, wait = limits.take(self._bucket, now=self._clock.monotonic())
         if wait > 0:
             await asyncio.sleep(wait)
+
+
+def _body(wish: Request) -> bytes | io.BytesIO | None:
+    # What is large is sent piece by piece, so that nothing else waits for it.
+    return io.BytesIO(wish.body) if wish.body is not None and len(wish.body) > _LARGE_BYTES else wish.body
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:
