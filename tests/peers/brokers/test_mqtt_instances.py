@@ -1,0 +1,223 @@
+"""Several instances behind one broker are one server: nothing is done twice, and nothing is lost when one dies."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import asyncpg
+import pytest
+from mosquitto import Mosquitto
+from mqtt_agents import MqttAgent, agent
+from stack import harness
+from stack.clients import source
+
+from pymaestro.server.decide import ring
+from pymaestro.store.dsn import Dsn
+from pymaestro.wire import event, resync
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+
+STORED = "resource status update event was sent"
+
+
+def served(database: Dsn, config: Path, **flags: str) -> AbstractAsyncContextManager[harness.InProcess]:
+    return harness.in_process(
+        database,
+        message_broker_type="mqtt",
+        message_broker_config_file=str(config),
+        heartbeat_interval="3",
+        **flags,
+    )
+
+
+def process_flags(database: Dsn, config: Path, *more: str) -> list[str]:
+    broker = ["--message-broker-type=mqtt", f"--message-broker-config-file={config}"]
+    return [f"--db-dsn={database}", "--heartbeat-interval=3", *broker, *more]
+
+
+async def connected(*servers: harness.InProcess) -> None:
+    for server in servers:
+        await harness.until(lambda s=server: bool(s.lines("subscribed to mqtt broker")), what="a subscription")
+
+
+@contextlib.asynccontextmanager
+async def agents(config: Path, names: list[str]) -> AsyncIterator[dict[str, MqttAgent]]:
+    async with contextlib.AsyncExitStack() as stack:
+        yield {name: await stack.enter_async_context(agent(config, name)) for name in names}
+
+
+def is_question(received: event.Event) -> bool:
+    return received.type == event.STATUS_RESYNC_REQUEST
+
+
+def test_instances_share_the_sending_and_each_wish_is_sent_once(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config(share="maestro")
+        async with (
+            served(database, config, client_id="a") as a,
+            served(database, config, client_id="b") as b,
+            agent(broker.config("agent"), "cluster1") as one,
+            source(a.sources) as publisher,
+            publisher.subscribe() as told,
+        ):
+            await a.add_consumer("cluster1")
+            await connected(a, b)
+            names = [f"w{number}" for number in range(300)]
+            await asyncio.gather(*(publisher.create(name, "cluster1") for name in names))
+            for name in names:
+                await one.spec_of(name)
+            await harness.until(a.has_nothing_pending, what="an empty queue")
+            assert one.seen == len(names), "each wish was sent once"
+
+            await asyncio.gather(*(one.tell(name, 1) for name in names))
+            for name in names:
+                await told.spec_of(name)
+            shares = [len(server.lines(STORED)) for server in (a, b)]
+            assert sum(shares) == len(names)
+            assert all(shares), "the broker spreads a shared subscription"
+
+    harness.play(scenario())
+
+
+def test_only_the_owner_stores_a_status(database: Dsn, broker: Mosquitto) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        names = [f"cluster{number}" for number in range(12)]
+        async with (
+            served(database, config, client_id="a", subscription_type="broadcast") as a,
+            served(database, config, client_id="b", subscription_type="broadcast") as b,
+            agents(config, names) as crowd,
+            source(a.sources) as publisher,
+            publisher.subscribe() as told,
+        ):
+            for name in names:
+                await a.add_consumer(name)
+            await connected(a, b)
+            table = ring.build(["a", "b"])
+            for server in (a, b):
+                assert server.server.outside is not None
+                owns = server.server.outside.ownership.owns
+                await harness.until(
+                    lambda owns=owns, me=server.world.instance_id: all(
+                        owns(name) == (table.owner(name) == me) for name in names
+                    ),
+                    what="one view of the ring",
+                )
+            for name in names:
+                await publisher.create(f"of-{name}", name)
+                await crowd[name].spec_of(f"of-{name}")
+                await crowd[name].tell(f"of-{name}", 1)
+                await told.spec_of(f"of-{name}")
+            stored = Counter({server.world.instance_id: len(server.lines(STORED)) for server in (a, b)})
+            assert stored == Counter(table.owner(name) for name in names)
+
+    harness.play(scenario())
+
+
+def test_who_inherits_a_consumer_of_a_killed_instance_asks_for_what_was_lost(
+    database: Dsn, broker: Mosquitto, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        table = ring.build(["a", "b"])
+        mine = next(name for name in (f"cluster{n}" for n in range(50)) if table.owner(name) == "a")
+        flags = process_flags(database, config, "--subscription-type=broadcast", "--client-id=a")
+        async with (
+            served(database, config, client_id="b", subscription_type="broadcast") as b,
+            agent(config, mine) as one,
+            source(b.sources) as publisher,
+            harness.Place(folder=tmp_path).run(*flags) as a,
+        ):
+            await b.add_consumer(mine)
+            assert b.server.outside is not None
+            owns = b.server.outside.ownership.owns
+            await harness.until(lambda: not owns(mine), what="one view of the ring")
+            await publisher.create("w1", mine)
+            await one.spec_of("w1")
+            a.kill()
+            await a.process.wait()
+            # Its owner is dead, and the heir does not know it yet: nobody stores this.
+            await one.tell("w1", 1)
+            await harness.until(lambda: owns(mine), seconds=30, what="the move")
+            question = await one.take(is_question)
+            assert resync.decode_hashes(question.data) == {"w1": ""}
+            await one.tell("w1", 1)
+            await harness.until(lambda: bool(b.lines(STORED)), what="a status stored by the heir")
+
+    harness.play(scenario())
+
+
+def test_a_report_that_was_received_but_not_stored_survives_a_kill(
+    database: Dsn, broker: Mosquitto, tmp_path: Path
+) -> None:
+    """The server is killed while the row it wants to write is locked: it has the report, the database has not."""
+
+    async def scenario() -> None:
+        config = broker.config()
+        flags = process_flags(database, config)
+        place = harness.Place(folder=tmp_path)
+        async with agent(config, "cluster1") as one:
+            async with place.run(*flags) as server, source(server.sources) as a:
+                await server.add_consumer("cluster1")
+                await a.create("w1", "cluster1")
+                await one.spec_of("w1")
+                connection = await asyncpg.connect(**database.connect_kwargs())
+                try:
+                    holding = connection.transaction()
+                    await holding.start()
+                    await connection.execute("SELECT id FROM resources WHERE id = 'w1' FOR UPDATE")
+                    await one.tell("w1", 1)
+                    await harness.until(lambda: is_waiting(database), what="a server that waits for the row")
+                    # The packet that would acknowledge the report is the only one of its kind.
+                    assert "Received PUBACK from maestro" not in broker.log.read_text()
+                    server.kill()
+                    await server.process.wait()
+                    await holding.rollback()
+                finally:
+                    await connection.close()
+            async with place.run(*flags) as server:
+                question = await one.take(is_question)
+                assert resync.decode_hashes(question.data) == {"w1": ""}
+                await one.tell("w1", 1)
+                await harness.until(lambda: has_status(server), what="the status")
+
+    harness.play(scenario())
+
+
+async def is_waiting(database: Dsn) -> bool:
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    return bool(await harness.value(database, waiting))
+
+
+async def has_status(server: harness.Running) -> bool:
+    bundle = await server.bundle("w1")
+    return bundle is not None and bool(bundle.get("status"))
+
+
+def test_an_instance_is_killed_under_load_and_nothing_is_missing(
+    database: Dsn, broker: Mosquitto, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        config = broker.config(share="maestro")
+        flags = process_flags(database, config, "--client-id=victim")
+        async with (
+            served(database, config, client_id="survivor") as survivor,
+            agent(broker.config("agent"), "cluster1") as one,
+            source(survivor.sources) as a,
+        ):
+            await survivor.add_consumer("cluster1")
+            await connected(survivor)
+            async with harness.Place(folder=tmp_path).run(*flags) as victim:
+                names = [f"w{number}" for number in range(400)]
+                loading = asyncio.gather(*(a.create(name, "cluster1") for name in names))
+                await harness.until(lambda: one.seen > 50, what="a load")
+                victim.kill()
+                await loading
+            for name in names:
+                await one.spec_of(name)
+            await harness.until(survivor.has_nothing_pending, what="an empty queue")
+
+    harness.play(scenario())
