@@ -1,4 +1,4 @@
-"""Where resources are read and reports go: the HyperFleet API, a results file, the journal; whichever there are."""
+"""Where resources are read and reports go: the HyperFleet API, if there is one."""
 
 import logging
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from pymaestro.adapter.event import Event
 from pymaestro.adapter.hyperfleet import Discarded, HyperFleet
 from pymaestro.adapter.report import Report
 from pymaestro.adapter.resource import Resource, known_from
-from pymaestro.adapter.results import Results
 
 _log = logging.getLogger(__name__)
 
@@ -19,7 +18,6 @@ class Books:
     api: HyperFleet | None = None
     given: Resource | None = None
     """The resource itself, for a Job that is told everything."""
-    results: Results | None = None
 
     async def fetch(self, event: Event) -> Resource | None:
         """Return the resource: the given one, the API's, or the little the event says."""
@@ -28,17 +26,14 @@ class Books:
         return await self.api.fetch(event) if self.api is not None else known_from(event)
 
     async def tell(self, event: Event, resource: Resource, report: Report) -> None:
-        """Hand the report to everybody; the results file comes last, because it ends the status reporter's wait."""
+        """Hand the report to the API, if there is one, and to the log."""
         told = report.decisive
         _log.info(
             "%s %s generation %d: %s=%s %s: %s",
             *(resource.kind, resource.id, report.generation, told.type, told.status, told.reason, told.message),
         )
-        try:
-            if self.api is not None:
-                reception = await self.api.put_status(event, report)
-                if isinstance(reception, Discarded):
-                    _log.warning("the API discarded the status of %s %s: %s", resource.kind, resource.id, reception.why)
-        finally:
-            if self.results is not None:
-                self.results.write(report)
+        if self.api is None:
+            return
+        reception = await self.api.put_status(event, report)
+        if isinstance(reception, Discarded):
+            _log.warning("the API discarded the status of %s %s: %s", resource.kind, resource.id, reception.why)

@@ -206,8 +206,8 @@ def _is_available(works: Sequence[Work], wish: Wish) -> bool:
     return conditions.available(_reading(works, wish=wish)).status == TRUE
 
 
-def _is_settled(works: Sequence[Work], wish: Wish) -> bool:
-    return _reading(works, wish=wish).reason != conditions.NOT_SYNCED
+def _is_settled(works: Sequence[Work], _: Wish) -> bool:
+    return all(conditions.is_current(each) for each in works)
 
 
 def _reading(works: Sequence[Work], *, wish: Wish) -> Reading:

@@ -29,6 +29,7 @@ app.command("pymaestro.cli.config:app", name="config", help="Named environments:
 app.command("pymaestro.cli.up:app", name="up", help="Run the whole system on this computer.")
 app.command("pymaestro.cli.demo:app", name="demo", help="Show the main job from end to end, on this computer.")
 app.command("pymaestro.cli.trace:app", name="trace", help="Find out what became of a wish.")
+app.command("pymaestro.cli.adapter:app", name="adapter", help="Write, check and run HyperFleet adapters.")
 app.command("pymaestro.cli.completion:app", name="completion", help="Complete commands and flags in your shell.")
 
 

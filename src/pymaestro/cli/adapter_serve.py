@@ -1,0 +1,79 @@
+"""`maestro adapter serve`: deal with every event that comes in over HTTP, until asked to stop."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from pymaestro.cli import running
+from pymaestro.cli.adapter_world import WorldFlags
+
+if TYPE_CHECKING:
+    from pymaestro.adapter.definition import Adapter
+
+EXAMPLES = """\
+Examples:
+
+  maestro adapter serve adapter.py --port 8080
+      POST / takes a CloudEvent and answers 204 when it is dealt with, 503 when it should come again
+
+Reports go to the HyperFleet API (HYPERFLEET_API_URL). /healthz and /readyz are for probes."""
+
+app = App(
+    name="serve",
+    help="Deal with every event that comes in over HTTP.",
+    help_epilogue=EXAMPLES,
+    help_format="plaintext",
+    version_flags=[],
+)
+
+
+@app.default
+def act(
+    adapter: Annotated[str, Parameter(help="A file, a folder with adapter.py, or module:name.")],
+    /,
+    *,
+    host: Annotated[str, Parameter(help="The address to listen on.")] = "",
+    port: Annotated[int, Parameter(help="The port to listen on; 0 takes a free one.")] = 8080,
+    workers: Annotated[int, Parameter(help="How many events at once.")] = 8,
+    world: WorldFlags | None = None,
+) -> int:
+    """Serve events."""
+    from pymaestro.adapter import loading
+
+    found = loading.load(adapter)
+    listening = (host, port, workers)
+    return running.run(lambda stop: _run(found, world or WorldFlags(), listening=listening, stop=stop))
+
+
+async def _run(adapter: "Adapter", flags: WorldFlags, *, listening: tuple[str, int, int], stop: running.Stop) -> int:
+    import asyncio
+    import logging
+
+    from pymaestro.adapter import running as kit
+    from pymaestro.adapter.inbox_http import HttpInbox
+    from pymaestro.adapter.service import Service
+    from pymaestro.cli import adapter_world
+    from pymaestro.transport.http_listener import HttpListener
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    host, port, workers = listening
+    inbox = HttpInbox()
+    listener = HttpListener(inbox.app, host=host, port=port)
+    patience = kit.Patience()
+    async with adapter_world.opened(adapter, flags) as world:
+        service = Service(
+            inbox, lambda event: kit.deal(adapter, event, world=world, patience=patience), workers=workers
+        )
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(service.run(), name="adapter-service")
+            serving = group.create_task(listener.serve(tls=None), name="adapter-http")
+            sys.stdout.write(f"adapter {adapter.name} takes events on port {listener.port}\n")
+            sys.stdout.flush()
+            await stop.wait()
+            # New events are turned away while those under way are finished; then the workers may go.
+            listener.stop()
+            await serving
+            working.cancel()
+    return 0

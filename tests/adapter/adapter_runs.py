@@ -1,0 +1,75 @@
+"""Run adapters in tests: in this process on a fleet, or as the command a Job runs."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from pymaestro.adapter import Adapter, event, hyperfleet, loading
+from pymaestro.adapter.books import Books
+from pymaestro.adapter.perform import World
+from pymaestro.adapter.perform_maestro import MaestroTransport
+from pymaestro.adapter.pipeline import Outcome
+from pymaestro.adapter.running import Patience, deal
+from pymaestro.sdk import targeting
+from pymaestro.sdk.client import AsyncMaestro
+from pymaestro.testing import FakeHyperFleet, RunningFleet
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+GROUP = "hypershift.openshift.io/v1beta1"
+
+
+def example(name: str) -> Adapter:
+    return loading.load(str(EXAMPLES / f"{name}.py"))
+
+
+def dealt_with(
+    adapter: Adapter,
+    told: dict[str, Any],
+    *,
+    fleet: RunningFleet,
+    api: FakeHyperFleet,
+    patience: Patience | None = None,
+    consumer: str = "cluster1",
+) -> Outcome:
+    async def scenario() -> Outcome:
+        client = AsyncMaestro(environ={}, api_url=fleet.api_url, grpc_url=fleet.grpc_url, source=adapter.name)
+        async with client, hyperfleet.HyperFleet(hyperfleet.ApiSettings(url=api.url)) as books:
+            world = World(
+                transport=MaestroTransport(client),
+                catalogue=Books(api=books),
+                target=targeting.static(consumer),
+            )
+            found = event.parse(json.dumps(told))
+            return await deal(adapter, found, world=world, patience=patience or Patience(settle_seconds=10))
+
+    return asyncio.run(scenario())
+
+
+def command(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pymaestro.cli.main", "adapter", *arguments],
+        env={**_clean(), **environ},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+
+
+def started(*arguments: str, **environ: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pymaestro.cli.main", "adapter", *arguments],
+        env={**_clean(), **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _clean() -> dict[str, str]:
+    ours = ("MAESTRO_", "HYPERFLEET_", "MANAGEMENT_", "RESULTS_", "EVENT", "CLUSTER_", "GENERATION", "RESOURCE_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
