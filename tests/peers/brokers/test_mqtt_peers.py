@@ -1,0 +1,151 @@
+"""Through Mosquitto ours and the Go programs understand each other, and both kinds of server can share one database."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import peer_postgres
+import pytest
+from mosquitto import Mosquitto
+from mqtt_agents import MqttAgent, agent
+from peer_build import Programs
+from peer_clients import Agent, Json, Lines, Refused, WorkClient, rest
+from peer_processes import wait_for
+from peer_servers import RunningServer, go_server, python_server
+from stack import harness
+
+from pymaestro.wire import event
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(90)]
+NUMBERS = itertools.count(1)
+
+
+class GoMqttAgent(Agent):
+    """The agent of the Go SDK, behind the broker."""
+
+    def __init__(self, programs: Programs, config: Path, *, cluster: str, log: Path) -> None:
+        Lines.__init__(self, [programs.fakeagent, "-mqtt-config", config, "-cluster", cluster], log=log)
+        self.wait_event("sent", type_ends="spec.resync_request")
+
+
+@pytest.fixture
+def server(
+    request: pytest.FixtureRequest,
+    programs: Programs,
+    postgres: peer_postgres.Cluster,
+    broker: Mosquitto,
+    tmp_path: Path,
+    shown_logs: list[Path],
+) -> Iterator[RunningServer]:
+    """A server of the kind that the test names, or both kinds on one database."""
+    database = postgres.create(f"broker{next(NUMBERS)}")
+    flags = [f"--message-broker-config-file={broker.config()}"]
+    with ExitStack() as stack:
+        running = []
+        for kind in request.param.split("+"):
+            folder = tmp_path / kind
+            folder.mkdir()
+            named = [*flags, f"--client-id={kind}"]
+            if kind == "go":
+                running.append(
+                    stack.enter_context(
+                        go_server(programs, database=database, folder=folder, flags=named, broker="mqtt")
+                    )
+                )
+            else:
+                running.append(
+                    stack.enter_context(python_server(database=database, folder=folder, flags=named, broker="mqtt"))
+                )
+        shown_logs += [each.log for each in running]
+        yield running[0]
+        for each in running:
+            shown_logs.remove(each.log)
+
+
+def work(name: str, *, value: str = "1") -> Json:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": {"value": value},
+    }
+    return {"metadata": {"name": name}, "spec": {"workload": {"manifests": [manifest]}}}
+
+
+def is_available(found: Json, generation: int) -> bool:
+    conditions = found.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Available" and each["observedGeneration"] == generation for each in conditions)
+
+
+def is_gone(client: WorkClient, name: str) -> bool:
+    try:
+        client.get("cluster1", name)
+    except Refused as refused:
+        return refused.reason == "NotFound"
+    return False
+
+
+@pytest.mark.parametrize("server", ["go", "python", "python+go"], indirect=True)
+def test_a_go_agent(server: RunningServer, programs: Programs, broker: Mosquitto, tmp_path: Path) -> None:
+    rest(server, "POST", "/consumers", {"name": "cluster1"})
+    with (
+        WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client,
+        GoMqttAgent(programs, broker.config("agent"), cluster="cluster1", log=tmp_path / "agent.log") as go_agent,
+    ):
+        created = client.create("cluster1", work("first"))
+        uid = created["metadata"]["uid"]
+        go_agent.wait_event("received", type_ends="spec.create_request", resource=uid)
+        found = wait_for(lambda: available(client, "first", 1), what="the status")
+        changed = {**found, "spec": work("first", value="2")["spec"]}
+        client.patch("cluster1", found, changed)
+        wait_for(lambda: available(client, "first", 2), what="the second status")
+        client.delete("cluster1", "first")
+        wait_for(lambda: is_gone(client, "first"), what="the end")
+
+
+def available(client: WorkClient, name: str, generation: int) -> Json | None:
+    found = client.get("cluster1", name)
+    return found if is_available(found, generation) else None
+
+
+@pytest.mark.parametrize("server", ["go", "python"], indirect=True)
+def test_a_go_agent_that_was_away(server: RunningServer, programs: Programs, broker: Mosquitto, tmp_path: Path) -> None:
+    rest(server, "POST", "/consumers", {"name": "cluster1"})
+    with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
+        created = client.create("cluster1", work("first"))
+        config = broker.config("agent")
+        with GoMqttAgent(programs, config, cluster="cluster1", log=tmp_path / "agent.log") as go_agent:
+            uid = created["metadata"]["uid"]
+            go_agent.wait_event("received", type_ends="spec.resync_response", resource=uid)
+            wait_for(lambda: available(client, "first", 1), what="the status")
+
+
+@pytest.mark.parametrize("server", ["go", "python", "python+go"], indirect=True)
+def test_our_agent(server: RunningServer, programs: Programs, broker: Mosquitto, tmp_path: Path) -> None:
+    rest(server, "POST", "/consumers", {"name": "cluster1"})
+
+    async def scenario(client: WorkClient) -> None:
+        async with agent(broker.config("agent"), "cluster1") as ours:
+            await ours.resync({})
+            uids = []
+            for number in range(20):
+                created = await asyncio.to_thread(client.create, "cluster1", work(f"work{number}"))
+                uids.append(created["metadata"]["uid"])
+            for number, uid in enumerate(uids):
+                await life(ours, client, uid, name=f"work{number}")
+            wishes = ours.seen
+            assert wishes == 2 * len(uids), "each wish was sent once"
+
+    async def life(ours: MqttAgent, client: WorkClient, uid: str, *, name: str) -> None:
+        await ours.spec_of(uid, version=1)
+        await ours.tell(uid, 1)
+        await harness.until(lambda: bool(client.get("cluster1", name).get("status", {}).get("conditions")))
+        await asyncio.to_thread(client.delete, "cluster1", name)
+        await ours.take(lambda e: event.DELETION_TIMESTAMP in e.extensions)
+        await ours.tell(uid, 1, "Deleted")
+        await harness.until(lambda: is_gone(client, name), what="the end")
+
+    with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
+        asyncio.run(scenario(client))
