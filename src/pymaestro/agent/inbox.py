@@ -5,6 +5,7 @@ What cannot be read is answered too: the server learns why a spec was not applie
 
 from collections.abc import Callable
 
+from pymaestro.agent import describe
 from pymaestro.agent.works import Held, Works
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
@@ -78,10 +79,7 @@ class Inbox:
 
     def _tell(self, received: event.Event) -> None:
         if self._journal.enabled(2):
-            extensions = {
-                name: value if isinstance(value, int) else str(value) for name, value in received.extensions.items()
-            }
-            self._journal.info(Phrase.RECEIVED, {Key.EVENT_TYPE: received.type, Key.EXTENSIONS: extensions}, v=2)
+            self._journal.info(Phrase.RECEIVED, describe.event_fields(received), v=2)
 
 
 def _without_spec(received: event.Event) -> work.ManifestWork:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
+from pymaestro.agent import describe
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Broker, Key
@@ -124,7 +125,4 @@ class Link:
 
     def _tell(self, outgoing: event.Event) -> None:
         if self._journal.enabled(2):
-            extensions = {
-                name: value if isinstance(value, int) else str(value) for name, value in outgoing.extensions.items()
-            }
-            self._journal.info(Phrase.SENDING, {Key.EVENT_TYPE: outgoing.type, Key.EXTENSIONS: extensions}, v=2)
+            self._journal.info(Phrase.SENDING, describe.event_fields(outgoing), v=2)

@@ -217,6 +217,7 @@ class Broker:
     MQTT_ERROR_MESSAGE: Final = "MQTT error message"
     GRPC_SUBSCRIBED: Final = "subscribed to grpc server"
     REGISTERING: Final = "registering subscriber"
+    UNREGISTERING: Final = "unregister subscriber"
     RECEIVER_STARTED: Final = "start the cloudevents receiver"
     RECEIVER_STOPPED: Final = "stop the cloudevents receiver"
     DISCONNECTED: Final = "the cloudevents client is disconnected"

@@ -82,7 +82,10 @@ class Agents:
             self.world.journal.info(BrokerPhrase.REGISTERING, fields)
             await self._ask_for_statuses(subscriber)
             self.deliver.tickets.add_everything()
-            yield stream
+            try:
+                yield stream
+            finally:
+                self.world.journal.info(BrokerPhrase.UNREGISTERING, fields)
 
     async def _ask_for_statuses(self, subscriber: Subscriber) -> None:
         """Ask a newly connected agent, by its consumer's name, for statuses that were lost while it was away."""
