@@ -11,3 +11,7 @@ app = App(
 )
 app.command("pymaestro.cli.trace_work:app", name="work", help="From any identifier to the whole relation.")
 app.command("pymaestro.cli.trace_id:app", name="id", help="Compute and explain identities, offline.")
+app.command("pymaestro.cli.trace_request:request", name="request", help="Follow one request through all stages.")
+app.command("pymaestro.cli.trace_request:requests", name="requests", help="All requests in the logs at once.")
+app.command("pymaestro.cli.trace_request:explain", name="explain", help="Explain a finding's code.")
+app.command("pymaestro.cli.trace_logs:app", name="logs", help="Collect logs, query them, see what they cover.")

@@ -110,6 +110,7 @@ def _topic_mismatch(consumer: str, environment: Environment, components: Sequenc
 
 def nobody_listens(source: str, environment: Environment, *, at: float) -> Finding | None:
     """Return a finding when the logs show that no client of `source` was subscribed at `at`."""
+
     def is_there(each: Presence) -> bool:
         return each.since <= at + 1 and each.until >= at
 

@@ -176,7 +176,7 @@ class Hits:
         self._flags.append(hit[15])
         ids = self._ids
         for column, slot in zip(self._texts, _TEXT_AT, strict=True):
-            word = hit[slot]
+            word = str(hit[slot])
             number = ids.get(word) if word else 0
             if number is None:
                 number = ids[word] = len(self._words)

@@ -6,6 +6,7 @@ A missing line means nothing unless its writer's logs are here, cover the time a
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pymaestro.trace.request.hits import AGENT_STAGES, What
 from pymaestro.trace.request.reading import Said
@@ -19,6 +20,8 @@ class Writer:
 
     path: str
     pod: str
+    origin: Path | None = None
+    """The plain file it is, where it is one."""
     format: str = "text"
     lines: int = 0
     bytes: int = 0

@@ -81,8 +81,10 @@ def _trace(
 
 
 def _key(wish: Wish) -> Key:
-    source = wish.asked.source if wish.asked else next(
-        (hit.source for report in wish.reports for hit in report.hits if hit.what is What.BROADCAST), ""
+    source = (
+        wish.asked.source
+        if wish.asked
+        else next((hit.source for report in wish.reports for hit in report.hits if hit.what is What.BROADCAST), "")
     )
     return Key(
         resource=wish.resource,
@@ -152,7 +154,7 @@ def _absent(stage: Stage, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Sta
     if number > 1 and (wish.refused or wish.no_op):
         return _not_taken(stage, wish)
     if any(proofs[each] for each in range(number + 1, 10)):
-        return _proven_later(stage, case, blind)
+        return _proven_later(stage, blind)
     excuse = _excuse(stage, case, moment=moment)
     if excuse is not None:
         return excuse
@@ -193,9 +195,7 @@ def _not_taken(stage: Stage, wish: Wish) -> tuple[Stage, list[Finding]]:
     return replace(stage, state=State.FAILED, note="rejected"), [finding]
 
 
-def _proven_later(
-    stage: Stage, case: Case, blind: visibility.Blind | None
-) -> tuple[Stage, list[Finding]]:
+def _proven_later(stage: Stage, blind: visibility.Blind | None) -> tuple[Stage, list[Finding]]:
     if blind is not None:
         finding = Finding(code=blind.code, confidence="certain", detail=blind.why)
         return replace(stage, state=State.NOT_OBSERVABLE, note=f"{blind.why}; a later stage proves it"), [finding]

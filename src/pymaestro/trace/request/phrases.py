@@ -103,7 +103,7 @@ _STRUCTURED: Final[dict[str, Phrase]] = {
     Fanout.HEARTBEAT_FAILED: _component(What.STREAM_BROKEN, role="server"),
     Fanout.HEARTBEAT_DROPPED: _component(What.SLOW_CLIENT, role="server"),
     Broker.REGISTERING: _component(What.AGENT_ON, role="server"),
-    "unregister subscriber": _component(What.AGENT_OFF, role="server"),
+    Broker.UNREGISTERING: _component(What.AGENT_OFF, role="server"),
     Broker.MQTT_SUBSCRIBED: _component(What.SUBSCRIBED),
     Broker.GRPC_SUBSCRIBED: _component(What.SUBSCRIBED),
     Broker.DISCONNECTED: _component(What.DISCONNECTED),

@@ -28,7 +28,7 @@ _ACTIONS = {
     "resync_response": "resync",
 }
 _SPEC_OF_STATUS = {What.SENDING_SPEC: What.SENDING_STATUS, What.RECEIVED_SPEC: What.RECEIVED_STATUS}
-_ESCAPES = re.compile(r'\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)', re.DOTALL)
+_ESCAPES = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
@@ -160,7 +160,7 @@ class _Document:
         return value if isinstance(value, str) else str(value)
 
 
-def _said(
+def _said(  # noqa: PLR0913 - the parts of one record, each named
     raw: Raw, phrase: phrases.Phrase, event: Event, get: "_Fields | _Document", *, at: float, file: int, generation: str
 ) -> Said:
     what = phrase.what

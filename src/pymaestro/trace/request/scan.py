@@ -71,6 +71,7 @@ def _read_blob(
         return
     file = _open_writer(scan, path=blob.name, pod=inputs.pod_of(blob.name), kind="text")
     writer = scan.writers[file]
+    writer.origin = blob.path
     clock = lines.Clock(around=bearings.around, zone=bearings.zone)
     if needles and blob.path is not None and blob.size:
         with mmap.mmap(blob.stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
@@ -150,7 +151,9 @@ def _take(scan: Scan, records: Iterable[Raw], clock: lines.Clock, *, file: int) 
 def _note_kind(writer: Writer, sample: bytes) -> None:
     head = sample[:_TAIL]
     if writer.format == "text":
-        writer.format = "json" if head[:1] == b"{" else "klog" if b"] " in head[:200] and head[:1] in b"IWEF" else "text"
+        writer.format = (
+            "json" if head[:1] == b"{" else "klog" if b"] " in head[:200] and head[:1] in b"IWEF" else "text"
+        )
         if writer.format == "text" and head[:2] == b"20":
             writer.format = "zap"
     writer.is_ours = b".py:" in head
@@ -183,8 +186,7 @@ def pieces(memory: mmap.mmap, needles: Sequence[bytes]) -> Iterator[Iterator[Raw
         start = memory.rfind(b"\n", 0, start) + 1 if start else 0  # noqa: PLW2901 - grown to whole lines
         line_end = memory.find(b"\n", end - 1) if end < size else size
         end = line_end if line_end >= 0 else size  # noqa: PLW2901 - grown to whole lines
-        if start < counted:
-            start = counted  # noqa: PLW2901 - what the span before has read already
+        start = max(start, counted)  # noqa: PLW2901 - the span before has read the rest
         number += _newlines(memory, counted, start)
         data = memory[start:end]
         yield sources.lines_between(data, number=number, offset=start)
@@ -217,3 +219,14 @@ def resources_of(hits: Iterable[Hit], identifiers: Sequence[str]) -> dict[str, s
             if value in found:
                 found[value].add(hit.resource)
     return found
+
+
+def line_of(writers: Sequence[Writer], hit: Hit, *, longest: int = 300) -> str:
+    """Return the line of a plain file that a hit was read from; nothing for other inputs."""
+    origin = writers[hit.file].origin
+    if origin is None:
+        return ""
+    with origin.open("rb") as stream:
+        stream.seek(hit.offset)
+        line = stream.readline(longest + 1).rstrip().decode("utf-8", "replace")
+    return line if len(line) <= longest else f"{line[:longest]}…"

@@ -137,7 +137,7 @@ def examined(blob: Blob) -> Opening:
         stream.seek(0)
         rest = stream
     else:
-        rest = _Chained(sample, stream)
+        rest = io.BufferedReader(_Chained(sample, stream))  # type: ignore[type-var]  # it reads, as the stub asks
     if sample[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = io.TextIOWrapper(rest, encoding="utf-16", errors="replace", newline="")
         rest = io.BytesIO(text.read().encode())
@@ -160,8 +160,8 @@ class _Chained(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[call-overload]  # io calls this with a writable buffer
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
+        view = memoryview(buffer)
         data = self._head.read(len(view)) or self._rest.read(len(view))
         view[: len(data)] = data
         return len(data)
@@ -171,7 +171,7 @@ def csv_columns(sample: bytes) -> tuple[Columns | None, bool]:
     """Say which columns a CSV has, by its header or its first row; nothing for what is not CSV."""
     first = sample[: _SAMPLE // 4].decode("utf-8", "replace")
     line = first.split("\n", 1)[0]
-    if "," not in line or lines.starts_record(line.encode()) and "\t" in line:
+    if "," not in line or (lines.starts_record(line.encode()) and "\t" in line):
         return None, False
     try:
         row = next(csv.reader(io.StringIO(first)))
@@ -180,7 +180,7 @@ def csv_columns(sample: bytes) -> tuple[Columns | None, bool]:
     names = [name.strip().lower() for name in row]
     if set(names) & _LOG_COLUMNS:
         return Columns(_place(names, _TIME_COLUMNS), _place(names, _POD_COLUMNS), _place(names, _LOG_COLUMNS)), True
-    if len(row) < 2 or lines.starts_record(line.encode()) and lines.rfc3339(row[0].encode()) is None:
+    if len(row) < 2 or (lines.starts_record(line.encode()) and lines.rfc3339(row[0].encode()) is None):
         return None, False
     log = next((at for at, value in enumerate(row) if lines.starts_record(value.encode()) and len(value) > 40), -1)
     if log < 0:

@@ -49,4 +49,3 @@ def _agent(stage: int, wish: Wish, environment: Environment, *, moment: float) -
         if any(each.generation in ("G0", "G1", "G2") and each.verbosity < 4 for each in covering):
             return Blind("MT-003", "agents of this generation need -v=4")
     return None
-

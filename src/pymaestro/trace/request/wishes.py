@@ -87,14 +87,12 @@ def _asked(resource: str, hits: Sequence[Hit]) -> list[Wish]:
         elif hit.what is What.WISH and hit.action in (*_CHANGES, "delete"):
             if is_over and hit.action == "create":
                 life, is_over = life + 1, False
-            wishes.append(
-                Wish(resource=resource, action=hit.action, at=hit.at, life=life, asked=hit, hits=[hit])
-            )
+            wishes.append(Wish(resource=resource, action=hit.action, at=hit.at, life=life, asked=hit, hits=[hit]))
     return wishes
 
 
 def _count_versions(wishes: Sequence[Wish], hits: Sequence[Hit]) -> None:
-    by_op = {}
+    by_op: dict[str, int] = {}
     for hit in hits:
         if hit.op and hit.version > 0 and not hit.is_deleting and hit.what is not What.WISH:
             by_op[hit.op] = min(hit.version, by_op.get(hit.op, hit.version))

@@ -1,0 +1,155 @@
+"""What the commands over logs share: which words are paths, which requests are meant, how a command ends."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from pymaestro.trace.errors import BadQuestion, NoAccess, TraceError, Unreadable
+from pymaestro.trace.output import Exit
+
+if TYPE_CHECKING:
+    from pymaestro.trace.request.model import Options
+
+Status = Literal["complete", "failed", "incomplete", "pending", "superseded", "no-op", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    """Where the logs are."""
+
+    logs_dir: Annotated[str, Parameter(name="--logs-dir")] = ""
+    """A directory of dumped pod logs."""
+    server_csv: Annotated[str, Parameter(name="--server-csv")] = ""
+    """A Kusto export of the servers' logs."""
+    agent_csv: Annotated[str, Parameter(name="--agent-csv")] = ""
+    """A Kusto export of the agents' logs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which requests."""
+
+    status: Annotated[tuple[Status, ...], Parameter(name="--status", negative=())] = ()
+    """Only with this verdict; may be repeated."""
+    slow: Annotated[float, Parameter(name="--slow")] = 0.0
+    """Only those that took at least so many seconds."""
+    consumer: Annotated[str, Parameter(name="--consumer")] = ""
+    source: Annotated[str, Parameter(name="--source")] = ""
+    action: Annotated[Literal["", "create", "update", "delete"], Parameter(name="--action")] = ""
+    code: Annotated[str, Parameter(name="--code")] = ""
+    """Only with this finding."""
+    since: Annotated[str, Parameter(name="--since")] = ""
+    """Only requests that began at this time (RFC 3339) or later."""
+    until: Annotated[str, Parameter(name="--until")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What to write, where, and how strictly to judge."""
+
+    format: str
+    out: Path | None
+    options: "Options"
+
+
+NO_LOGS = Logs()
+ALL = Selection()
+
+
+def separated(words: Sequence[str], logs: Logs, *, environ: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Tell paths from identifiers: what exists, `-` and patterns are paths."""
+    paths = [word for word in words if _is_path(word)]
+    identifiers = [word for word in words if word not in paths]
+    named = (
+        logs.logs_dir or environ.get("logs_dir", ""),
+        logs.server_csv or environ.get("svr_log", ""),
+        logs.agent_csv or environ.get("agent_log", ""),
+    )
+    paths += [path for path in named if path]
+    if not paths:
+        raise BadQuestion("no logs are given; name files, a directory, an archive, or - for standard input")
+    return paths, identifiers
+
+
+def _is_path(word: str) -> bool:
+    return word == "-" or any(sign in word for sign in "/*?") or Path(word).exists()
+
+
+def not_there(word: str) -> BadQuestion:
+    """Return the error for a word that is no path."""
+    return BadQuestion(f"{word} does not exist; name files, a directory, an archive, or - for standard input")
+
+
+def guarded(act: Callable[[], int], *, exit_zero: bool) -> int:
+    """Run a command to the end that its exit codes promise."""
+    from pymaestro.trace.request.sources import SourceError
+
+    codes: tuple[tuple[type[Exception], Exit], ...] = (
+        (BadQuestion, Exit.USAGE),
+        (SourceError, Exit.UNREADABLE),
+        (Unreadable, Exit.UNREADABLE),
+        (NoAccess, Exit.NO_ACCESS),
+    )
+    try:
+        code = act()
+    except (TraceError, SourceError) as error:
+        sys.stderr.write(f"Error: {error}\n")
+        return next((code for kind, code in codes if isinstance(error, kind)), Exit.UNREADABLE)
+    except BrokenPipeError:
+        # Whoever read has seen enough; Python would complain again when it closes standard output.
+        sys.stdout = None
+        return Exit.HEALTHY
+    return Exit.HEALTHY if exit_zero and code in (Exit.PROBLEM, Exit.INCONCLUSIVE) else code
+
+
+@contextmanager
+def seekable(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Keep standard input in a file while it is needed: it may have to be read twice."""
+    if "-" not in paths:
+        yield list(paths)
+        return
+    with tempfile.TemporaryDirectory(prefix="maestro-trace-") as folder:
+        copy = Path(folder) / "stdin"
+        with copy.open("wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        yield [str(copy) if path == "-" else path for path in paths]
+
+
+@contextmanager
+def progress(paths: Sequence[str]) -> Iterator[Callable[[int], None]]:
+    """Show a bar while large inputs are read, on a terminal only."""
+    size = sum(_size(Path(path)) for path in paths)
+    if size < 64 << 20 or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+    bar = Progress("reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=Console(stderr=True),
+                   transient=True)  # fmt: skip
+    with bar:
+        task = bar.add_task("reading", total=size)
+        yield lambda amount: bar.advance(task, amount)
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+    return path.stat().st_size if path.exists() else 0
+
+
+def moment(text: str, *, option: str) -> float:
+    """Read a time given by the user."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadQuestion(f"{option} {text!r} is no time; write 2026-01-15T09:00:00Z") from error
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,273 @@
+"""Carry out a trace over logs: read, judge, write. The only place where the tracer's parts over logs meet."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pymaestro import __version__
+from pymaestro.aio.clock import Clock
+from pymaestro.cli import trace_inputs
+from pymaestro.trace.database import DsnDatabase
+from pymaestro.trace.errors import BadQuestion, Unreadable
+from pymaestro.trace.output import Exit, envelope, json_text, table, yaml_text
+from pymaestro.trace.request import document, evidence, overview, scan, survey, waterfall
+from pymaestro.trace.request.codes import CODES
+from pymaestro.trace.request.hits import Hit
+from pymaestro.trace.request.inputs import Environment
+from pymaestro.trace.request.model import Trace, Verdict
+from pymaestro.trace.request.statistics import PROBLEMS, Statistics, statistics
+from pymaestro.trace.request.words import said
+
+_READ_WHOLE = 128 << 20
+_COMPONENTS = (
+    "registering subscriber", "unregister subscriber", "broadcaster client", "client is disconnected",
+    "recreate the listener", "failed to send event", "Serving gRPC", "Setting up ", "subscribed to ",
+)  # fmt: skip
+_SETTLED = frozenset({Verdict.COMPLETE, Verdict.NO_OP, Verdict.SUPERSEDED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Which requests are asked for."""
+
+    identifiers: tuple[str, ...]
+    must_all_fit: bool = False
+    action: str = ""
+    version: int = 0
+    nth: int | None = None
+    with_timeline: bool = False
+    dsn: str = ""
+
+
+def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Report) -> int:
+    """Trace the requests of one resource or a few."""
+    if not question.identifiers:
+        raise BadQuestion("no identifier is given; name a resource ID, op-id, work name or event id")
+    with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as told:
+        now = Clock().epoch()
+        first = scan.about(inputs, question.identifiers, now=now, progress=told)
+        _check(first)
+        found = scan.resources_of(first.hits, question.identifiers)
+        wanted = _wanted(found, question)
+        if isinstance(wanted, int):
+            return wanted
+        names = [*wanted, *question.identifiers]
+        read = scan.about(inputs, names, now=now) if set(wanted) - set(question.identifiers) else first
+        traces, known = _judged(read, wanted, reporting)
+        if any(each.verdict not in _SETTLED for each in traces):
+            # Why it stopped may stand anywhere: who was connected, and who was not.
+            small = read.bytes < _READ_WHOLE
+            read = scan.everything(inputs, now=now) if small else scan.about(inputs, [*names, *_COMPONENTS], now=now)
+            traces, known = _judged(read, wanted, reporting)
+        traces = _chosen(traces, question, found)
+        if not traces:
+            sys.stderr.write("Error: the resource is in the logs, but no such request of it; leave out the filters\n")
+            return Exit.NOT_FOUND
+        answers = [evidence.Answers()] * len(traces)
+        if question.dsn:
+            answers = asyncio.run(_asked(question.dsn, traces))
+            traces = [evidence.refined(trace, answer) for trace, answer in zip(traces, answers, strict=True)]
+        code = exit_code(traces)
+        _write(_one_text(traces, answers, known, question, reporting=reporting, code=code), reporting)
+    return code
+
+
+async def _asked(dsn: str, traces: Sequence[Trace]) -> list[evidence.Answers]:
+    database = DsnDatabase(dsn=dsn)
+    return [await evidence.ask(database, trace) for trace in traces]
+
+
+def _check(read: scan.Scan) -> None:
+    if read.unreadable and not read.writers:
+        raise Unreadable("; ".join(read.unreadable) + "; give logs of Maestro servers and agents")
+    if not any(each.hits for each in read.writers):
+        names = ", ".join(each.path for each in read.writers[:5])
+        raise Unreadable(f"no line of Maestro was recognised in {names}; give logs of Maestro servers and agents")
+    for each in read.unreadable:
+        sys.stderr.write(f"Warning: {each}\n")
+
+
+def _wanted(found: dict[str, set[str]], question: Question) -> frozenset[str] | int:
+    """Return the resources that are meant; an exit code when there are none or too many."""
+    unknown = [each for each, resources in found.items() if not resources]
+    if unknown and (question.must_all_fit or len(unknown) == len(found)):
+        sys.stderr.write(
+            f"Error: {', '.join(unknown)} is not in these logs; check the identifier, and what the logs cover: "
+            "maestro trace logs check\n"
+        )
+        return Exit.NOT_FOUND
+    for each in unknown:
+        sys.stderr.write(f"Warning: {each} is not in these logs\n")
+    if question.must_all_fit:
+        common = frozenset.intersection(*(frozenset(each) for each in found.values()))
+        if not common:
+            sys.stderr.write("Error: no resource fits all identifiers together; leave one out\n")
+            return Exit.NOT_FOUND
+        return common
+    for each, resources in found.items():
+        if len(resources) > 1 and each not in resources:
+            sys.stderr.write(f"Error: {each} stands for several resources; name one of them:\n")
+            sys.stderr.write("".join(f"  {one}\n" for one in sorted(resources)))
+            return Exit.AMBIGUOUS
+    return frozenset().union(*found.values())
+
+
+def _judged(
+    read: scan.Scan, wanted: frozenset[str] | None, report: trace_inputs.Report
+) -> tuple[list[Trace], Environment]:
+    known = survey.surroundings(read.hits, read.writers, options=report.options)
+    traces = list(survey.traces(read.hits, known, options=report.options, wanted=wanted))
+    traces.sort(key=lambda each: each.start)
+    return traces, known
+
+
+def _chosen(traces: list[Trace], question: Question, found: dict[str, set[str]]) -> list[Trace]:
+    operations = {each for each in question.identifiers if any(trace.key.op == each for trace in traces)}
+    if operations and len(operations) == len(found):
+        traces = [each for each in traces if each.key.op in operations]
+    if question.action:
+        traces = [each for each in traces if each.key.action == question.action]
+    if question.version:
+        traces = [each for each in traces if each.key.version == question.version]
+    if question.nth is not None:
+        place = question.nth if question.nth >= 0 else len(traces) + question.nth
+        traces = traces[place : place + 1] if 0 <= place < len(traces) else []
+    return traces
+
+
+def exit_code(traces: Sequence[Trace]) -> int:
+    """Return how a trace ends."""
+    if any(each.verdict in PROBLEMS for each in traces):
+        return Exit.PROBLEM
+    waiting = [each for each in traces if each.verdict is Verdict.PENDING]
+    if any(found.entry.severity == "error" and found.code == "MT-301" for each in waiting for found in each.findings):
+        return Exit.PROBLEM
+    return Exit.INCONCLUSIVE if waiting or any(each.verdict is Verdict.UNKNOWN for each in traces) else Exit.HEALTHY
+
+
+def _one_text(
+    traces: Sequence[Trace],
+    answers: Sequence[evidence.Answers],
+    known: Environment,
+    question: Question,
+    *,
+    reporting: trace_inputs.Report,
+    code: int,
+) -> str:
+    if reporting.format != "text":
+        return _formatted(traces, known, statistics(traces), reporting=reporting, code=code)
+
+    def quote(hit: Hit) -> str:
+        return scan.line_of(known.writers, hit) or said(hit)
+
+    parts = []
+    if len(traces) > 1:
+        parts.append("\n".join(waterfall.summary(traces)) + "\n")
+    for trace, answer in zip(traces, answers, strict=True):
+        text = waterfall.text(trace, known, quote=quote, with_timeline=question.with_timeline)
+        parts.append(text + "".join(f"{line}\n" for line in evidence.lines(answer)))
+    return "\n".join(parts)
+
+
+def _formatted(
+    traces: Sequence[Trace], known: Environment, numbers: Statistics, *, reporting: trace_inputs.Report, code: int
+) -> str:
+    match reporting.format:
+        case "csv":
+            return overview.csv_text(traces)
+        case "md":
+            return overview.markdown(traces, numbers)
+        case "mermaid":
+            return "\n".join(overview.mermaid(each, known) for each in traces)
+    body = {
+        "inputs": document.inputs_model(known),
+        "requests": [document.trace_model(each, known) for each in traces],
+        "notes": [document.finding_model(each, known) for each in survey.notes(known)],
+        "stats": document.statistics_model(numbers),
+    }
+    moment = document.stamp(Clock().epoch()) or ""
+    model = envelope(version=__version__, generated_at=moment, exit_code=code, body=body)
+    return yaml_text(model) if reporting.format == "yaml" else json_text(model)
+
+
+def _write(text: str, reporting: trace_inputs.Report) -> None:
+    if reporting.out is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    try:
+        reporting.out.write_text(text)
+    except OSError as error:
+        raise BadQuestion(f"--out {reporting.out} cannot be written: {error.strerror}; name another file") from error
+    sys.stdout.write(f"Report written to {reporting.out}\n")
+
+
+def all_of(
+    paths: Sequence[str], select: trace_inputs.Selection, *, reporting: trace_inputs.Report, group_by: str, top: int
+) -> int:
+    """Trace every request in the logs."""
+    clock = Clock()
+    started = clock.monotonic()
+    with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as told:
+        read = scan.everything(inputs, now=clock.epoch(), progress=told)
+    _check(read)
+    traces, known = _judged(read, None, reporting)
+    traces = [each for each in traces if _is_selected(each, select)]
+    numbers = statistics(traces, top=top or 5)
+    code = exit_code(traces)
+    if reporting.format != "text":
+        _write(_formatted(traces, known, numbers, reporting=reporting, code=code), reporting)
+        return code
+    shown = sorted(traces, key=lambda each: (each.verdict in _SETTLED, -each.duration))
+    took = clock.monotonic() - started
+    text = overview.text(
+        numbers, known, shown[: top or len(shown)], read=f"read {read.bytes / 1e6:,.1f} MB in {took:.1f} s"
+    )
+    notes = [f"{each.code} {each.entry.title}: {each.detail}\n" for each in survey.notes(known)]
+    if group_by != "none":
+        text += "\n" + "\n".join(overview.grouped(traces, group_by)) + "\n"
+    _write(text + "".join(notes), reporting)
+    return code
+
+
+def _is_selected(trace: Trace, select: trace_inputs.Selection) -> bool:
+    if select.code and select.code.upper() not in CODES:
+        raise BadQuestion(f"there is no code {select.code}; see `maestro trace explain --list`")
+    return (
+        (not select.status or trace.verdict.value in select.status)
+        and trace.duration >= select.slow
+        and (not select.consumer or trace.key.consumer == select.consumer)
+        and (not select.source or trace.key.source == select.source)
+        and (not select.action or trace.key.action == select.action)
+        and (not select.code or any(each.code == select.code.upper() for each in trace.findings))
+        and (not select.since or trace.start >= trace_inputs.moment(select.since, option="--since"))
+        and (not select.until or trace.start <= trace_inputs.moment(select.until, option="--until"))
+    )
+
+
+def check(paths: Sequence[str], *, output: str) -> int:
+    """Say what the logs cover."""
+    with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as told:
+        read = scan.everything(inputs, now=Clock().epoch(), progress=told)
+    _check(read)
+    from pymaestro.trace.request.model import Options
+
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    if output == "json":
+        sys.stdout.write(json_text(document.inputs_model(known)))
+        return Exit.HEALTHY
+    rows = [
+        (each.pod, each.role, each.format, each.generation, f">={each.verbosity}", f"{each.lines:,}", f"{each.hits:,}",
+         (document.stamp(each.first) or "-")[:19], (document.stamp(each.last) or "-")[:19], str(len(each.started)),
+         each.path)
+        for each in known.writers
+    ]  # fmt: skip
+    head = ("pod", "role", "format", "gen", "-v", "lines", "known", "first", "last", "starts", "file")
+    lines = [waterfall.inputs_line(known), *table(rows, head=head)]
+    hidden = [str(stage) for stage in range(1, 10) if not known.shows(stage)]
+    if hidden:
+        lines.append(f"  no line shows stage {', '.join(hidden)}: see `maestro trace explain MT-003`")
+    lines += [f"  {each.code} {each.entry.title}: {each.detail}" for each in survey.notes(known)]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return Exit.HEALTHY

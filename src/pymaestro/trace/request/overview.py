@@ -1,0 +1,162 @@
+"""All requests at once: list, matrix, latencies, as text, markdown or CSV; and one request as a Mermaid diagram."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+
+from pymaestro.trace.output import printable, table
+from pymaestro.trace.request.codes import CODES, STAGES
+from pymaestro.trace.request.document import stamp
+from pymaestro.trace.request.inputs import Environment
+from pymaestro.trace.request.model import State, Trace
+from pymaestro.trace.request.statistics import PROBLEMS, Statistics
+from pymaestro.trace.request.waterfall import inputs_line, outcome
+from pymaestro.trace.request.words import said, short, span
+
+_SIGNS = {
+    State.OK: "+",
+    State.FAILED: "X",
+    State.MISSING: "!",
+    State.PENDING: ".",
+    State.SKIPPED: "s",
+    State.LEGIT_ABSENT: "-",
+    State.UNKNOWN: "?",
+    State.NOT_OBSERVABLE: " ",
+}
+_LEGEND = (
+    "+ ok  X failed  ! missing  . pending  s skipped  - need not be  ? no line, proven later  blank not observable"
+)
+_COLUMNS = ("resource", "work", "consumer", "source", "action", "version", "life", "op", "start", "duration_ms",
+            "verdict", "failed_stage", "codes")  # fmt: skip
+
+
+def text(numbers: Statistics, known: Environment, shown: Sequence[Trace], *, read: str) -> str:
+    """Return the summary, the latencies, and the requests in `shown`."""
+    verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in numbers.by_verdict.items())
+    actions = ", ".join(f"{action} {count:,}" for action, count in numbers.by_action.items())
+    lines = [f"{numbers.total:,} requests ({actions}): {verdicts}       {read}", inputs_line(known)]
+    if numbers.first_missing:
+        lines.append("stopped at stage:  " + "  ".join(f"{at}:{count}" for at, count in numbers.first_missing.items()))
+    if numbers.by_code:
+        lines.append("findings:  " + "  ".join(f"{code}:{count}" for code, count in numbers.by_code.items()))
+    lines += ["", *_hops(numbers), "", *matrix(shown)]
+    return "\n".join(lines) + "\n"
+
+
+def _hops(numbers: Statistics) -> list[str]:
+    rows = [
+        (key, f"{hop.count:>7,}", *(f"{span(value / 1000):>8}" for value in (hop.p50, hop.p90, hop.p99, hop.most)))
+        for key, hop in numbers.hops.items()
+    ]
+    return table(rows, head=("hop", "      n", "     p50", "     p90", "     p99", "     max")) if rows else []
+
+
+def matrix(traces: Sequence[Trace]) -> list[str]:
+    """Return a row per request with a sign per stage."""
+    if not traces:
+        return []
+    rows = [
+        (
+            (stamp(each.start) or "")[11:23],
+            short(each.key.resource),
+            each.key.work_name or "-",
+            each.key.consumer or "-",
+            f"{each.key.action} v{each.key.version}",
+            "".join(_SIGNS[stage.state] for stage in each.stages),
+            f"{span(each.duration):>7}",
+            outcome(each),
+        )
+        for each in traces
+    ]
+    head = ("start", "resource", "work", "consumer", "request", "123456789", "   took", "verdict")
+    return [*table(rows, head=head), f"  {_LEGEND}"]
+
+
+def grouped(traces: Sequence[Trace], by: str) -> list[str]:
+    """Return counts per consumer, source, action, stage or code."""
+
+    def keys(trace: Trace) -> list[str]:
+        if by == "code":
+            return [each.code for each in trace.findings] or ["-"]
+        if by == "stage":
+            return [str(trace.failed_stage or "-")]
+        return [str(getattr(trace.key, by)) or "-"]
+
+    total: Counter[str] = Counter()
+    bad: Counter[str] = Counter()
+    for trace in traces:
+        for key in keys(trace):
+            total[key] += 1
+            bad[key] += trace.verdict in PROBLEMS
+    rows = [
+        (key, f"{count:,}", f"{bad[key]:,}", CODES[key].title if key in CODES else "")
+        for key, count in total.most_common()
+    ]
+    return table(rows, head=(by, "requests", "problems", ""))
+
+
+def _row(trace: Trace) -> list[str]:
+    key = trace.key
+    return [key.resource, key.work_name, key.consumer, key.source, key.action, str(key.version), str(key.life), key.op,
+            stamp(trace.start) or "", f"{trace.duration * 1000:.3f}", trace.verdict.value,
+            str(trace.failed_stage or ""), " ".join(each.code for each in trace.findings)]  # fmt: skip
+
+
+def csv_text(traces: Sequence[Trace]) -> str:
+    """Return a row per request, with the time and state of each stage."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*_COLUMNS, *(f"stage{number}" for number in range(1, 10))])
+    for trace in traces:
+        row = [*_row(trace), *(stage.state.value for stage in trace.stages)]
+        # A cell that begins like a formula must not become one in a spreadsheet.
+        writer.writerow([f"'{cell}" if cell[:1] in ("=", "+", "@") else cell for cell in row])
+    return out.getvalue()
+
+
+def markdown(traces: Sequence[Trace], numbers: Statistics) -> str:
+    """Return the requests as a table for an issue or a page."""
+    lines = [
+        f"**{numbers.total:,} requests**: "
+        + ", ".join(f"{n:,} {verdict}" for verdict, n in numbers.by_verdict.items()),
+        "",
+        "| request | work | resource | consumer | verdict | took | findings |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for each in traces:
+        cells = (f"{each.key.action} v{each.key.version}", each.key.work_name, each.key.resource, each.key.consumer,
+                 outcome(each), span(each.duration), " ".join(found.code for found in each.findings))  # fmt: skip
+        lines.append("| " + " | ".join(printable(cell).replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def mermaid(trace: Trace, known: Environment) -> str:
+    """Return one request as a sequence diagram."""
+    lines = [
+        "sequenceDiagram",
+        "    participant C as client",
+        "    participant S as server",
+        "    participant A as agent",
+    ]
+    arrows = {
+        1: "C->>S",
+        2: "S->>A",
+        3: "A->>A",
+        4: "A->>A",
+        5: "A->>S",
+        6: "S->>S",
+        7: "S->>S",
+        8: "S->>S",
+        9: "S->>C",
+    }
+    for stage in trace.stages:
+        hop = f" +{span(stage.hop)}" if stage.hop is not None else ""
+        label = f"{stage.number} {STAGES[stage.number][1]}: {stage.state.value}{hop}"
+        arrow = arrows[stage.number].replace("->>", "-x" if stage.state in (State.FAILED, State.MISSING) else "->>")
+        lines.append(f"    {arrow}: {label}")
+        errors = [hit for finding in trace.findings if finding.entry.stage == stage.number for hit in finding.evidence]
+        for hit in errors[:1]:
+            note = said(hit).replace(";", ",").replace("#", " ").replace(":", " ")
+            lines.append(f"    Note right of A: {known.writers[hit.file].pod} line {hit.line} {note[:120]}")
+    return "\n".join(lines) + "\n"
