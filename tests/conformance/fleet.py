@@ -42,7 +42,7 @@ class Cluster:
         self.address = address
         # Another name than the agent's, because the API server takes it as the manager of the fields written.
         self._client = KubeClient(address, settings=ClientSettings(user_agent="administrator", qps=0))
-        self._discovery = Discovery(self._client, monotonic=clocks.Clock().monotonic, seconds_between_reads=0.1)
+        self._discovery = Discovery(self._client, monotonic=clocks.Clock().monotonic, seconds_between_reads=0.0)
 
     async def __aenter__(self) -> "Cluster":
         await self._client.__aenter__()

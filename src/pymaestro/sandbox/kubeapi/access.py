@@ -95,10 +95,17 @@ class Access:
             return
         if rbac.allows(user, question, self._store.select):
             return
+        if question.verb == "bind" and self._store.get((rbac.GROUP, question.resource), *_home(question)) is None:
+            role_kind = Kind(group=rbac.GROUP, version="v1", kind="", plural=question.resource)
+            raise problems.not_found(role_kind, question.name)
         if not rbac.may_grant(user, rules, namespace, self._store.select):
             who = f'user "{user.name}" (groups={list(user.groups)})'
             why = f"{who} is attempting to grant RBAC permissions not currently held"
             raise problems.forbidden(kind, name, why)
+
+
+def _home(role: Question) -> tuple[str, str]:
+    return (role.namespace if role.resource == "roles" else "", role.name)
 
 
 def _refusal(user: User, question: Question) -> str:
