@@ -12,19 +12,21 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "peers"))
+for folder in ("tests/peers", "tests"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / folder))
 
 import peer_build
 import peer_postgres
 import peer_servers
 
-from bench import measures
+from bench import agents, measures
+
+NAMES = (*measures.ALL, "agents")
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -32,7 +34,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> int:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", default="", help=f"comma separated: {', '.join(measures.ALL)}")
+    parser.add_argument("--only", default="", help=f"comma separated: {', '.join(NAMES)}")
     parser.add_argument("--server", default="python,go", help="which servers, comma separated: python, go")
     parser.add_argument("--scale", type=float, default=1.0, help="size of the load; 0.2 for a quick look")
     given = parser.parse_args()
@@ -42,7 +44,7 @@ def main() -> int:
     except Exception as error:  # whatever is missing here, the person should read it and not a traceback
         console.print(f"bench needs Go for its load generator and for the peer: {error}")
         return 1
-    wanted = [name for name in given.only.split(",") if name] or list(measures.ALL)
+    wanted = [name for name in given.only.split(",") if name] or list(NAMES)
     found: dict[str, dict[str, float]] = {}
     for kind in given.server.split(","):
         for name in wanted:
@@ -55,17 +57,18 @@ def main() -> int:
 
 
 def _measure(programs: peer_build.Programs, kind: str, name: str, *, scale: float) -> dict[str, float]:
-    measure: Callable[[measures.Bench], dict[str, float]] = measures.ALL[name]
     with tempfile.TemporaryDirectory(prefix="pymaestro-bench-") as folder:
         place = Path(folder)
         with peer_postgres.cluster(place, durable=True) as cluster:
             database = cluster.create("bench")
-            if kind == "go":
+            if kind == "go" and name != "agents":
                 serving = peer_servers.go_server(programs, database=database, folder=place, flags=["--v=1"])
             else:
                 serving = peer_servers.python_server(database=database, folder=place, flags=["-v=1"])
             with serving as server:
-                return measure(measures.Bench(programs=programs, server=server, folder=place, scale=scale))
+                if name == "agents":
+                    return agents.run(programs, kind, server=server, folder=place, scale=scale)
+                return measures.ALL[name](measures.Bench(programs=programs, server=server, folder=place, scale=scale))
 
 
 def _table(found: dict[str, dict[str, float]]) -> Table:

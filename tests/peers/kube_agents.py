@@ -1,14 +1,23 @@
-"""Starts real agents on a real cluster; today the Go Maestro's own."""
+"""Starts real agents on a real cluster: the Go Maestro's and ours, as processes of their own."""
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kube_cluster import KubeCluster
 from peer_build import Programs
 from peer_processes import free_ports, running, tail, wait_for
-from peer_servers import Server
+from peer_servers import PYTHON_CLI, Server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningAgent:
+    """An agent we started."""
+
+    pid: int
+    log: Path
 
 
 @contextlib.contextmanager
@@ -42,3 +51,42 @@ def go_agent(
 
         wait_for(subscribed, what=f"the Go agent to subscribe (see {log})", seconds=30)
         yield log
+
+
+@contextlib.contextmanager
+def agent_process(
+    kind: str,
+    programs: Programs,
+    *,
+    cluster: KubeCluster,
+    server: Server,
+    consumer: str,
+    folder: Path,
+    flags: Sequence[str] = (),
+) -> Iterator[RunningAgent]:
+    """Run an agent of either kind with its own defaults, as the cluster's administrator."""
+    config = folder / f"{kind}-agent.yaml"
+    config.write_text(json.dumps({"url": server.broker_addr}))
+    (port,) = free_ports(1)
+    command = [
+        *([str(programs.maestro)] if kind == "go" else PYTHON_CLI),
+        "agent",
+        "-v=2",
+        f"--consumer-name={consumer}",
+        f"--cloudevents-client-id={consumer}-work-agent",
+        "--workload-source-driver=grpc",
+        f"--workload-source-config={config}",
+        f"--kubeconfig={cluster.kubeconfig}",
+        "--namespace=default",
+        f"--listen=127.0.0.1:{port}",
+        *flags,
+    ]
+    log = folder / f"{kind}-agent.log"
+    with running(command, log=log) as process:
+
+        def subscribed() -> bool:
+            assert process.poll() is None, f"the {kind} agent ended:\n{tail(log)}"
+            return '"subscribed to grpc server"' in log.read_text()
+
+        wait_for(subscribed, what=f"the {kind} agent to subscribe (see {log})", seconds=30)
+        yield RunningAgent(pid=process.pid, log=log)
