@@ -52,7 +52,7 @@ class ApiSettings:
     token_file: Path | None = None
     """Without one, requests carry no token."""
     timeout: float = 10.0
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(attempts=60, deadline_seconds=60))
 
 
 def from_environment(environ: Mapping[str, str]) -> ApiSettings | None:

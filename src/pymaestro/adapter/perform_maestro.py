@@ -7,8 +7,12 @@ from typing import Any
 from pymaestro.sdk.client import AsyncMaestro
 from pymaestro.sdk.errors import NotFound
 from pymaestro.sdk.observed import EventType
+from pymaestro.sdk.retry import RetryPolicy
 from pymaestro.sdk.work import Work
 from pymaestro.wire.work import ManifestWork
+
+PATIENT = RetryPolicy(attempts=60, deadline_seconds=90)
+"""For adapters: a server that is replaced is away for a minute, and an event has two."""
 
 
 class MaestroTransport:

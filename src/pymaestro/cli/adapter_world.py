@@ -63,10 +63,10 @@ async def _transport(stack: AsyncExitStack, adapter: "Adapter", flags: WorldFlag
 
         opening = perform_kube.opened(flags.kubeconfig, namespace=flags.namespace, environ=os.environ)
         return await stack.enter_async_context(opening)
-    from pymaestro.adapter.perform_maestro import MaestroTransport
+    from pymaestro.adapter.perform_maestro import PATIENT, MaestroTransport
     from pymaestro.sdk.client import AsyncMaestro
 
-    client = AsyncMaestro(environ=_with_source(os.environ, adapter.name))
+    client = AsyncMaestro(environ=_with_source(os.environ, adapter.name), retry=PATIENT)
     await stack.enter_async_context(client)
     return MaestroTransport(client)
 
