@@ -15,3 +15,4 @@ app.command("pymaestro.cli.trace_request:request", name="request", help="Follow 
 app.command("pymaestro.cli.trace_request:requests", name="requests", help="All requests in the logs at once.")
 app.command("pymaestro.cli.trace_request:explain", name="explain", help="Explain a finding's code.")
 app.command("pymaestro.cli.trace_logs:app", name="logs", help="Collect logs, query them, see what they cover.")
+app.command("pymaestro.cli.trace_hcp:app", name="hcp", help="From an Azure resource ID to the pod that blocks it.")

@@ -47,6 +47,13 @@ def text(walk: Walk, *, details: Iterable[str] = ()) -> str:
     return redact.text("\n".join(lines) + "\n")
 
 
+def single(walk: Walk, names: Iterable[str]) -> str:
+    """Return a few hops only, with all their facts: the answer to one query."""
+    wanted = set(names)
+    blocks = ["\n".join(hop_lines(walk, each)) for each in walk.hops if each.name in wanted]
+    return redact.text("\n\n".join(blocks) + "\n")
+
+
 def hop_lines(walk: Walk, report: Report) -> list[str]:
     """Return one hop with its facts and their ages."""
     lines = [

@@ -72,7 +72,7 @@ def _deviating(scene: Scene, report: Report, *, found: Hosted, wrong: tuple[Cond
     pods = control_plane.blockers(scene, condition=first.type)
     blocked = f"; {control_plane.sentence(pods)}" if pods else ""
     is_final = decode.is_true(found.conditions, "Degraded") or scene.is_older(first.since, _USUAL_MINUTES)
-    evidence = [Evidence(where=found.where, says=str(each)) for each in wrong]
+    evidence = [Evidence(where=found.where, says=_aged(scene, each)) for each in wrong]
     evidence += [Evidence(where=each.where, says=f"pod {each.name}: {each.says}") for each in pods]
     said = f"{first.type} is {first.status} ({why or 'no reason given'})"
     lacking = "is not available" if not found.is_available else "is available, but not as it should be"
@@ -83,6 +83,11 @@ def _deviating(scene: Scene, report: Report, *, found: Hosted, wrong: tuple[Cond
         reason=f"HostedCluster {found.name} {lacking}: {said}{blocked}",
         evidence=tuple(evidence),
     )
+
+
+def _aged(scene: Scene, condition: Condition) -> str:
+    age = since_text(scene.age(condition.since))
+    return f"{condition}, for {age}" if age else str(condition)
 
 
 def _going(scene: Scene, report: Report, found: Document) -> Report:

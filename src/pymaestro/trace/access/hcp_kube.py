@@ -1,0 +1,97 @@
+"""Ask the management cluster, and choose it: by the shard's word, among the contexts of a kubeconfig."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from pymaestro.kube import errors
+from pymaestro.kube.client import KubeClient
+from pymaestro.kube.request import ResourceType, Selector
+from pymaestro.trace.errors import NoAccess
+from pymaestro.trace.hcp.identity import ID_LABEL, ManagementCluster
+from pymaestro.trace.hcp.question import Answer, Document, Question, Topic, absent, found, unknown
+from pymaestro.trace.hcp.reading import Json, text
+
+_WORK = "work.open-cluster-management.io"
+_HYPERSHIFT = "hypershift.openshift.io"
+
+
+def _resource(group: str, version: str, plural: str, *, kind: str, namespaced: bool) -> ResourceType:
+    return ResourceType(group=group, version=version, plural=plural, kind=kind, namespaced=namespaced)
+
+
+RESOURCES: Mapping[Topic, ResourceType] = {
+    Topic.WORK: _resource(_WORK, "v1", "manifestworks", kind="ManifestWork", namespaced=True),
+    Topic.APPLIED_WORK: _resource(_WORK, "v1", "appliedmanifestworks", kind="AppliedManifestWork", namespaced=False),
+    Topic.MANAGED_CLUSTER: _resource(
+        "cluster.open-cluster-management.io", "v1", "managedclusters", kind="ManagedCluster", namespaced=False
+    ),
+    Topic.HOSTED_CLUSTER: _resource(_HYPERSHIFT, "v1beta1", "hostedclusters", kind="HostedCluster", namespaced=True),
+    Topic.NODE_POOL: _resource(_HYPERSHIFT, "v1beta1", "nodepools", kind="NodePool", namespaced=True),
+    Topic.NAMESPACE: _resource("", "v1", "namespaces", kind="Namespace", namespaced=False),
+    Topic.POD: _resource("", "v1", "pods", kind="Pod", namespaced=True),
+}
+
+
+async def ask(client: KubeClient, question: Question, *, label: str) -> Answer:
+    """Answer one question from a cluster."""
+    resource = RESOURCES[question.topic]
+    where = f"{label} {resource.plural}"
+    try:
+        items = await _read(client, question, resource)
+    except errors.UnknownKind:
+        return unknown(f"cluster {label} has no {resource.plural}: is it the management cluster?")
+    except errors.NotFound as error:
+        # A list of a kind that is not installed is answered 404 too, but without naming an object.
+        if question.name and f'"{question.name}" not found' in error.message:
+            return absent(f"cluster {label} has no {resource.kind} {question.name}")
+        return unknown(f"cluster {label} has no {resource.plural}: is it the management cluster?")
+    except errors.Forbidden as error:
+        return unknown(f"cluster {label} does not let us read {resource.plural}: {error.message}")
+    except errors.KubeError as error:
+        return unknown(f"cluster {label}: {error.message}")
+    if not items:
+        return absent(f"cluster {label} has no {resource.kind} of it")
+    return found(*(Document(value=each, where=f"{where}/{text(each, 'metadata', 'name')}") for each in items))
+
+
+async def _read(client: KubeClient, question: Question, resource: ResourceType) -> Sequence[Json]:
+    if question.name:
+        return [await client.get(resource, question.name, namespace=question.namespace)]
+    by_label = question.topic in {Topic.WORK, Topic.HOSTED_CLUSTER}
+    selector = Selector(labels=f"{ID_LABEL}={question.cid}") if by_label and question.cid else Selector()
+    return await client.list(resource, namespace=question.namespace, selector=selector)
+
+
+def contexts(path: Path) -> Mapping[str, str]:
+    """Return the contexts of a kubeconfig with the names of their clusters."""
+    try:
+        content = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError) as error:
+        raise NoAccess(f"kubeconfig {path} cannot be read; check --mgmt-kubeconfig") from error
+    listed = content.get("contexts") if isinstance(content, Mapping) else None
+    entries = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    return {text(each, "name"): text(each, "context", "cluster") for each in entries if text(each, "name")}
+
+
+def choose_context(known: Mapping[str, str], management: ManagementCluster | None) -> str:
+    """Return the context that leads to the management cluster; raises NoAccess if that cannot be told. Pure."""
+    if management is None:
+        if len(known) == 1:
+            return next(iter(known))
+        raise NoAccess("which management cluster it is on is not known, because no shard was read; give --mgmt-context")
+    exact = [name for name, cluster in known.items() if management.name in {name, cluster}]
+    if len(exact) == 1:
+        return exact[0]
+    ending = f"mgmt-{management.stamp}"
+    stamped = [
+        name
+        for name, cluster in known.items()
+        if management.stamp and (name.endswith(ending) or cluster.endswith(ending))
+    ]
+    if len(stamped) == 1:
+        return stamped[0]
+    if len(known) == 1:
+        return next(iter(known))
+    raise NoAccess(f"no context is named after {management.name}; give --mgmt-context (there are {', '.join(known)})")
