@@ -55,7 +55,7 @@ class DsnDatabase:
         except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise NoAccess(
-                f"Cannot connect to database: {self.place}: {reason}; check --db-dsn, the network and the login"
+                f"Cannot connect to database: {reason}; check --db-dsn, the network and the login"
             ) from error
         stack.push_async_callback(connection.close, timeout=_CONNECT_SECONDS)
         return connection

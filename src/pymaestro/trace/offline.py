@@ -159,6 +159,7 @@ class OfflineCluster:
     label: str
     consumer: str
     items: tuple[Json, ...] = field(repr=False)
+    kubectl: str = ""
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
         """Return the AppliedManifestWorks of these works."""

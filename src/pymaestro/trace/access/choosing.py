@@ -8,6 +8,7 @@
 | nothing | the current context, or the pod's own cluster | likewise, with a warning: both sides are then one cluster |
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,9 +74,12 @@ def _choice(wanted: Wanted, place: Place, *, file: str, context: str, consumer: 
         address = _address(place, file=file, context=context)
     except errors.KubeError as error:
         raise trouble(error, label=label, doing="find its address") from error
+    flags = [f"--kubeconfig {shlex.quote(file)}"] if file else []
+    flags += [f"--context {shlex.quote(context)}"] if context else []
     return Choice(
         label=label,
         address=address,
+        kubectl=" ".join(flags),
         consumer=consumer,
         agent_namespace=wanted.agent_namespace,
         timeout_seconds=wanted.timeout_seconds,

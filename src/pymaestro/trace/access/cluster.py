@@ -38,6 +38,7 @@ class Choice:
 
     label: str
     address: ClusterAddress
+    kubectl: str = ""
     consumer: str = ""
     agent_namespace: str = "maestro-agent"
     timeout_seconds: float = 30.0
@@ -63,6 +64,11 @@ class Cluster:
     def consumer(self) -> str:
         """The consumer it is said to be."""
         return self.choice.consumer
+
+    @property
+    def kubectl(self) -> str:
+        """The flags that lead kubectl there."""
+        return self.choice.kubectl
 
     async def __aenter__(self) -> Self:
         settings = ClientSettings(user_agent="maestro-trace", timeout=self.choice.timeout_seconds)

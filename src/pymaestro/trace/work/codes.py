@@ -25,14 +25,14 @@ class Code:
 
 
 _REQUEST = "maestro trace request --resource-id {id} LOGS"
-_AGENT_LOGS = "kubectl --context {cluster} logs -n {agent_namespace} -l app=maestro-agent --tail=500"
-_RECORD = "kubectl --context {cluster} get appliedmanifestwork {applied} -o yaml"
+_AGENT_LOGS = "kubectl {kubectl} logs -n {agent_namespace} -l app=maestro-agent --tail=500"
+_RECORD = "kubectl {kubectl} get appliedmanifestwork {applied} -o yaml"
 
 _ALL = (
     Code(
         code="MW-001", name="OK", severity="info", title="Complete trace successful. All relationships verified.",
         cause="The status answers the newest version, everything wanted is applied, and every object is there.",
-        advice=(_RECORD, "kubectl --context {cluster} get {kind} {name} -n {namespace} -o yaml"),
+        advice=(_RECORD, "kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml"),
         exit=Exit.HEALTHY,
     ),
     Code(
@@ -62,14 +62,14 @@ _ALL = (
         cause="The database says it is applied, but the cluster has no AppliedManifestWork for it: it was evicted or "
         "deleted by hand, or this is not the management cluster of its consumer.",
         advice=(
-            "kubectl --context {cluster} get deployment -n {agent_namespace} -o yaml | grep consumer-name",
+            "kubectl {kubectl} get deployment -n {agent_namespace} -o yaml | grep consumer-name",
             _AGENT_LOGS,
         ),
     ),
     Code(
         code="MW-007", name="DELETING", severity="warn", title="The deletion is under way.",
         cause="The work is marked as deleted and the cluster still has objects of it.",
-        advice=("kubectl --context {cluster} get {kind} {name} -n {namespace} -o yaml   # see metadata.finalizers",),
+        advice=("kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml   # see metadata.finalizers",),
     ),
     Code(
         code="MW-008", name="STUCK DELETE", severity="error", title="Deleted for over an hour and never confirmed.",
@@ -86,7 +86,7 @@ _ALL = (
     Code(
         code="MW-010", name="NOT FOUND", severity="error", title="No resource found with this ID/name",
         cause="Neither the database nor a cluster knows it. It may be misspelt, or fully deleted and purged.",
-        advice=("maestro trace work --name-like PART", "maestro trace request --resource-id {id} LOGS"),
+        advice=("maestro trace work --name-like {asked}", "maestro trace request --resource-id {id} LOGS"),
         exit=Exit.NOT_FOUND,
     ),
     Code(
@@ -104,7 +104,7 @@ _ALL = (
         code="MW-013", name="REPLACED", severity="warn", title="An object was re-created outside Maestro.",
         cause="Its uid is not the one that was applied. The agent will take it over at its next turn, or somebody "
         "else deletes and creates it again and again.",
-        advice=("kubectl --context {cluster} get {kind} {name} -n {namespace} -o yaml --show-managed-fields",),
+        advice=("kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml --show-managed-fields",),
     ),
     Code(
         code="MW-100", name="UNKNOWN", severity="warn", title="Too little could be seen for a verdict.",
@@ -133,7 +133,7 @@ _ALL = (
         code="MW-104", name="OBJECT MISSING", severity="error", title="An applied object is not there any more.",
         cause="The AppliedManifestWork lists it, but the cluster does not have it: somebody deleted it, and the agent "
         "has not put it back.",
-        advice=(_AGENT_LOGS, "kubectl --context {cluster} get events -n {namespace} --sort-by=.lastTimestamp"),
+        advice=(_AGENT_LOGS, "kubectl {kubectl} get events -n {namespace} --sort-by=.lastTimestamp"),
     ),
     Code(
         code="MW-105", name="UNREPORTED", severity="error", title="Applied on the cluster, but no report has arrived.",
@@ -150,8 +150,8 @@ _ALL = (
         code="MW-107", name="STUCK DELETION", severity="error", title="The deletion is blocked by a finalizer.",
         cause="An object of the work waits for its finalizer for over an hour; who has to remove it is in its name.",
         advice=(
-            "kubectl --context {cluster} get {kind} {name} -n {namespace} -o jsonpath='{{.metadata.finalizers}}'",
-            "kubectl --context {cluster} get events -n {namespace} --sort-by=.lastTimestamp",
+            "kubectl {kubectl} get {kind} {name} -n {namespace} -o jsonpath='{{.metadata.finalizers}}'",
+            "kubectl {kubectl} get events -n {namespace} --sort-by=.lastTimestamp",
         ),
     ),
     Code(
@@ -163,7 +163,7 @@ _ALL = (
         code="MW-109", name="SEVERAL RECORDS", severity="warn", title="Several AppliedManifestWorks carry this work.",
         cause="The broker's address changed, or two agents serve the cluster. Objects with two owners are not deleted "
         "with the work.",
-        advice=("kubectl --context {cluster} get appliedmanifestworks -o name | grep {id}",),
+        advice=("kubectl {kubectl} get appliedmanifestworks -o name | grep {id}",),
     ),
     Code(
         code="MW-110", name="SEVERAL OWNERS", severity="warn", title="An object belongs to several works.",
@@ -173,22 +173,22 @@ _ALL = (
     Code(
         code="MW-111", name="NOT AVAILABLE", severity="warn", title="Applied, but not available.",
         cause="The objects exist and are not ready, or are gone; the condition's message says which.",
-        advice=("kubectl --context {cluster} get {kind} {name} -n {namespace} -o yaml",),
+        advice=("kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml",),
     ),
     Code(
         code="MW-112", name="CHANGED", severity="warn", title="Live objects differ from their manifests.",
         cause="Somebody changed fields that the manifest sets; the agent corrects it unless its strategy leaves them.",
-        advice=("kubectl --context {cluster} get {kind} {name} -n {namespace} -o yaml --show-managed-fields",),
+        advice=("kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml --show-managed-fields",),
     ),
     Code(
         code="MW-113", name="NESTED PROBLEM", severity="error", title="A work within this work has a problem.",
         cause="The outer work only carries the inner one; the inner one's own agent reports below.",
-        advice=("kubectl --context {cluster} get manifestwork {name} -n {namespace} -o yaml",),
+        advice=("kubectl {kubectl} get manifestwork {name} -n {namespace} -o yaml",),
     ),
     Code(
         code="MW-114", name="OBJECT LEAVING", severity="error", title="A wanted object is being deleted.",
         cause="Somebody deleted it and finalizers hold it; the agent can only put it back when it is gone.",
-        advice=("kubectl --context {cluster} get {kind} {name} -n {namespace} -o yaml",),
+        advice=("kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml",),
     ),
     Code(
         code="MW-115", name="OLD NAME", severity="info", title="Applied under the user's work name.",

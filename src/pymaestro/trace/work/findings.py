@@ -46,13 +46,15 @@ def _names(facts: Facts, about: Live | None) -> dict[str, str]:
     row = gathered.row
     first = next(iter(gathered.applied), None)
     lost = gathered.tombstones[0].resource_id if gathered.tombstones else ""
-    cluster = about.cluster if about else first.cluster if first else next((e.place for e in facts.its_clusters), "")
+    known = about.cluster if about else first.cluster if first else ""
+    cluster = f"cluster {known}" if known else next((each.place for each in facts.its_clusters), "")
     key = about.key if about else facts.lines[0].key if facts.lines else ObjectKey(group="", name="")
     kind = key.plural or key.kind.lower()
     return {
-        "id": row.id if row else lost or (first.work_name if first else ""),
+        "id": row.id if row else lost or (first.work_name if first else gathered.asked),
         "consumer": facts.consumer,
-        "cluster": cluster.removeprefix("cluster "),
+        "asked": gathered.asked,
+        "kubectl": next((each.kubectl for each in gathered.clusters if each.place == cluster), ""),
         "applied": first.name if first else "",
         "agent_namespace": facts.agent_namespace,
         "kind": f"{kind}.{key.group}" if key.group and kind else kind,
@@ -66,8 +68,8 @@ def _filled(template: str, names: dict[str, str]) -> str:
     text = template.replace("{{", "\x00").replace("}}", "\x01")
     if not names["namespace"]:
         text = text.replace(" -n {namespace}", "")
-    if names["cluster"] in {"", "current context"}:
-        text = text.replace(" --context {cluster}", "")
+    # The flags are quoted already, and none are needed for kubectl's own context.
+    text = text.replace(" {kubectl}", f" {names['kubectl']}" if names["kubectl"] else "")
     if any(not names.get(each, "") for each in _PLACEHOLDER.findall(text)):
         return ""
     filled = _PLACEHOLDER.sub(lambda found: shlex.quote(names[found[1]]), text)

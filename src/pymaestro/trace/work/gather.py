@@ -68,7 +68,7 @@ async def gather(question: Question, sides: Sides, *, depth: Depth) -> Answer:
     sights = _Sights(_sight(sides))
     for cluster in sides.clusters:
         sights.clusters[cluster.label] = Sight(
-            place=f"cluster {cluster.label}", is_clear=True, consumer=cluster.consumer
+            place=f"cluster {cluster.label}", is_clear=True, consumer=cluster.consumer, kubectl=cluster.kubectl
         )
     climbs = await _climb(question, sides, sights=sights)
     found = await _find(_database_question(question, climbs), sides, sights=sights)
@@ -246,6 +246,7 @@ async def _work(
     return Gathered(
         row=row,
         tombstones=subject.tombstones,
+        asked=next(iter(subject.names), ""),
         applied=tuple(work for works in mine.values() for work in works),
         lives=tuple(lives),
         nested=tuple(nested for each in seen.values() for nested in each.nested),

@@ -24,6 +24,8 @@ class Sight:
     """Why it could not be seen, with the remedy."""
     consumer: str = ""
     """For a cluster: whose it is, if we were told or found out."""
+    kubectl: str = ""
+    """For a cluster: the flags that lead kubectl there, ready to paste."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +234,8 @@ class Gathered:
     nested: tuple[NestedWork, ...] = ()
     plurals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Plural by (group, kind), as the clusters told; what is missing is guessed by English grammar."""
+    asked: str = ""
+    """The identifier somebody gave, where no row answers to it."""
     database: Sight
     clusters: tuple[Sight, ...] = ()
     looked_at_objects: bool = True

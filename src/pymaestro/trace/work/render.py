@@ -74,8 +74,10 @@ def _identities(facts: Facts, *, is_deleted: bool) -> Iterator[str]:
     row = facts.gathered.row
     checks = {check.what: check.says for check in identities.check_row(row)} if row else {}
     note = f"  ({checks['resource id']})" if checks else ""
+    if facts.gathered.asked:
+        yield f"Asked for:              {printable(facts.gathered.asked)}"
     yield f"User-Created Work Name: {printable(work_name(facts)) or '<unknown>'}"
-    yield f"Resource ID (DB):       {printable(resource_id(facts)) or '<unknown>'}{note}"
+    yield f"Resource ID (DB):       {printable(_shown_id(facts)) or '<unknown>'}{note}"
     for each in facts.gathered.applied:
         where = f"  (cluster {each.cluster})"
         yield f"AppliedManifestWork:    {printable(each.name)}{where}"
@@ -84,6 +86,15 @@ def _identities(facts: Facts, *, is_deleted: bool) -> Iterator[str]:
     if row:
         yield f"Consumer:               {printable(row.consumer)}"
         yield f"Source:                 {printable(row.source) or '<unknown> (the REST API does not tell)'}"
+
+
+def _shown_id(facts: Facts) -> str:
+    gathered = facts.gathered
+    return (
+        resource_id(facts)
+        if gathered.row or gathered.tombstones
+        else "<not in the database>" * gathered.database.is_clear
+    )
 
 
 def _no_record(facts: Facts, *, is_deleted: bool) -> str:
@@ -127,7 +138,7 @@ def _manifests(facts: Facts, *, is_deleted: bool, is_wide: bool) -> Iterator[str
     yield title
     yield "─" * len(title)
     head = ["Resource Type", "Namespace", "Name", "Applied", "Live", "Conditions"]
-    rows = [_cells(line) for line in facts.lines]
+    rows = [_cells(line, is_known=facts.gathered.row is not None) for line in facts.lines]
     if is_wide:
         head += ["UID", "Strategy", "Feedback"]
         rows = [[*cells, *_wide_cells(line)] for cells, line in zip(rows, facts.lines, strict=True)]
@@ -139,12 +150,13 @@ def _wanted(facts: Facts) -> int:
     return sum(line.wanted is not None for line in facts.lines)
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(line: Line, *, is_known: bool) -> list[str]:
+    is_unwanted = is_known and line.wanted is None
     return [
         line.key.kind or line.key.plural,
         line.key.namespace or "<cluster>",
         line.key.name,
-        ("yes" if line.wanted is not None else "not wanted") if line.is_applied else "no",
+        ("not wanted" if is_unwanted else "yes") if line.is_applied else "no",
         live_word(line),
         " ".join(str(each) for each in line.conditions) or "-",
     ]
@@ -179,7 +191,7 @@ def _nested(nested: NestedWork) -> Iterator[str]:
     if nested.status:
         yield f"  {' '.join(str(each) for each in nested.status.conditions)}"
     head = ("Resource Type", "Namespace", "Name", "Applied", "Live", "Conditions")
-    yield from table([_cells(line) for line in relations.nested_lines(nested)], head=head)
+    yield from table([_cells(line, is_known=True) for line in relations.nested_lines(nested)], head=head)
     yield ""
     for inner in nested.nested:
         yield from _nested(inner)
@@ -196,8 +208,9 @@ def _status(traced: Traced) -> str:
 
 
 def _next_steps(traced: Traced) -> Iterator[str]:
-    yield "Next steps:"
     found = resource_id(traced.facts)
+    if found or traced.verdict.code == "MW-001":
+        yield "Next steps:"
     if traced.verdict.code == "MW-001":
         yield f"  {traced.verdict.summary}"
         for finding in traced.verdict.findings:

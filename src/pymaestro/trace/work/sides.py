@@ -47,6 +47,11 @@ class ClusterSide(Protocol):
         """The consumer it is said to be; empty if nobody said."""
         ...
 
+    @property
+    def kubectl(self) -> str:
+        """The flags that lead kubectl there, quoted for a shell."""
+        ...
+
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
         """Return the AppliedManifestWorks of these works, whoever's they are."""
         ...

@@ -1,0 +1,229 @@
+"""The database through pods: a real psql behind a played exec, and every step of the break-glass flow."""
+
+import harness
+import pytest
+import trace_stage
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pod_api import Person, PodApi, serving
+
+from pymaestro.store.dsn import Dsn
+from pymaestro.trace import psql
+from pymaestro.trace.access.breakglass import Breakglass, Permissions
+from pymaestro.trace.access.poddatabase import MaestroDbPod, Spot
+from pymaestro.trace.errors import Declined, NoAccess
+from pymaestro.trace.work.question import Manifest, Question
+from pymaestro.trace.work.sides import SqlSide
+
+HOSTILE = (
+    "x'; DROP TABLE resources; --",
+    "\\q",
+    "\n\\! touch /tmp/owned\n",
+    "a\\",
+    ":'x' :x",
+    "$1",
+    "ünï\u2028😀",
+    "'\\''; SELECT 1; --",
+)
+
+
+async def insert(address: Dsn, work_id: str, name: str, *, consumer: str = "c1", deleted: bool = False) -> None:
+    """Store a row in the form of the Go server: a CloudEvent whose metadata is an object."""
+    await harness.sql(
+        address,
+        "INSERT INTO consumers (id, name, created_at, updated_at) VALUES ($1, $1, now(), now()) ON CONFLICT DO NOTHING",
+        consumer,
+    )
+    manifest = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm","namespace":"default"}}'
+    await harness.sql(
+        address,
+        """INSERT INTO resources (id, name, source, consumer_name, version, type, payload, status, created_at,
+             updated_at, deleted_at)
+           VALUES ($1, $1, 'go-client', $3, 1, '',
+             jsonb_build_object('specversion', '1.0', 'id', 'ce-1', 'source', 'go-client', 'clustername', $3::text,
+               'resourceid', $1::text, 'resourceversion', 0, 'logtracing', '{}',
+               'metadata', jsonb_build_object('name', $2::text, 'namespace', $3::text),
+               'data', jsonb_build_object('manifests', jsonb_build_array($4::text::jsonb))),
+             'null'::jsonb, now(), now(), CASE WHEN $5::boolean THEN now() END)""",
+        work_id,
+        name,
+        consumer,
+        manifest,
+        deleted,
+    )
+
+
+@pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
+def test_a_row_of_the_go_server_through_the_maestro_db_pod(database: Dsn, protocol: str) -> None:
+    async def scenario() -> None:
+        await insert(database, "id-1", "nginx-work")
+        api = PodApi(database=database, protocol=protocol, pods={"maestro-db-0": "name=maestro-db"})
+        async with serving(api), api.cluster() as cluster:
+            side = SqlSide(MaestroDbPod(cluster=cluster, spot=Spot()))
+            found = await side.find(Question(entry="work-name", values=("nginx-work",)))
+            assert [(row.id, row.work_name, row.consumer) for row in found.rows] == [("id-1", "nginx-work", "c1")]
+            assert found.rows[0].status is None
+            assert [each["kind"] for each in found.rows[0].manifests] == ["ConfigMap"]
+            # The identifier is in the script, never in the command line.
+            assert "nginx-work" not in str(api.commands)
+            assert "BEGIN READ ONLY;" in api.scripts[0]
+            assert "SET LOCAL statement_timeout = '15s';" in api.scripts[0]
+
+    harness.play(scenario())
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_identifiers_through_a_real_psql(database: Dsn, text: str) -> None:
+    async def scenario() -> None:
+        await insert(database, text, text)
+        api = PodApi(database=database, pods={"maestro-db-0": "name=maestro-db"})
+        async with serving(api), api.cluster() as cluster:
+            side = SqlSide(MaestroDbPod(cluster=cluster, spot=Spot()))
+            for question in (
+                Question(entry="resource-id", values=(text,)),
+                Question(entry="work-name", values=(text,)),
+                Question(entry="name-like", values=(text,)),
+                Question(entry="applied-work", values=(text,)),
+            ):
+                assert [row.id for row in (await side.find(question)).rows] == [text], question
+            for script in api.scripts:
+                assert script.isascii()
+            wanted = Manifest(kind=text, name=text, namespace=text, group=text)
+            assert (await side.find(Question(entry="manifest", manifest=wanted))).rows == ()
+        assert await harness.value(database, "SELECT count(*) FROM resources") == 1
+
+    harness.play(scenario())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=8))
+def test_a_literal_is_read_back_as_it_was(postgres: harness.Postgres, texts: list[str]) -> None:
+    async def scenario() -> None:
+        literals = ", ".join(psql.literal(text) for text in texts) or "NULL"
+        for setting in ("on", "off"):
+            connection = await trace_stage_connection(postgres)
+            try:
+                await connection.execute(
+                    f"SET standard_conforming_strings = {setting}; SET escape_string_warning = off"
+                )
+                row = await connection.fetchrow(f"SELECT {literals}")
+            finally:
+                await connection.close()
+            assert [*row][: len(texts)] == texts
+
+    harness.play(scenario())
+
+
+async def trace_stage_connection(postgres: harness.Postgres) -> "harness.asyncpg.Connection":
+    return await harness.asyncpg.connect(**postgres._address.connect_kwargs())
+
+
+def test_nothing_can_be_written_even_by_a_statement_that_tries(database: Dsn) -> None:
+    async def scenario() -> None:
+        api = PodApi(database=database, pods={"maestro-db-0": "name=maestro-db"})
+        async with serving(api), api.cluster() as cluster:
+            pod = MaestroDbPod(cluster=cluster, spot=Spot())
+            with pytest.raises(NoAccess, match="read-only transaction"):
+                await pod.documents("DELETE FROM resources WHERE id = $1", ("x",))
+        from pymaestro.trace.database import DsnDatabase
+
+        with pytest.raises(NoAccess, match="read-only transaction"):
+            await DsnDatabase(dsn=trace_stage.url(database)).documents("DELETE FROM resources", ())
+        with pytest.raises(NoAccess, match="did not answer within 1 s"):
+            await DsnDatabase(dsn=trace_stage.url(database), timeout_seconds=1).documents(
+                "SELECT pg_sleep(5)::text", ()
+            )
+
+    harness.play(scenario())
+
+
+def test_who_may_not_exec_is_told_which_right_is_missing(database: Dsn) -> None:
+    async def scenario() -> None:
+        api = PodApi(database=database, pods={"maestro-db-0": "name=maestro-db"})
+        async with serving(api), api.cluster(token="wrong") as cluster:
+            with pytest.raises(NoAccess, match="kubectl auth can-i create pods/exec -n maestro"):
+                await MaestroDbPod(cluster=cluster, spot=Spot()).documents("SELECT '{}'", ())
+
+    harness.play(scenario())
+
+
+QUESTION = Question(entry="resource-id", values=("id-1",))
+QUICK = Permissions(ready_seconds=1.0, poll_seconds=0.01)
+
+
+def test_break_glass_from_scaling_up_to_scaling_back(database: Dsn) -> None:
+    async def scenario() -> None:
+        await insert(database, "id-1", "nginx-work")
+        api = PodApi(database=database, replicas=0)
+        person = Person(answers=["yes\n", "y\n", "YES\n"])
+        async with serving(api), api.cluster() as cluster:
+            async with Breakglass(cluster, Spot(), consent=person, permissions=QUICK) as glass:
+                found = await SqlSide(glass).find(QUESTION)
+            assert [row.work_name for row in found.rows] == ["nginx-work"]
+        assert api.scalings == [1, 0]
+        story = "\n".join(person.heard)
+        for part in (
+            "Environment: ARO-HCP INT (CRITICAL)",
+            "kubectl -n maestro scale deployment postgres-breakglass --replicas 1",
+            "Would you like to scale up the pod now? (yes/no): ",
+            "✓ Pod ready: postgres-breakglass-7b8c9d6f5-abc12",
+            "EXECUTE trace_question ('', '', '[\"id-1\"]');",
+            "Execute this query on ARO-HCP INT database? (yes/no): ",
+            "✓ postgres-breakglass scaled back to 0",
+        ):
+            assert part in story
+        assert api.commands == [["/breakglass/connect.sh"]]
+
+    harness.play(scenario())
+
+
+@pytest.mark.parametrize(
+    ("person", "permissions", "replicas", "scalings", "execs"),
+    [
+        pytest.param(Person(answers=["no\n"]), QUICK, 0, [], 0, id="no-to-scaling"),
+        pytest.param(Person(answers=[""]), QUICK, 0, [], 0, id="end-of-input"),
+        pytest.param(Person(answers=["yes\n", "no\n", "yes\n"]), QUICK, 0, [1, 0], 0, id="no-to-the-query"),
+        pytest.param(Person(answers=["no\n"]), QUICK, 1, [], 0, id="no-to-the-query-on-a-running-pod"),
+        pytest.param(Person(is_present=False), QUICK, 1, [], 0, id="nobody-there"),
+        pytest.param(
+            Person(is_present=False), Permissions(query=True), 0, [], 0, id="a-yes-to-the-query-is-none-to-scaling"
+        ),
+    ],
+)
+def test_without_a_yes_nothing_happens(
+    database: Dsn,
+    person: Person,
+    permissions: Permissions,
+    replicas: int,
+    scalings: list[int],
+    execs: int,
+) -> None:
+    async def scenario() -> None:
+        api = PodApi(database=database, replicas=replicas)
+        async with serving(api), api.cluster() as cluster:
+            with pytest.raises(Declined):
+                async with Breakglass(cluster, Spot(), consent=person, permissions=permissions) as glass:
+                    await SqlSide(glass).find(QUESTION)
+        assert (api.scalings, len(api.commands)) == (scalings, execs)
+
+    harness.play(scenario())
+
+
+def test_scripts_agree_beforehand_and_a_pod_that_never_comes_is_told(database: Dsn) -> None:
+    async def scenario() -> None:
+        await insert(database, "id-1", "nginx-work")
+        nobody = Person(is_present=False)
+        beforehand = Permissions(query=True, scaling=True, ready_seconds=0.3, poll_seconds=0.01)
+        api = PodApi(database=database, replicas=0)
+        async with serving(api), api.cluster() as cluster:
+            async with Breakglass(cluster, Spot(), consent=nobody, permissions=beforehand) as glass:
+                assert len((await SqlSide(glass).find(QUESTION)).rows) == 1
+        assert api.scalings == [1, 0]
+        api = PodApi(database=database, replicas=0, never_ready=True)
+        async with serving(api), api.cluster() as cluster:
+            with pytest.raises(NoAccess, match="did not become ready"):
+                async with Breakglass(cluster, Spot(), consent=nobody, permissions=beforehand) as glass:
+                    await SqlSide(glass).find(QUESTION)
+        assert api.scalings == [1, 0]
+
+    harness.play(scenario())
