@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-peers bench proto clean
+.PHONY: help setup demo test check test-peers bench docs proto clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 
 bench: setup  ## speed, printed as a table and written to bench/results
 	@$(BIN)/python -m bench
+
+docs: setup  ## write the reference pages that are read from the code
+	@$(BIN)/python scripts/generate_docs.py
 
 proto: setup  ## regenerate the protobuf messages from proto/
 	@$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/pymaestro/wire/_pb --pyi_out=src/pymaestro/wire/_pb proto/cloudevents.proto

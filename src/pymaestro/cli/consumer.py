@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 from pymaestro.cli import inputs, rendering
 from pymaestro.cli.connection import RestFlags, open_client
 from pymaestro.cli.failure import CommandError
+from pymaestro.cli.inputs import Page, Search, Size
 from pymaestro.cli.rendering import Output
 
 app = App(
@@ -37,9 +38,9 @@ Yes = Annotated[bool, Parameter(name=("-y", "--yes"), help="Do not ask.", negati
 @app.command(name="list")
 def list_(
     *,
-    page: int = 1,
-    size: int = 100,
-    search: str = "",
+    page: Page = 1,
+    size: Size = 100,
+    search: Search = "",
     selector: Annotated[str, Parameter(name=("-l", "--selector"), help="Only with these labels.")] = "",
     output: Shown = "table",
     rest: RestFlags | None = None,
@@ -66,7 +67,13 @@ def get(key: Key, *, output: Shown = "table", rest: RestFlags | None = None) -> 
 
 
 @app.command
-def create(name: str, *, label: Labelled = (), output: Shown = "table", rest: RestFlags | None = None) -> int:
+def create(
+    name: Annotated[str, Parameter(help="What it is to be called.")],
+    *,
+    label: Labelled = (),
+    output: Shown = "table",
+    rest: RestFlags | None = None,
+) -> int:
     """Register a cluster."""
     with open_client(rest) as client, _told():
         made = client.consumers.create(name, labels=parse_labels(label))

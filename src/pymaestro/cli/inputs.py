@@ -1,8 +1,10 @@
-"""What `-f` brings: ManifestWorks, resource bundles or plain manifests, from a file or standard input."""
+"""What a user gives: files with `-f` (ManifestWorks, bundles, plain manifests), a part of a list, a yes or no."""
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from pymaestro.cli.failure import CommandError
 
@@ -10,6 +12,10 @@ if TYPE_CHECKING:
     from pymaestro.sdk.work import Work
 
 STDIN = Path("-")
+
+Page = Annotated[int, Parameter(help="Which page of the list.")]
+Size = Annotated[int, Parameter(help="How many on a page; with --selector all are shown.")]
+Search = Annotated[str, Parameter(help="In the language of the REST API: \"name like 'web%'\".", show_default=False)]
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

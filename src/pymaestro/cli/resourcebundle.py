@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from pymaestro.cli import bundle_story, inputs, rendering
 from pymaestro.cli.connection import GrpcFlags, RestFlags, open_client, wait_seconds
+from pymaestro.cli.inputs import Page, Search, Size
 from pymaestro.cli.rendering import Output
 
 app = App(
@@ -39,15 +40,16 @@ File = Annotated[
 Wait = Annotated[bool, Parameter(help="Wait until it is done, for as long as --timeout says.", negative=())]
 Yes = Annotated[bool, Parameter(name=("-y", "--yes"), help="Do not ask.", negative=())]
 ForConsumer = Annotated[str, Parameter(help="The consumer, if the file does not name it.")]
+BundleId = Annotated[str, Parameter(help="The id, as `list` shows it.")]
 Named = Annotated[str, Parameter(help="The name of the work that plain manifests become.")]
 
 
 @app.command(name="list")
 def list_(
     *,
-    page: int = 1,
-    size: int = 100,
-    search: str = "",
+    page: Page = 1,
+    size: Size = 100,
+    search: Search = "",
     selector: Selected = "",
     output: Shown = "table",
     rest: RestFlags | None = None,
@@ -64,7 +66,7 @@ def list_(
 
 
 @app.command
-def get(bundle_id: str, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
+def get(bundle_id: BundleId, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
     """Show one resource bundle."""
     with open_client(rest) as client:
         found = bundle_story.get(client, bundle_id)
@@ -121,7 +123,7 @@ def diff(
 
 @app.command
 def delete(
-    bundle_id: str,
+    bundle_id: BundleId,
     /,
     *,
     yes: Yes = False,
@@ -142,7 +144,7 @@ def delete(
 
 
 @app.command
-def status(bundle_id: str, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
+def status(bundle_id: BundleId, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
     """Show what the agent says about a resource bundle."""
     with open_client(rest) as client:
         found = bundle_story.get(client, bundle_id)
@@ -155,7 +157,7 @@ def status(bundle_id: str, /, *, output: Shown = "table", rest: RestFlags | None
 
 
 @app.command
-def describe(bundle_id: str, /, *, rest: RestFlags | None = None) -> int:
+def describe(bundle_id: BundleId, /, *, rest: RestFlags | None = None) -> int:
     """Tell all about a resource bundle, the most important thing first."""
     with open_client(rest) as client:
         found = bundle_story.get(client, bundle_id)
@@ -175,7 +177,7 @@ def describe(bundle_id: str, /, *, rest: RestFlags | None = None) -> int:
 @app.command
 def watch(
     *,
-    consumer: str = "",
+    consumer: Annotated[str, Parameter(help="Only on this cluster.")] = "",
     selector: Selected = "",
     output: Shown = "table",
     rest: RestFlags | None = None,
