@@ -106,6 +106,13 @@ class MqttBroker:
 
     async def _handle(self, incoming: mqtt.Incoming) -> None:
         try:
+            await self._take(incoming)
+        except Exception as error:  # noqa: BLE001 - a bug that one message brings to light must not end the server
+            self._journal.error("a message failed unexpectedly", {Key.TOPIC: incoming.topic[:256]}, err=error)
+            incoming.acknowledge()
+
+    async def _take(self, incoming: mqtt.Incoming) -> None:
+        try:
             received = binding.decode(
                 incoming.message.content_type,
                 properties=incoming.message.properties,

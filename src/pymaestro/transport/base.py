@@ -25,7 +25,10 @@ class Connection(Protocol):
         """Yield events until the connection ends; raises `Disconnected` when it breaks."""
 
     async def publish(self, sent: event.Event) -> None:
-        """Send one event; returns when the other end has it, raises `Disconnected` or `Rejected` otherwise."""
+        """Send one event; returns when the other end has it, raises `Disconnected` or `Rejected` otherwise.
+
+        Where a broker stands between, it is the broker that has it, for somebody who listens.
+        """
 
 
 class Medium(Protocol):

@@ -90,3 +90,30 @@ def test_what_was_built_is_read_back(source: str, consumer: str) -> None:
 def test_foreign_topics(topic: str) -> None:
     with pytest.raises(errors.Malformed, match="not a topic of Maestro"):
         topics.parse(topic)
+
+
+SPOKEN = topics.Topics(
+    source_events="sources/maestro/consumers/+/sourceevents",
+    agent_events="$share/g/sources/maestro/consumers/+/agentevents",
+    agent_broadcast="clusters/+/agentbroadcast",
+)
+FIXED = topics.Topics(
+    source_events="sources/maestro/consumers/all/sourceevents",
+    agent_events="sources/maestro/consumers/all/agentevents",
+)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "topic", "expected"),
+    [
+        pytest.param(SPOKEN, "sources/maestro/consumers/c1/agentevents", True, id="its-own-topic"),
+        pytest.param(SPOKEN, "sources/maestro/consumers/c2/agentevents", False, id="anothers-topic"),
+        pytest.param(SPOKEN, "clusters/c1/agentbroadcast", True, id="its-own-broadcast"),
+        pytest.param(SPOKEN, "clusters/c2/agentbroadcast", False, id="anothers-broadcast"),
+        pytest.param(SPOKEN, "sources/maestro/consumers/c1/sourceevents", False, id="a-topic-of-servers"),
+        pytest.param(FIXED, "sources/maestro/consumers/all/agentevents", True, id="a-topic-that-cannot-tell"),
+        pytest.param(FIXED, "clusters/c1/agentbroadcast", False, id="a-broadcast-nobody-asked-for"),
+    ],
+)
+def test_who_may_speak_for_a_consumer(patterns: topics.Topics, topic: str, expected: bool) -> None:
+    assert topics.may_speak_for(patterns, topic, consumer="c1") is expected
