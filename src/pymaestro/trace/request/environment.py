@@ -5,11 +5,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from pymaestro.trace.request import inputs
-from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.hits import Hit, Hits, What
 from pymaestro.trace.request.inputs import Environment, Presence, Writer
 
 _SURE_AFTER = 5
 _NOTABLE = 0.05
+_TIMED = (What.SENDING_SPEC, What.TO_AGENTS, What.RECEIVED_STATUS, What.RECEIVED_SPEC, What.SENDING_STATUS)
 
 
 def environment(writers: Sequence[Writer], components: Iterable[Hit], *, broker: str, subscription: str) -> Environment:
@@ -52,7 +53,7 @@ def _presences(events: Iterable[Hit], *, on: What, off: What) -> tuple[Presence,
     return tuple(found)
 
 
-def skews(hits: Iterable[Hit], writers: Sequence[Writer]) -> list[float]:
+def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
     """Return by how many seconds each writer's clock is ahead of the servers'; 0 where nothing shows a difference.
 
     The fastest way down and the fastest way up should take equally long; half their difference is the clock's.
@@ -62,7 +63,7 @@ def skews(hits: Iterable[Hit], writers: Sequence[Writer]) -> list[float]:
     taken: dict[int, float] = {}
     down: dict[int, list[tuple[tuple[str, int], float]]] = defaultdict(list)
     up: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for hit in hits:
+    for hit in hits.where(*_TIMED):
         if hit.what in (What.SENDING_SPEC, What.TO_AGENTS) and hit.version > 0 and roles[hit.file] == "server":
             key = (hit.resource, hit.version)
             published[key] = min(hit.at, published.get(key, hit.at))

@@ -71,6 +71,9 @@ class What(IntEnum):
     WORKER = 68
     OTHER = 99
 
+    # Millions of hits are looked up by their kind; the number is hash enough.
+    __hash__ = int.__hash__
+
 
 STAGE_OF = {
     What.WISH: 1,
@@ -111,6 +114,8 @@ STAGE_OF = {
     What.FANOUT_FAILED: 9,
 }
 AGENT_STAGES = frozenset({3, 4, 5})
+_WHATS = {int(what): what for what in What}
+_STAGES = [STAGE_OF.get(_WHATS[number], 0) if number in _WHATS else 0 for number in range(128)]
 
 
 class Hit(NamedTuple):
@@ -142,78 +147,86 @@ class Hit(NamedTuple):
     @property
     def stage(self) -> int:
         """The stage it belongs to; 0 for none."""
-        return STAGE_OF.get(self.what, 0)
-
-
-_TEXTS = ("resource", "op", "event", "ce", "name", "consumer", "source", "action", "detail")
-_TEXT_AT = tuple(Hit._fields.index(field) for field in _TEXTS)
+        return _STAGES[self.what]
 
 
 class Hits:
-    """Many sayings, as columns of numbers; texts are kept once."""
+    """Many sayings, as columns of numbers; texts are kept once. Columns are for reading only."""
 
     def __init__(self) -> None:
-        self._numbers: list[array[int]] = [array("B"), array("H"), array("I"), array("Q"), array("i"), array("q")]
-        self._flags = array("B")
+        self.whats = array("B")
+        self.files = array("H")
+        self.resources = array("I")
+        self.events = array("I")
         self._times = array("d")
-        self._texts: list[array[int]] = [array("I") for _ in _TEXTS]
+        self._lines = array("I")
+        self._offsets = array("Q")
+        self._versions = array("i")
+        self._sequences = array("q")
+        self._operations = array("I")
+        self._rests = array("I")
         self._ids: dict[str, int] = {"": 0}
         self._words: list[str] = [""]
+        self._rest_ids: dict[tuple[object, ...], int] = {}
+        self._rest: list[tuple[str, str, str, str, str, bool, str]] = []
 
     def __len__(self) -> int:
         return len(self._times)
 
     def add(self, hit: Hit) -> None:
         """Append a saying."""
-        what, file, line, offset, version, sequence = self._numbers
-        what.append(hit[0])
-        self._times.append(hit[1])
-        file.append(hit[2])
-        line.append(hit[3])
-        offset.append(hit[4])
-        version.append(hit[6])
-        sequence.append(hit[7])
-        self._flags.append(hit[15])
-        ids = self._ids
-        for column, slot in zip(self._texts, _TEXT_AT, strict=True):
-            word = str(hit[slot])
-            number = ids.get(word) if word else 0
-            if number is None:
-                number = ids[word] = len(self._words)
-                self._words.append(word)
-            column.append(number)
+        what, at, file, line, offset, resource, version, sequence, op, event, *_ = hit
+        self.whats.append(what)
+        self._times.append(at)
+        self.files.append(file)
+        self._lines.append(line)
+        self._offsets.append(offset)
+        self._versions.append(version)
+        self._sequences.append(sequence)
+        self.resources.append(self.number(resource))
+        self._operations.append(self.number(op))
+        self.events.append(self.number(event))
+        rest = hit[10:]
+        number = self._rest_ids.get(rest)
+        if number is None:
+            number = self._rest_ids[rest] = len(self._rest)
+            self._rest.append(rest)
+        self._rests.append(number)
+
+    def number(self, word: str) -> int:
+        """Return the number that stands for a text."""
+        if not word:
+            return 0
+        found = self._ids.get(word)
+        if found is None:
+            found = self._ids[word] = len(self._words)
+            self._words.append(word)
+        return found
+
+    def word(self, number: int) -> str:
+        """Return the text behind a number."""
+        return self._words[number]
 
     def __getitem__(self, index: int) -> Hit:
-        what, file, line, offset, version, sequence = self._numbers
-        resource, op, event, ce, name, consumer, source, action, detail = (
-            self._words[column[index]] for column in self._texts
-        )
+        words = self._words
         return Hit(
-            What(what[index]),
+            _WHATS[self.whats[index]],
             self._times[index],
-            file[index],
-            line[index],
-            offset[index],
-            resource,
-            version[index],
-            sequence[index],
-            op,
-            event,
-            ce,
-            name,
-            consumer,
-            source,
-            action,
-            bool(self._flags[index]),
-            detail,
+            self.files[index],
+            self._lines[index],
+            self._offsets[index],
+            words[self.resources[index]],
+            self._versions[index],
+            self._sequences[index],
+            words[self._operations[index]],
+            words[self.events[index]],
+            *self._rest[self._rests[index]],
         )
 
     def __iter__(self) -> Iterator[Hit]:
         return (self[index] for index in range(len(self)))
 
-    def by_resource(self) -> dict[str, list[int]]:
-        """Return the places of the sayings about each resource, in the order of addition; under "" all others."""
-        groups: dict[int, list[int]] = {}
-        for index, resource in enumerate(self._texts[0]):
-            groups.setdefault(resource, []).append(index)
-        return {self._words[resource]: places for resource, places in groups.items()}
+    def where(self, *whats: What) -> Iterator[Hit]:
+        """Return the sayings of some kinds."""
+        wanted = {int(what) for what in whats}
+        return (self[index] for index, what in enumerate(self.whats) if what in wanted)

@@ -45,6 +45,11 @@ def starts_record(line: bytes) -> bool:
     return first == b"{" or line[:5] in (b"[pod/", b"[opid")
 
 
+def whole(start: Raw, more: list[bytes]) -> Raw:
+    """Return a record with the lines that continue it."""
+    return start if not more else start._replace(text=b"\n".join([start.text, *more[:_JOINED_LINES]]))
+
+
 def joined(lines: Iterable[Raw]) -> Iterator[Raw]:
     """Yield whole records of one writer."""
     held: Raw | None = None
@@ -52,16 +57,14 @@ def joined(lines: Iterable[Raw]) -> Iterator[Raw]:
     for raw in lines:
         if starts_record(raw.text):
             if held is not None:
-                yield held if not more else held._replace(text=b"\n".join([held.text, *more]))
-            held = raw
-            if more:
-                more = []
+                yield whole(held, more)
+            held, more = raw, []
         elif held is None:
             yield raw  # the file begins within a record, or holds something else
-        elif len(more) < _JOINED_LINES:
+        else:
             more.append(raw.text)
     if held is not None:
-        yield held if not more else held._replace(text=b"\n".join([held.text, *more]))
+        yield whole(held, more)
 
 
 def unwrapped(raw: Raw) -> Raw:

@@ -5,6 +5,8 @@ Ids stand in keys (`resourceID="…"`), in JSON (`extensions={…}`), in JSON wi
 """
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,7 +16,7 @@ from pymaestro.trace.request.hits import Hit, What
 from pymaestro.trace.request.lines import Clock, Raw
 
 _OP_KEY = "logging.open-cluster-management.io/op-id"
-_TYPE = re.compile(rb"works\.v1alpha1\.manifestbundles\.(spec|status)\.(\w+)")
+_TYPE = re.compile(rb"(spec|status)\.([a-z_]+)")
 _LOOSE = re.compile(rb'(resourceid|resourceversion|sequenceid|clustername)\\*"*\s*:\s*\\*"*([0-9A-Za-z._-]+)')
 _BLOCK = re.compile(rb"^\s+([a-z]+): (.*)$", re.MULTILINE)
 _APPLIED_WORK = re.compile(r"[0-9a-f]{64}-(.+)")
@@ -89,6 +91,18 @@ def read(raw: Raw, clock: Clock, *, file: int) -> Said | None:
     return None
 
 
+def is_known(line: bytes) -> bool:
+    """Say whether a record that begins with `line` may say anything; most of a log does not."""
+    first = line[:1]
+    if first in b"IWEF":
+        start = line.find(b"] ", 20) + 2
+        if line[start : start + 1] != b'"':
+            return line[start : start + 8] in phrases.BY_LEAD or line[start : start + 5] in phrases.BY_LEAD
+        message = line[start + 1 : line.find(b'"', start + 1)]
+        return message in phrases.STRUCTURED or message[:5] in (b"INFO:", b"WARNI") or message[:8] in phrases.BY_LEAD
+    return True
+
+
 def field(line: bytes, key: bytes) -> str:
     """Return the value of ` key="…"` or ` key=…` of a klog record, unquoted; empty when it is not there."""
     at = line.rfind(b" " + key + b"=")
@@ -133,10 +147,107 @@ def _unescaped(found: re.Match[str]) -> str:
 
 def _structured(raw: Raw, phrase: phrases.Phrase, message: bytes, *, clock: Clock, file: int) -> Said:
     line = raw.text
+    at = clock.at(raw) if raw.stamp else clock.klog(line)
+    short = _SHORT.get(phrase.what)
+    if short is not None:
+        hit = short(raw, phrase, at, file)
+        return Said(hit, phrase, "G3" if message == b"received action for resource" else "G4", phrase.verbosity)
     event = _event_of_text(line) if phrase.carries_event else Event()
-    generation = "G3" if b" context=<" in line or message == b"received action for resource" else "G4"
-    get = _Fields(line)
-    return _said(raw, phrase, event, get, at=clock.at(raw), file=file, generation=generation)
+    if phrase.carries_event and event.resource and not event.is_whole:
+        return _of_event(raw, phrase, event, at=at, file=file)
+    generation = "G3" if b" context=<" in line else "G4"
+    return _said(raw, phrase, event, _Fields(line), at=at, file=file, generation=generation)
+
+
+def _step(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
+    line = raw.text
+    resource, op = _plain(line, b' resourceID="'), _plain(line, b' op-id="')
+    return Hit(phrase.what, at, file, raw.number, raw.offset, resource, -1, 0, op)
+
+
+def _publishing(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
+    return _step(raw, phrase, at, file)._replace(event=_plain(raw.text, b' event="'), action=phrase.action)
+
+
+def _broadcast(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
+    line = raw.text
+    resource, event = _plain(line, b' resourceID="'), _plain(line, b' status_event="') or _plain(line, b' eventID="')
+    action = "delete" if b'"StatusDelete"' in line else "update"
+    source, instance = _plain(line, b' source="'), _plain(line, b' instanceID="')
+    return Hit(phrase.what, at, file, raw.number, raw.offset, resource, -1, 0, "", event, "", "", "", source, action,
+               False, instance)  # fmt: skip  # noqa: FBT003 - a column of a row
+
+
+def _applied(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
+    line = raw.text
+    resource = _plain(line, b' manifestWorkName="')
+    if not resource:
+        found = _APPLIED_WORK.fullmatch(_plain(line, b' appliedManifestWorkName="'))
+        resource = found.group(1) if found else ""
+    kind, namespace, own = (_plain(line, start) for start in (b' gvr="', b' resourceNamespace="', b' resourceName="'))
+    name = f"{kind} {namespace}/{own}"
+    op = _plain(line, b' op-id="')
+    return Hit(phrase.what, at, file, raw.number, raw.offset, resource, -1, 0, op, "", "", "", "", "", "", False, name)  # noqa: FBT003 - a column of a row
+
+
+def _bare(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
+    return Hit(phrase.what, at, file, raw.number, raw.offset)
+
+
+_SHORT: dict[What, Callable[[Raw, phrases.Phrase, float, int], Hit]] = {
+    What.STATUS_TAKEN: _step,
+    What.NOT_OWNED: _step,
+    What.HANDLING: _step,
+    What.UPDATE_SENT: _step,
+    What.DELETE_SENT: _step,
+    What.PUBLISHING: _publishing,
+    What.BROADCAST: _broadcast,
+    What.APPLIED: _applied,
+    What.REMOVED: _applied,
+    What.NO_CLIENTS: _bare,
+}
+"""Records with few and plain fields, which most records are; each is read with as few steps as possible."""
+
+
+def _plain(line: bytes, start: bytes) -> str:
+    """Return a value that has no escapes, such as an id."""
+    at = line.find(start)
+    if at < 0:
+        return ""
+    at += len(start)
+    return line[at : line.find(b'"', at)].decode("utf-8", "replace")
+
+
+def _of_event(raw: Raw, phrase: phrases.Phrase, event: Event, *, at: float, file: int) -> Said:
+    """Return what the record of a CloudEvent says: nearly half of all records are of this kind."""
+    what = _what(phrase.what, event)
+    line = raw.text
+    hit = Hit(
+        what,
+        at,
+        file,
+        raw.number,
+        raw.offset,
+        event.resource,
+        event.version,
+        event.sequence,
+        event.op or _plain(line, b' op-id="'),
+        _plain(line, b' event="') if what is What.SENDING_SPEC or what is What.TO_AGENTS else "",
+        event.ce if what is What.WISH else "",
+        event.name,
+        event.consumer,
+        event.source,
+        event.action,
+        event.is_deleting,
+        "final" if event.is_final else "",
+    )
+    return Said(hit, phrase, "G3" if b" context=<" in line else "G4", phrase.verbosity)
+
+
+def _what(what: What, event: Event) -> What:
+    if event.action == "resync-request" or (what is What.RECEIVED_STATUS and event.subresource == "spec"):
+        return What.OTHER  # a question, not a request
+    return _SPEC_OF_STATUS.get(what, what) if event.subresource == "status" else what
 
 
 class _Fields:
@@ -163,11 +274,7 @@ class _Document:
 def _said(  # noqa: PLR0913 - the parts of one record, each named
     raw: Raw, phrase: phrases.Phrase, event: Event, get: "_Fields | _Document", *, at: float, file: int, generation: str
 ) -> Said:
-    what = phrase.what
-    if event.subresource == "status":
-        what = _SPEC_OF_STATUS.get(what, what)
-    if event.action == "resync-request" or (what is What.RECEIVED_STATUS and event.subresource == "spec"):
-        what = What.OTHER  # a question, not a request
+    what = _what(phrase.what, event)
     detail = _detail(phrase, get)
     if what is What.DECODE_FAILED and get("logger").startswith("maestro-server"):
         what = What.STATUS_FAILED
@@ -251,12 +358,13 @@ def _event_id(get: "_Fields | _Document", *, what: What, is_whole: bool) -> str:
 
 
 def _event_of_text(line: bytes) -> Event:
-    kind = _TYPE.search(line)
+    kind = _kind(line)
     at = line.find(b"extensions={")
     try:
         if at >= 0:
             extensions = orjson.loads(line[at + 11 : line.rfind(b"}") + 1])
-            return _event(extensions, kind, ce=field(line, b"eventID"), source=field(line, b"eventSource"))
+            ce, source = _plain(line, b' eventID="'), _plain(line, b' eventSource="')
+            return _event(extensions, kind, ce=ce, source=source)
         at = line.find(b'event="{')
         if at >= 0:
             return _whole(orjson.loads(unquoted(line, at + 6)), kind)
@@ -265,7 +373,7 @@ def _event_of_text(line: bytes) -> Event:
     return _block(line, kind)
 
 
-def _whole(document: dict[str, Any], kind: re.Match[bytes] | None) -> Event:
+def _whole(document: dict[str, Any], kind: tuple[str, str]) -> Event:
     found = _event(document, kind, ce=str(document.get("id", "")), source=str(document.get("source", "")))
     data = document.get("data")
     conditions = data.get("conditions") if isinstance(data, dict) else None
@@ -276,20 +384,34 @@ def _whole(document: dict[str, Any], kind: re.Match[bytes] | None) -> Event:
     return found._replace(is_whole=True, condition=problem)
 
 
-def _event(extensions: dict[str, Any], kind: re.Match[bytes] | None, *, ce: str, source: str) -> Event:
+def _kind(line: bytes) -> tuple[str, str]:
+    """Return subresource and action of the event type in `line`."""
+    at = line.find(b".manifestbundles.s")
+    return ("", "") if at < 0 else _kind_of(line[at + 17 : at + 41])
+
+
+@lru_cache(maxsize=64)
+def _kind_of(text: bytes) -> tuple[str, str]:
+    found = _TYPE.match(text)
+    return (found.group(1).decode(), _ACTIONS.get(found.group(2).decode(), "")) if found else ("", "")
+
+
+def _event(extensions: dict[str, Any], kind: tuple[str, str], *, ce: str, source: str) -> Event:
     metadata = extensions.get("metadata") or {}
     if isinstance(metadata, str):
         metadata = orjson.loads(metadata)
-    tracing = extensions.get("logtracing") or "{}"
-    op = orjson.loads(tracing).get(_OP_KEY, "") if isinstance(tracing, str) and tracing != "{}" else ""
+    tracing = extensions.get("logtracing")
+    op = orjson.loads(tracing).get(_OP_KEY, "") if isinstance(tracing, str) and len(tracing) > 2 else ""
     version = extensions.get("resourceversion", -1)
+    if type(version) is not int:
+        version = int(version) if str(version).isdigit() else -1
     sequence = str(extensions.get("sequenceid") or "0")
-    deleting = bool(extensions.get("deletiontimestamp") or metadata.get("deletionTimestamp"))
+    deleting = "deletiontimestamp" in extensions or "deletionTimestamp" in metadata
     return Event(
-        kind.group(1).decode() if kind else "",
-        _ACTIONS.get(kind.group(2).decode(), "") if kind else "",
+        kind[0],
+        kind[1],
         str(extensions.get("resourceid") or metadata.get("uid") or ""),
-        int(version) if str(version).isdigit() else -1,
+        version,
         int(sequence) if sequence.isdigit() and len(sequence) < 20 else 0,
         str(op),
         ce,
@@ -301,7 +423,7 @@ def _event(extensions: dict[str, Any], kind: re.Match[bytes] | None, *, ce: str,
     )
 
 
-def _block(line: bytes, kind: re.Match[bytes] | None) -> Event:
+def _block(line: bytes, kind: tuple[str, str]) -> Event:
     """Read the `Context Attributes,` block of the older generations."""
     values = {key.decode(): value.decode("utf-8", "replace").strip() for key, value in _BLOCK.findall(line)}
     try:
@@ -310,7 +432,7 @@ def _block(line: bytes, kind: re.Match[bytes] | None) -> Event:
         return _loose(line, kind)
 
 
-def _loose(line: bytes, kind: re.Match[bytes] | None) -> Event:
+def _loose(line: bytes, kind: tuple[str, str]) -> Event:
     """Take what can be found in a record that is cut off or damaged."""
     values = {key.decode(): value.decode() for key, value in _LOOSE.findall(line)}
     try:
@@ -338,12 +460,8 @@ def _sentence(raw: Raw, text: bytes, generation: str, *, clock: Clock, file: int
         return None
     sentence, parts = found
     groups = {key: value.decode("utf-8", "replace") for key, value in parts.groupdict().items() if value}
-    event = _block(raw.text, _TYPE.search(raw.text)) if sentence.phrase.carries_event else Event()
-    what = sentence.phrase.what
-    if event.subresource == "status":
-        what = _SPEC_OF_STATUS.get(what, what)
-    if event.action == "resync-request":
-        what = What.OTHER
+    event = _block(raw.text, _kind(raw.text)) if sentence.phrase.carries_event else Event()
+    what = _what(sentence.phrase.what, event)
     action = event.action or sentence.phrase.action or {"StatusDelete": "delete"}.get(groups.get("kind", ""), "")
     if what is What.BROADCAST:
         action = action or "update"
@@ -382,7 +500,7 @@ def _json(raw: Raw, *, clock: Clock, file: int) -> Said | None:
         return _sentence(raw, message, "G2", clock=clock, file=file)
     try:
         document = orjson.loads(line)
-        kind = _TYPE.search(line)
+        kind = _kind(line)
         event = Event()
         if phrase.carries_event and isinstance(document.get("extensions"), dict):
             event = _event(

@@ -8,6 +8,7 @@ import mmap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import IO
 
 from pymaestro.trace.request import inputs, lines, reading, sources
 from pymaestro.trace.request.hits import Hit, Hits, What
@@ -81,22 +82,37 @@ def _read_blob(
             progress(len(memory))
             _note_verbosity(writer, memory)
     else:
-        _take(scan, lines.joined(_counted(sources.text_lines(opening.stream), writer, progress)), clock, file=file)
+        _take(scan, _known(opening.stream, writer, clock, progress=progress), clock, file=file)
     scan.bytes += writer.bytes
     _note_kind(writer, opening.sample)
 
 
-def _counted(raws: Iterable[Raw], writer: Writer, progress: Progress) -> Iterator[Raw]:
+def _known(stream: IO[bytes], writer: Writer, clock: lines.Clock, *, progress: Progress) -> Iterator[Raw]:
+    """Yield the whole records of a text that may say something, and the first and last of all."""
+    held: Raw | None = None
+    more: list[bytes] = []
+    number, offset, line = 0, 0, b""
+    starts, is_known = lines.starts_record, reading.is_known
     last = Raw(0, 0, b"")
-    for raw in raws:
-        last = raw
-        if not raw.number & 0x3FFF:
-            progress(raw.offset - writer.bytes)
-            writer.bytes = raw.offset
-        yield raw
-    end = last.offset + len(last.text)
-    progress(end - writer.bytes)
-    writer.bytes, writer.lines = end, last.number
+    for block in sources.text_blocks(stream):
+        for line in block:
+            number += 1
+            if starts(line):
+                if held is not None:
+                    yield lines.whole(held, more)
+                    held = None
+                if is_known(line) or not last.number:
+                    held, more = Raw(number, offset, line), []
+                last = Raw(number, offset, line) if not last.number else last
+            elif held is not None:
+                more.append(line)
+            offset += len(line) + 1
+        progress(offset - writer.bytes)
+        writer.bytes, writer.lines = offset, number
+        if line and starts(line):
+            writer.last = max(writer.last, clock.at(lines.unwrapped(Raw(number, offset, line))))
+    if held is not None:
+        yield lines.whole(held, more)
 
 
 def _read_csv(scan: Scan, blob: sources.Blob, opening: sources.Opening, *, progress: Progress) -> None:

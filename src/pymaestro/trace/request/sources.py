@@ -194,22 +194,17 @@ def _place(names: Sequence[str], wanted: frozenset[str]) -> int:
     return next((at for at, name in enumerate(names) if name in wanted), -1)
 
 
-def text_lines(stream: IO[bytes]) -> Iterator[Raw]:
-    """Yield the lines of a text, whatever their ends; a line of absurd length is left out."""
-    number, offset, tail = 1, 0, b""
+def text_blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
+    """Yield the lines of a text, many at a time, whatever their ends; a line of absurd length is left out."""
+    tail = b""
     while chunk := stream.read(_CHUNK):
-        block = tail + chunk
-        parts = block.split(b"\n")
-        tail = parts.pop()
-        for line in parts:
-            yield Raw(number, offset, line.rstrip(b"\r"))
-            number += 1
-            offset += len(line) + 1
+        block = (tail + chunk).split(b"\n")
+        tail = block.pop()
         if len(tail) > _LONGEST_LINE:
-            offset += len(tail)
             tail = b""
+        yield block
     if tail:
-        yield Raw(number, offset, tail.rstrip(b"\r"))
+        yield [tail]
 
 
 def lines_between(data: bytes, *, number: int, offset: int) -> Iterator[Raw]:

@@ -26,7 +26,7 @@ def traces(
     """Judge all requests, or those of the `wanted` resources."""
     components = attach.about_components(hits)
     skews = [each.skew for each in known.writers]
-    for resource, found in attach.by_resource(hits, skews=skews, wanted=wanted).items():
+    for resource, found in attach.by_resource(hits, skews=skews, wanted=wanted):
         for wish in wishes.wishes_of(resource, found):
             yield judge(Case(wish=wish, environment=known, components=components, options=options))
 

@@ -37,6 +37,8 @@ class Wish:
     reports: list[Report] = field(default_factory=list)
     later: "Wish | None" = None
     """The next accepted request of the same life."""
+    _by_stage: dict[int, list[Hit]] = field(default_factory=dict)
+    """Filled when first asked for, which is after everything was given."""
 
     @property
     def is_change(self) -> bool:
@@ -45,9 +47,12 @@ class Wish:
 
     def stage(self, number: int) -> list[Hit]:
         """Return its records of one stage in order of time."""
-        found = [hit for hit in self.hits if hit.stage == number]
-        found += [hit for report in self.reports for hit in report.hits if hit.stage == number]
-        return sorted(found, key=lambda hit: hit.at)
+        if not self._by_stage:
+            for hit in (*self.hits, *(hit for report in self.reports for hit in report.hits)):
+                self._by_stage.setdefault(hit.stage, []).append(hit)
+            for hits in self._by_stage.values():
+                hits.sort(key=lambda hit: hit.at)
+        return self._by_stage.get(number, [])
 
     def first(self, name: str) -> str:
         """Return the first value that any of its records has for a field."""
