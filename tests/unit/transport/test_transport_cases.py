@@ -1,12 +1,18 @@
-"""The cases of every medium, over memory and over gRPC on a real port; Mosquitto plays them in tests/peers/brokers."""
+"""The cases of every medium: over memory, and on real ports over gRPC and MQTT.
+
+The MQTT broker is a small one of our own; Mosquitto plays the same cases in tests/peers/brokers.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from conformance import transport_cases
+from conformance.memory_broker import memory_broker
 from conformance.memory_server import MemoryServer
+from conformance.mqtt_rig import LIMIT, Broker, rigged
 from conformance.transport_cases import CONSUMER, Case, Rig, report
 
 from pymaestro.transport import base, grpc_server, identity
@@ -147,3 +153,16 @@ def test_memory(case: Case) -> None:
 @pytest.mark.parametrize("case", transport_cases.CASES.values(), ids=transport_cases.CASES.keys())
 def test_grpc(case: Case) -> None:
     play(grpc(), case)
+
+
+@asynccontextmanager
+async def mqtt(folder: Path) -> AsyncIterator[Rig]:
+    async with memory_broker(limit=LIMIT) as broker:
+        where = Broker(config=broker.config(folder), start=broker.start, stop=broker.stop)
+        async with rigged(where) as rig:
+            yield rig
+
+
+@pytest.mark.parametrize("case", transport_cases.CASES.values(), ids=transport_cases.CASES.keys())
+def test_mqtt(case: Case, tmp_path: Path) -> None:
+    play(mqtt(tmp_path), case)

@@ -1,0 +1,166 @@
+"""The server behind an MQTT broker that holds answers back, refuses and breaks off at the worst moment."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import asyncpg
+import harness
+import pytest
+from clients import Agent, bundle_data, source
+from conformance.memory_broker import MemoryBroker, memory_broker
+from conformance.transport_cases import greeting
+
+from pymaestro.server import publish
+from pymaestro.store.dsn import Dsn
+from pymaestro.transport import base, mqtt, mqtt_config
+from pymaestro.transport.mqtt_agent import MqttMedium
+from pymaestro.wire import event
+
+SPECS = "sources/maestro/consumers/cluster1/sourceevents"
+
+
+def served(database: Dsn, broker: MemoryBroker, folder: Path) -> AbstractAsyncContextManager[harness.InProcess]:
+    config = str(broker.config(folder))
+    return harness.in_process(database, message_broker_type="mqtt", message_broker_config_file=config)
+
+
+@contextlib.asynccontextmanager
+async def listening(broker: MemoryBroker, folder: Path) -> AsyncIterator[tuple[base.Connection, list[event.Event]]]:
+    """Connect as an agent that only listens."""
+    endpoint = mqtt_config.read(broker.config(folder), flag="--x").endpoint
+    medium = MqttMedium(endpoint, consumer="cluster1", client_id="agent", on_problem=pytest.fail)
+    got: list[event.Event] = []
+    async with medium.connect() as connection:
+
+        async def read() -> None:
+            async for received in connection.events():
+                got.append(received)
+
+        reading = asyncio.ensure_future(read())
+        try:
+            yield connection, got
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
+
+
+def ids(got: list[event.Event]) -> set[str]:
+    """Return the bundles that events speak of; questions about statuses speak of none."""
+    return {each.optional_text(event.RESOURCE_ID) for each in got} - {""}
+
+
+def report(resource_id: str) -> event.Event:
+    pen = Agent.__new__(Agent)
+    pen.consumer, pen.last_sequence = "cluster1", 0
+    return pen.report(resource_id, 1)
+
+
+def has_joined(broker: MemoryBroker) -> bool:
+    return bool(broker.sessions.get("maestro") and broker.sessions["maestro"].filters)
+
+
+def test_a_report_is_acknowledged_only_when_it_is_stored(database: Dsn, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with memory_broker() as broker, served(database, broker, tmp_path) as server:
+            await server.add_consumer("cluster1")
+            await harness.until(lambda: has_joined(broker), what="a subscription")
+            async with listening(broker, tmp_path) as (connection, got), source(server.sources) as a:
+                await a.create("w1", "cluster1", data=bundle_data("first"))
+                await harness.until(lambda: bool(got), what="the spec")
+                owed = broker.sessions["maestro"].unacknowledged
+                blocker = await asyncpg.connect(**database.connect_kwargs())
+                holding = blocker.transaction()
+                await holding.start()
+                await blocker.execute("SELECT id FROM resources WHERE id = 'w1' FOR UPDATE")
+                await connection.publish(report("w1"))
+                waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                await harness.until(lambda: is_positive(server, waiting), what="a server that waits for the row")
+                assert len(owed) == 1, "received, not stored, so not acknowledged"
+                await holding.rollback()
+                await blocker.close()
+                await harness.until(lambda: not owed, what="the acknowledgement")
+                shown = await server.bundle("w1")
+                assert shown is not None
+                assert shown["status"]
+
+    harness.play(scenario())
+
+
+async def is_positive(server: harness.InProcess, statement: str) -> bool:
+    return bool(await server.value(statement))
+
+
+def test_what_the_broker_did_not_acknowledge_is_sent_again(
+    database: Dsn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mqtt, "PACKET_SECONDS", 0.3)
+
+    async def scenario() -> None:
+        async with memory_broker() as broker, served(database, broker, tmp_path) as server:
+            await server.add_consumer("cluster1")
+            await harness.until(lambda: has_joined(broker), what="a subscription")
+            async with source(server.sources) as a:
+                broker.is_silent = True
+                for number in range(10):
+                    await a.create(f"w{number}", "cluster1")
+                await harness.until(lambda: is_cut(server), what="a server that gives the connection up")
+                assert await server.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 10
+                broker.is_silent = False
+                async with listening(broker, tmp_path) as (_, got):
+                    await harness.until(lambda: len(ids(got)) == 10, what="all specs")
+                await harness.until(server.has_nothing_pending, what="an empty queue")
+
+    harness.play(scenario())
+
+
+def is_cut(server: harness.InProcess) -> bool:
+    return bool(server.lines("the cloudevents client is disconnected"))
+
+
+def test_a_consumer_whose_topic_is_refused_rests_and_the_others_go_on(
+    database: Dsn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "_REST_SECONDS", 1.0)
+
+    async def scenario() -> None:
+        async with memory_broker(reasons={SPECS: 0x87}) as broker, served(database, broker, tmp_path) as server:
+            for name in ("cluster1", "cluster2"):
+                await server.add_consumer(name)
+            await harness.until(lambda: has_joined(broker), what="a subscription")
+            async with source(server.sources) as a:
+                await a.create("refused", "cluster1")
+                await a.create("fine", "cluster2")
+                pending = "SELECT array_agg(source_id) FROM events WHERE reconciled_date IS NULL"
+                await harness.until(lambda: holds(server, pending, ["refused"]), what="one event that waits")
+                (line,) = server.lines("the broker refuses messages to a consumer")
+                assert "not authorized (0x87)" in line["reason"]
+                broker.reasons.clear()
+                await harness.until(server.has_nothing_pending, what="an empty queue")
+
+    harness.play(scenario())
+
+
+async def holds(server: harness.InProcess, statement: str, expected: list[str]) -> bool:
+    return bool(await server.value(statement) == expected)
+
+
+def test_a_resync_that_a_break_interrupts_is_finished_on_the_next_connection(database: Dsn, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with memory_broker() as broker, served(database, broker, tmp_path) as server:
+            await server.add_consumer("cluster1")
+            await harness.until(lambda: has_joined(broker), what="a subscription")
+            names = {f"w{number}" for number in range(300)}
+            async with source(server.sources) as a:
+                await asyncio.gather(*(a.create(name, "cluster1") for name in names))
+            await harness.until(server.has_nothing_pending, what="an empty queue")
+            async with listening(broker, tmp_path) as (connection, got):
+                asking = asyncio.ensure_future(connection.publish(greeting()))
+                await harness.until(lambda: len(got) > 20, what="the beginning of an answer")
+                broker.sessions["maestro"].writer.transport.abort()
+                await harness.until(lambda: ids(got) == names, what="all of it")
+                await asking
+
+    harness.play(scenario())
