@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-peers bench docs proto clean
+.PHONY: help setup demo up test check test-peers bench docs proto clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ $(STAMP): pyproject.toml
 
 demo: setup  ## the main job on the embedded database, in under a minute
 	@$(BIN)/python -m pymaestro.cli.main demo
+
+up: setup  ## the whole system on this computer, until Ctrl-C; known to `maestro` as environment local
+	@$(BIN)/python -m pymaestro.cli.main up --write-config
 
 check: setup  ## format, lint, import contract, types
 	@echo "==> check: ruff, import-linter, mypy --strict"
