@@ -49,7 +49,7 @@ def _records(facts: Facts, row: Row) -> Iterator[Finding]:
     reported = row.status.condition("Applied") if row.status else None
     if not applied and reported and reported.status == "True":
         # Where a cluster could not be seen, the record may be there.
-        if all(each.is_clear for each in facts.gathered.clusters):
+        if all(each.is_clear for each in facts.concerned):
             places = ", ".join(each.place for each in facts.its_clusters)
             evidence = [
                 Evidence(where="resources.status", says=str(reported)),

@@ -51,13 +51,16 @@ class Facts:
         return self.gathered.row.consumer if self.gathered.row else ""
 
     @property
-    def its_clusters(self) -> tuple[Sight, ...]:
-        """The clusters that could be seen and may be the consumer's."""
+    def concerned(self) -> tuple[Sight, ...]:
+        """The clusters that may be the consumer's; without a row any may be."""
         return tuple(
-            each
-            for each in self.gathered.clusters
-            if each.is_clear and (not self.consumer or each.consumer in {"", self.consumer})
+            each for each in self.gathered.clusters if not self.consumer or each.consumer in {"", self.consumer}
         )
+
+    @property
+    def its_clusters(self) -> tuple[Sight, ...]:
+        """Those of them that could be seen."""
+        return tuple(each for each in self.concerned if each.is_clear)
 
     @property
     def cluster_is_dark(self) -> bool:

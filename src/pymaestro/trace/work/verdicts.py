@@ -160,7 +160,7 @@ def _refusals(facts: Facts, kind: str) -> list[Evidence]:
 
 
 def _unseen(facts: Facts) -> Iterator[Finding]:
-    dark = [each for each in (facts.gathered.database, *facts.gathered.clusters) if not each.is_clear]
+    dark = [each for each in (facts.gathered.database, *facts.concerned) if not each.is_clear]
     evidence = [Evidence(where=each.place, says=each.trouble) for each in dark]
     if not facts.gathered.clusters:
         evidence.append(Evidence(where="clusters", says="none was asked; give --mgmt-context"))

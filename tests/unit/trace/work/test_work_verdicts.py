@@ -203,8 +203,13 @@ def test_a_blocked_deletion_names_object_and_finalizer() -> None:
 
 
 def test_a_dark_side_is_told_with_its_remedy() -> None:
-    found = verdict(gathered(clusters=(CLUSTER, replace(DARK, place="cluster mgmt-2", consumer="mgmt-2"))))
+    found = verdict(gathered(clusters=(CLUSTER, replace(DARK, place="cluster mgmt-b", consumer=""))))
     assert any("log in again" in each.says for finding in found.findings for each in finding.evidence)
+
+
+def test_another_consumers_dark_cluster_does_not_matter() -> None:
+    found = verdict(gathered(clusters=(CLUSTER, replace(DARK, place="cluster mgmt-2", consumer="mgmt-2"))))
+    assert found.code == "MW-001"
 
 
 def test_the_hub_hash_is_checked_against_the_broker_given() -> None:
