@@ -5,6 +5,7 @@ then does the caller hear "OK".
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from pymaestro.aio import batches
 from pymaestro.journal.fields import Key
@@ -22,12 +23,15 @@ _Carry = Callable[[Sequence[admission.Wish]], Awaitable[dict[str, Outcome]]]
 class Accept:
     """Takes wishes, one at a time from its callers' view, many at a time from the database's."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, cannot_carry: Callable[[record.Parts], str] = lambda _: "") -> None:
         self._world = world
+        self._cannot_carry = cannot_carry
         self._batcher: batches.Batcher[admission.Wish, admission.Verdict] = batches.Batcher(self._handle)
 
     async def submit(self, wish: admission.Wish) -> admission.Verdict:
         """Return what became of `wish`; when this returns a change, it is durable."""
+        if wish.action != event.Action.DELETE_REQUEST and not wish.problem:
+            wish = replace(wish, problem=self._cannot_carry(wish.parts))
         return await self._batcher.submit(wish, key=wish.id, size=wish.size)
 
     async def mark_deleting(self, resource_id: str, operation_id: str) -> None:

@@ -82,12 +82,12 @@ class Server:
         self._crew = tasks.Crew()
         self.agents = Streams(max_items=_MAILBOX_ITEMS, max_bytes=_MAILBOX_BYTES)
         self.sources = Streams(max_items=_MAILBOX_ITEMS, max_bytes=_MAILBOX_BYTES)
-        self.accept = Accept(world)
         self.absorb = Absorb(world)
         self.deliver = Deliver(world, self.agents)
         self.outside = (
             Outside.build(settings, world, absorb=self.absorb, delays=_delays) if settings.uses_mqtt else None
         )
+        self.accept = Accept(world, cannot_carry=self.outside.publish.cannot_carry) if self.outside else Accept(world)
         self._tickets = self.outside.publish.tickets if self.outside else self.deliver.tickets
         self.fanout = Fanout(world, self.sources)
         heartbeat = timedelta(seconds=settings.health.heartbeat_interval)

@@ -14,14 +14,14 @@ from pymaestro.aio import signals
 from pymaestro.journal.fields import Deliver as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
-from pymaestro.server.decide import delivery, turns
+from pymaestro.server.decide import carriage, delivery, turns
 from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
 from pymaestro.store import events, resources, rows
 from pymaestro.transport import base, mqtt
 from pymaestro.transport.mqtt_endpoint import Endpoint
 from pymaestro.wire import errors as wire_errors
-from pymaestro.wire import event, topics
+from pymaestro.wire import event, record, topics
 from pymaestro.wire import mqtt as binding
 
 _TICKETS_AT_ONCE = 2000
@@ -52,6 +52,7 @@ class Publish:
         self._journal = world.journal.bind({Key.LOGGER: Logger.CONTROLLERS})
         self._client: mqtt.Client | None = None
         self._online = asyncio.Event()
+        self._max_packet_bytes = mqtt.UNLIMITED_BYTES
         self._resting: dict[str, float] = {}
         self.tickets = signals.Tickets()
 
@@ -62,9 +63,14 @@ class Publish:
             raise base.Disconnected("the cloudevents client is not ready")
         return self._client
 
+    def cannot_carry(self, parts: record.Parts) -> str:
+        """Return why the broker, as we last knew it, would not take a bundle; empty when it would."""
+        return carriage.problem(parts, max_packet_bytes=self._max_packet_bytes)
+
     def attach(self, client: mqtt.Client) -> None:
         """Send over `client` from now on, beginning with everything that waits."""
         self._client = client
+        self._max_packet_bytes = client.maximum_packet_bytes
         self._online.set()
         self._resting.clear()
         self.tickets.add_everything()

@@ -24,6 +24,8 @@ PACKET_SECONDS = 10.0
 """How long the broker may take to answer a packet."""
 RECEIVE_MAXIMUM = 256
 """How many messages may wait for our acknowledgement; this and the broker's packet size bound our memory."""
+UNLIMITED_BYTES = packets.LONGEST + 5
+"""The packet size of a broker that sets no limit."""
 _WINDOW = 128
 _QOS_0_WAITING = 1000
 _CHUNK_BYTES = 256 * 1024

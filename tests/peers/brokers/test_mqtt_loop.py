@@ -19,6 +19,13 @@ from pymaestro.wire import event, mqtt, resync
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
 
 
+GROW = """
+WITH grown AS (UPDATE renditions SET data = $1 WHERE id = 'grown' RETURNING id)
+INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
+SELECT 'grown', now(), now(), 'Resources', id, 'Update' FROM grown
+"""
+
+
 def is_deleting(received: event.Event) -> bool:
     return event.DELETION_TIMESTAMP in received.extensions
 
@@ -188,13 +195,18 @@ def test_messages_stay_below_the_brokers_limit(database: Dsn, tmp_path: Path) ->
             async with served(database, config) as server, source(server.sources) as a:
                 await server.add_consumer("cluster1")
                 await connected(server)
-                await a.create("huge", "cluster1", data=bundle_data("x" * limit))
+                refusal = await a.refused(a.spec(event.SPEC_CREATE, "huge", "cluster1", data=bundle_data("x" * limit)))
+                assert "the message broker takes at most 20000; split the bundle" in str(refusal.details())
+                # Of one that was stored before the broker had its limit, the operator is told.
+                await a.create("grown", "cluster1")
+                await one.spec_of("grown")
+                await server.sql(GROW, bundle_data("x" * limit))
                 await asyncio.gather(*(a.create(name, "cluster1") for name in names))
                 for name in names:
                     await one.spec_of(name)
                 await harness.until(server.has_nothing_pending, what="an empty queue")
                 (line,) = server.lines("Failed to publish resource")
-                assert line["resourceID"] == "huge"
+                assert line["resourceID"] == "grown"
                 assert re.search(r"has \d+ bytes and the broker takes at most 20000; make it smaller", json.dumps(line))
             async with served(database, config) as server:
                 asked: dict[str, str] = {}
