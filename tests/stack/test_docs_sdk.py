@@ -1,38 +1,47 @@
-"""Every Python snippet of the SDK guide runs, in order, against a real fleet, and prints what it promises."""
+"""Every Python snippet of the SDK guide and the README runs against a real fleet, and prints what it promises."""
 
 import contextlib
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pymaestro.testing import running_fleet
+from pymaestro.testing import RunningFleet, running_fleet
 
-GUIDE = Path(__file__).parents[2] / "docs" / "sdk.md"
+ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROMISE = re.compile(r"print\(.*\)  # -> (.+)$", re.MULTILINE)
 
 
-def test_every_snippet_runs_and_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running_fleet(folder=tmp_path) as fleet:
-        monkeypatch.setenv("MAESTRO_API_URL", fleet.api_url)
-        monkeypatch.setenv("MAESTRO_GRPC_URL", fleet.grpc_url)
-        run_all()
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFleet]:
+    with running_fleet(folder=tmp_path_factory.mktemp("fleet")) as found:
+        yield found
 
 
-def run_all() -> None:
-    text = GUIDE.read_text()
+@pytest.mark.parametrize("page", ["docs/sdk.md", "README.md"])
+def test_every_snippet_runs_and_keeps_its_promises(
+    page: str, fleet: RunningFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAESTRO_API_URL", fleet.api_url)
+    monkeypatch.setenv("MAESTRO_GRPC_URL", fleet.grpc_url)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    # Where `maestro up` listens.
+    text = text.replace('"http://127.0.0.1:8000"', f'"{fleet.api_url}"').replace(
+        '"127.0.0.1:8090"', f'"{fleet.grpc_url}"'
+    )
     blocks = list(_BLOCK.finditer(text))
-    assert len(blocks) > 10
+    assert blocks
     namespace: dict[str, Any] = {"__name__": "guide"}
     for block in blocks:
         line = text[: block.start()].count("\n") + 1
-        # The empty lines make a traceback point at the line of the guide.
-        code = compile("\n" * line + block[1], str(GUIDE), "exec")
+        # The empty lines make a traceback point at the line of the page.
+        code = compile("\n" * line + block[1], page, "exec")
         told = io.StringIO()
         with contextlib.redirect_stdout(told):
             exec(code, namespace)
         for promised in _PROMISE.findall(block[1]):
-            assert promised.removesuffix(" ...") in told.getvalue(), f"{GUIDE.name}:{line}"
+            assert promised.removesuffix(" ...") in told.getvalue(), f"{page}:{line}"

@@ -11,8 +11,8 @@ from cyclopts import App, Parameter
 from pymaestro.cli import connection, environments, rendering
 from pymaestro.cli.connection import GrpcFlags, RestAddress, RestFlags
 from pymaestro.cli.environments import Environments
+from pymaestro.cli.failure import UsageError
 from pymaestro.cli.rendering import Output
-from pymaestro.flags.errors import SettingsError
 
 app = App(
     name="config",
@@ -52,7 +52,7 @@ def set_env(
     """Make an environment, or change some settings of one; the first one made is in use at once."""
     values = {key: _kept(key, value) for key, value in connection.given_flags(rest, grpc).items()}
     if not values:
-        raise SettingsError("nothing is given to keep; give --rest-url, --grpc-server-address or another setting")
+        raise UsageError("nothing is given to keep; give --rest-url, --grpc-server-address or another setting")
     _check(values)
     _save(_read().put(name, values, use=use), f"Environment {name} is written")
     return 0
@@ -131,4 +131,4 @@ def _check(values: dict[str, str]) -> None:
     ]
     settings.load(connection.options(held), {}, called={each.name: each.origin for each in held})
     if urlsplit(values.get("rest-url", "")).password:
-        raise SettingsError("--rest-url holds a password; put it into a file and give --grpc-token-file")
+        raise UsageError("--rest-url holds a password; put it into a file and give --grpc-token-file")

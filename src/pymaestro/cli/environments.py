@@ -11,13 +11,12 @@ the token, the certificate and the key. This module reads and writes the file; w
 """
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pymaestro.flags.errors import SettingsError
+from pymaestro.cli.failure import UsageError
 
 VARIABLE = "MAESTRO_ENVIRONMENT"
 KEYS = (
@@ -55,7 +54,7 @@ class Environments:
         if name not in self.named:
             known = f"it has {', '.join(self.named)}" if self.named else "it has none"
             says = f"{origin} says" if origin else "asked for is"
-            raise SettingsError(
+            raise UsageError(
                 f"{says} {name!r}, which is no environment of {self.path}: {known}; "
                 f"make it with `maestro config set-env {name} --rest-url ...`"
             )
@@ -64,7 +63,7 @@ class Environments:
     def put(self, name: str, values: Mapping[str, str], *, use: bool = False) -> "Environments":
         """Return them with some settings of one environment set; the first environment is also the current one."""
         if not name or not all(letter.isalnum() or letter in "-_." for letter in name):
-            raise SettingsError(f"{name!r} cannot be the name of an environment; use letters, digits, dashes and dots")
+            raise UsageError(f"{name!r} cannot be the name of an environment; use letters, digits, dashes and dots")
         named = {**self.named, name: {**self.named.get(name, {}), **values}}
         return replace(self, named=named, current=name if use or not self.named else self.current)
 
@@ -92,12 +91,14 @@ def read(path: Path) -> Environments:
         return Environments(path=path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise SettingsError(f"{path} cannot be read: {reason}; mend it or move it away") from error
+        raise UsageError(f"{path} cannot be read: {reason}; mend it or move it away") from error
     return _parse(content, path)
 
 
 def write(found: Environments) -> None:
     """Replace the file at once: nobody ever reads half of it."""
+    import tempfile
+
     import yaml
 
     document: dict[str, Any] = {"current": found.current} if found.current else {}
@@ -108,7 +109,7 @@ def write(found: Environments) -> None:
             yaml.safe_dump(document, file, sort_keys=False)
         os.replace(file.name, found.path)  # noqa: PTH105 - the name is a text here
     except OSError as error:
-        raise SettingsError(
+        raise UsageError(
             f"{found.path} cannot be written: {error.strerror}; give XDG_CONFIG_HOME a folder of yours"
         ) from error
 
@@ -121,10 +122,10 @@ def _parse(content: str, path: Path) -> Environments:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise SettingsError(f"{path}{where}: this is no YAML; mend it or move it away") from None
+        raise UsageError(f"{path}{where}: this is no YAML; mend it or move it away") from None
     named = document.get("environments") or {} if isinstance(document, dict) else None
     if not isinstance(named, dict):
-        raise SettingsError(f"{path} holds no `environments:`; make one with `maestro config set-env`")
+        raise UsageError(f"{path} holds no `environments:`; make one with `maestro config set-env`")
     return Environments(
         path=path,
         current=str(document.get("current") or ""),
@@ -134,11 +135,11 @@ def _parse(content: str, path: Path) -> Environments:
 
 def _settings(values: Any, origin: str) -> dict[str, str]:
     if not isinstance(values, dict):
-        raise SettingsError(f"{origin} holds no settings; write lines such as `rest-url: https://maestro:8000`")
+        raise UsageError(f"{origin} holds no settings; write lines such as `rest-url: https://maestro:8000`")
     for key, value in values.items():
         if key not in KEYS:
             # Without the value: it may be the token that somebody wrote here.
-            raise SettingsError(f"{origin}.{key} is not a setting; use {', '.join(KEYS)}")
+            raise UsageError(f"{origin}.{key} is not a setting; use {', '.join(KEYS)}")
         if not isinstance(value, (str, bool, int, float)):
-            raise SettingsError(f"{origin}.{key} must be a text")
+            raise UsageError(f"{origin}.{key} must be a text")
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}

@@ -9,6 +9,10 @@ class CommandError(Exception):
     """A command that could not do its work; the message says why and what to do."""
 
 
+class UsageError(CommandError):
+    """A mistake in the command line or in what stands for it: variables, configuration."""
+
+
 def innermost(error: BaseException) -> BaseException:
     """Return the first real error inside groups of errors."""
     while isinstance(error, BaseExceptionGroup):
@@ -31,8 +35,9 @@ def sentence(error: BaseException) -> str:
 
 def exit_code(error: BaseException) -> int:
     """Return 2 for a mistake in the command line or in what stands for it (variables, files), else 1."""
-    # By name: to import the client for its ConfigError would slow every command down.
-    return USAGE if type(error).__name__ in {"SettingsError", "ConfigError"} else FAILED
+    # By name: to import the settings and the client for their errors would slow every command down.
+    is_usage = isinstance(error, UsageError) or type(error).__name__ in {"SettingsError", "ConfigError"}
+    return USAGE if is_usage else FAILED
 
 
 def report(error: BaseException, *, verbosity: int) -> str:

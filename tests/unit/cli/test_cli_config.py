@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pymaestro.cli import connection, environments, main
-from pymaestro.flags import SettingsError
+from pymaestro.cli.failure import UsageError
 from pymaestro.sdk.settings import VARIABLES
 
 
@@ -137,5 +137,5 @@ def test_a_mistake_in_the_file_names_the_file(
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SettingsError, match="cannot be written"):
+    with pytest.raises(UsageError, match="cannot be written"):
         environments.write(environments.Environments(path=tmp_path / "file" / "config.yaml"))
