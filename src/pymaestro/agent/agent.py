@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pymaestro.agent import crds
+from pymaestro.agent import crds, records
 from pymaestro.agent.apply import Applier
 from pymaestro.agent.arrivals import Arrivals
 from pymaestro.agent.cleanup import Cleaner
@@ -14,7 +14,6 @@ from pymaestro.agent.link import Link
 from pymaestro.agent.observe import Observer, Wakes
 from pymaestro.agent.permission import Permissions
 from pymaestro.agent.reconcile import Parts, Reconciler, Rhythm
-from pymaestro.agent.records import Records
 from pymaestro.agent.repairs import Repairs
 from pymaestro.agent.report import Reporter
 from pymaestro.agent.works import Held, Works
@@ -92,10 +91,10 @@ class Agent:
             say_again=self._reporter.say_again,
             withdraw=self.link.withdraw,
         )
-        self._records = Records(
+        self._records = records.Records(
             given.client,
             identity=self._identity,
-            wake=self._queue.add,
+            wakes=records.Wakes(changed=self._queue.add, recovered=self._queue.retry),
             jitter=given.jitter,
             journal=given.journal,
         )

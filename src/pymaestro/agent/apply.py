@@ -37,6 +37,8 @@ class Task:
     generation: int
     may_wait: bool
     """Whether what only others may have changed can wait for the slow round."""
+    is_new: bool
+    """Whether the work's record never listed the object, so that it is probably not there."""
     context: dict[str, object]
     """Fields of every log line."""
 
@@ -184,7 +186,7 @@ class Applier:
         """Decide and write, again if somebody else was quicker."""
         pause = _FIRST_PAUSE_SECONDS
         slot = _slot(place, task.owner)
-        live = await self.look(place)
+        live = None if self._can_guess(task, place) else await self.look(place)
         for attempt in range(1, _ATTEMPTS + 1):
             action = plan.action(task.step, live=live, owner=task.owner, last=self._settled.get(slot))
             is_repair = task.may_wait and isinstance(action, _WRITES) and slot in self._settled
@@ -209,6 +211,14 @@ class Applier:
             pause *= 5
             live = await self._get(place)
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _can_guess(self, task: Task, place: Place) -> bool:
+        """Whether to try creating at once: if the object is there after all, nothing happens but a refusal."""
+        kind = task.step.treatment.update_strategy.type
+        is_known = self._observer.look(place).is_watched
+        return (
+            task.is_new and not is_known and not task.step.is_complete and kind in (options.UPDATE, options.CREATE_ONLY)
+        )
 
     async def _carry_out(self, task: Task, place: Place, *, action: strategy.Action, live: Json | None) -> Outcome:
         applied = conditions.applied(generation=task.generation)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
+from pymaestro.aio import tasks
 from pymaestro.journal.emit import Journal
 from pymaestro.kube import errors, watch
 from pymaestro.kube.client import KubeClient
@@ -50,7 +51,7 @@ class Arrivals:
         else:
             self._awaited.pop(key, None)
         if self._awaited and self._task is None:
-            self._task = self._group.create_task(self._follow(), name="watch for new kinds")
+            self._task = tasks.join(self._group, "watch for new kinds", self._follow())
         elif not self._awaited and self._task is not None:
             self._task.cancel()
             self._task = None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
+from pymaestro.aio import tasks
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Key
 from pymaestro.kube import errors, objects, watch
@@ -136,7 +137,9 @@ class Observer:
             needed |= {_Scope(resource, "")} if everywhere else {_Scope(resource, name) for name in names}
         for scope in needed - self._tasks.keys():
             name = f"watch {scope.resource} {scope.namespace}"
-            self._tasks[scope] = self._group.create_task(self._follow(scope), name=name)
+            task = tasks.join(self._group, name, self._follow(scope))
+            if task is not None:
+                self._tasks[scope] = task
         for scope in self._tasks.keys() - needed:
             self._tasks.pop(scope).cancel()
             self._synced.discard(scope)

@@ -11,7 +11,17 @@ from datetime import timedelta
 from pymaestro.agent.apply import Applier, Outcome, Task
 from pymaestro.agent.arrivals import Arrivals
 from pymaestro.agent.cleanup import Cleaner, Leftovers, finalizers_of
-from pymaestro.agent.decide import conditions, deletion, eviction, executor, matching, ownership, plan, reporting
+from pymaestro.agent.decide import (
+    conditions,
+    deletion,
+    eviction,
+    executor,
+    identity,
+    matching,
+    ownership,
+    plan,
+    reporting,
+)
 from pymaestro.agent.observe import Observer, Place
 from pymaestro.agent.records import RECORDS, Records
 from pymaestro.agent.report import Reporter
@@ -22,7 +32,7 @@ from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.kube.objects import Json
-from pymaestro.wire import instant, work
+from pymaestro.wire import instant, options, status, work
 
 _PENDING_SECONDS = 5.0
 
@@ -140,6 +150,9 @@ class Reconciler:
             # What it lists is to go first; a new record will own what is created then.
             return Again(0)
         await self._expect(key, planned)
+        listed = {each.key for each in ownership.read_resources(record)}
+        if held.followed is not wanted:
+            record = await self._announce(record, planned)
         context = self._context(held)
         may_wait = held.followed is wanted and self._clock.monotonic() < held.followed_until
         outcomes: list[Outcome] = []
@@ -151,6 +164,7 @@ class Reconciler:
                 executor=planned.executor,
                 generation=wanted.generation,
                 may_wait=may_wait,
+                is_new=identity.key_of(step.meta) not in listed,
                 context=context,
             )
             outcomes.append(await self._parts.applier.apply(task))
@@ -165,6 +179,14 @@ class Reconciler:
         if any(outcome.should_retry for outcome in outcomes) or left.problems:
             raise NotYet(_problems(outcomes, left))
         return Again(self._next(held, outcomes, is_pending=bool(left.resources)))
+
+    async def _announce(self, record: Json, planned: plan.Plan) -> Json:
+        """Write down what is about to be created: whatever happens then, it will be found and ended with the work."""
+        previous = ownership.read_resources(record)
+        known = {each.key for each in previous}
+        created = (step.meta for step in planned.steps if step.meta.resource and step.is_owned and _writes(step))
+        coming = [_entry(meta, uid="") for meta in created if identity.key_of(meta) not in known]
+        return await self._parts.records.list_resources(record, [*previous, *coming]) if coming else record
 
     async def _expect(self, key: str, planned: plan.Plan) -> None:
         """Open the eyes before anything is written, so that nothing that happens afterwards is missed."""
@@ -231,8 +253,11 @@ class Reconciler:
             for meta in (each.step.meta for each in outcomes if each.place is None or each.problem)
         ]
         previous = ownership.read_resources(record)
+        # What is wanted and not there needs no cleaning up.
+        wanted = {identity.key_of(each.step.meta) for each in outcomes if each.place is not None and not each.problem}
+        previous = [each for each in previous if each.key not in wanted]
         gone = ownership.untracked(previous, current, unresolved=unresolved)
-        doubtful = [each for each in previous if each not in gone and each.key not in {one.key for one in current}]
+        doubtful = [each for each in previous if each not in gone]
         if gone:
             # Written down before anything is deleted: a crash in between must not forget an object.
             record = await self._parts.records.list_resources(record, [*current, *doubtful, *gone])
@@ -376,16 +401,23 @@ def _owner(record: Json, *, is_wanted: bool) -> ownership.Owner:
 
 
 def _recorded(outcome: Outcome) -> ownership.AppliedResource:
-    meta = outcome.step.meta
     assert outcome.live is not None
+    return _entry(outcome.step.meta, uid=outcome.live["metadata"]["uid"])
+
+
+def _entry(meta: status.ResourceMeta, *, uid: str) -> ownership.AppliedResource:
     return ownership.AppliedResource(
         group=meta.group,
         version=meta.version,
         resource=meta.resource,
         namespace=meta.namespace,
         name=meta.name,
-        uid=outcome.live["metadata"]["uid"],
+        uid=uid,
     )
+
+
+def _writes(step: plan.Step) -> bool:
+    return not step.problem and step.treatment.update_strategy.type != options.READ_ONLY
 
 
 def _places(outcomes: Sequence[Outcome]) -> list[Place]:

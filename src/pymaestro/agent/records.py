@@ -6,6 +6,7 @@ They are the only memory that outlives the agent, and a Go agent reads and write
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
+from typing import NamedTuple
 
 from pymaestro.agent.decide import ownership
 from pymaestro.journal.emit import Journal
@@ -21,6 +22,15 @@ RECORDS = ResourceType(
 _STATUS = Write(subresource="status")
 
 
+class Wakes(NamedTuple):
+    """Whom to tell what."""
+
+    changed: Callable[[str], None]
+    """A record is not as it was."""
+    recovered: Callable[[], None]
+    """The API server answers again."""
+
+
 class Records:
     """All records, as the cluster has them."""
 
@@ -29,13 +39,14 @@ class Records:
         client: KubeClient,
         *,
         identity: ownership.Identity,
-        wake: Callable[[str], None],
+        wakes: Wakes,
         jitter: Callable[[], float],
         journal: Journal,
     ) -> None:
         self._client = client
         self._identity = identity
-        self._wake = wake
+        self._wakes = wakes
+        self._is_interrupted = False
         self._jitter = jitter
         self._journal = journal
         self._records: dict[str, Json] = {}
@@ -57,7 +68,9 @@ class Records:
     async def run(self) -> None:
         """Follow the records for ever; every change wakes the work it belongs to."""
         while True:
-            follower = watch.Watch(self._client, RECORDS, jitter=self._jitter, on_trouble=self._on_trouble)
+            follower = watch.Watch(
+                self._client, RECORDS, jitter=self._jitter, on_trouble=self._on_trouble, on_open=self._on_open
+            )
             try:
                 async with aclosing(follower.changes()) as changes:
                     async for change in changes:
@@ -154,9 +167,15 @@ class Records:
             return
         else:
             self._records[name] = change.object
-        self._wake(name)
+        self._wakes.changed(name)
+
+    def _on_open(self) -> None:
+        if self._is_interrupted:
+            self._is_interrupted = False
+            self._wakes.recovered()
 
     def _on_trouble(self, error: errors.KubeError) -> None:
+        self._is_interrupted = True
         self._journal.warning("the watch of AppliedManifestWorks is interrupted", err=error)
 
 

@@ -78,6 +78,11 @@ class KeyedQueue(Generic[Key]):
             timer.cancel()
         self._timers[key] = loop.call_later(seconds, self.add, key)
 
+    def retry(self) -> None:
+        """Give every key that failed another turn now: what they all needed is there again."""
+        for key in list(self._failures):
+            self.add(key)
+
     def forget(self, key: Key) -> None:
         """Drop failures and timers of a key that no longer exists."""
         self._failures.pop(key, None)

@@ -31,6 +31,15 @@ class Crew:
         self._tasks.clear()
 
 
+def join(group: asyncio.TaskGroup, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    """Run `work` as a named task of a group; not if the group is ending, for then nobody needs it any more."""
+    try:
+        return group.create_task(work, name=name)
+    except RuntimeError:
+        work.close()
+        return None
+
+
 async def first(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Return when one of `waits` has ended; the others are cancelled."""
     running = [asyncio.create_task(wait, name="wait for the first") for wait in waits]

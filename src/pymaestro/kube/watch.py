@@ -2,7 +2,8 @@
 
 List, then watch from the list's version on; resume after a disconnect; list again when the API server forgot the
 version, and tell who disappeared meanwhile. A reader sees every object that lasts, in the order of its changes, but
-not every version of it. It never gives up on an API server that is away or refuses: `on_trouble` hears why.
+not every version of it. It never gives up on an API server that is away or refuses: `on_trouble` hears why, and
+`on_open` that it answers (again).
 It does raise NotFound when the resource itself is gone, because only the reader knows whether that is a surprise.
 """
 
@@ -54,6 +55,7 @@ class Watch:
         jitter: Callable[[], float],
         pace: Pace = _PACE,
         on_trouble: Callable[[errors.KubeError], None] = lambda _: None,
+        on_open: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._resource = resource
@@ -62,6 +64,7 @@ class Watch:
         self._jitter = jitter
         self._pace = pace
         self._on_trouble = on_trouble
+        self._on_open = on_open
         self._roster = Roster(api_version=resource.api_version, kind=resource.kind)
         self._version = ""
         """Where the watch goes on; empty when a list is needed first."""
@@ -124,6 +127,7 @@ class Watch:
         wish = request.watch(self._resource, namespace=self._namespace, selector=self._selector, start=start)
         opened_at, is_empty = asyncio.get_running_loop().time(), True
         async with self._client.stream(wish, idle=self._pace.idle) as chunks, aclosing(split_lines(chunks)) as lines:
+            self._on_open()
             async for line in lines:
                 is_empty = False
                 for change in self._digest(line):

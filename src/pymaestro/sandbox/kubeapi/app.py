@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 
 import orjson
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -44,6 +44,9 @@ class Api:
             response = await self._answer(request)
         except Problem as problem:
             response = refusal(problem)
+        except ClientDisconnect:
+            # Nobody is there to be answered.
+            return
         except Exception:  # noqa: BLE001 - whatever it was, the client is owed an answer
             # A fault of the sandbox itself: the client gets a Status, the trace goes to the log.
             _log.exception("request failed")
