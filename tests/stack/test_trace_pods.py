@@ -1,11 +1,18 @@
 """The database through pods: a real psql behind a played exec, and every step of the break-glass flow."""
 
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
 import harness
 import pytest
 import trace_stage
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pod_api import Person, PodApi, serving
+from pod_api import TOKEN, Person, PodApi, serving
 
 from pymaestro.store.dsn import Dsn
 from pymaestro.trace import psql
@@ -225,5 +232,71 @@ def test_scripts_agree_beforehand_and_a_pod_that_never_comes_is_told(database: D
                 async with Breakglass(cluster, Spot(), consent=nobody, permissions=beforehand) as glass:
                     await SqlSide(glass).find(QUESTION)
         assert api.scalings == [1, 0]
+
+    harness.play(scenario())
+
+
+def kubeconfig(path: Path, api: PodApi) -> Path:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "svc",
+        "clusters": [{"name": "svc", "cluster": {"server": api.url}}],
+        "contexts": [{"name": "svc", "context": {"cluster": "svc", "user": "me"}}],
+        "users": [{"name": "me", "user": {"token": TOKEN}}],
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+async def command(file: Path, *flags: str, stdin: int) -> asyncio.subprocess.Process:
+    words = ("trace", "work", "--resource-id=id-1", "--svc-context=svc", "--no-cluster", *flags)
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "pymaestro.cli.main",
+        *words,
+        stdin=stdin,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "KUBECONFIG": str(file), "MAESTRO_DB_DSN": ""},
+    )
+
+
+def test_the_command_at_a_terminal_and_without_one(database: Dsn, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await insert(database, "id-1", "nginx-work")
+        api = PodApi(database=database, replicas=0)
+        async with serving(api):
+            file = kubeconfig(tmp_path / "svc", api)
+            ours, theirs = os.openpty()
+            process = await command(file, stdin=theirs)
+            os.write(ours, b"yes\nyes\nyes\n")
+            out, err = await process.communicate()
+            os.close(ours)
+            os.close(theirs)
+            assert process.returncode == 1, (out, err)  # pending: no agent answers here
+            assert b"nginx-work" in out
+            assert b"Execute this query on ARO-HCP INT database? (yes/no): " in err
+            assert api.scalings == [1, 0]
+
+            process = await command(file, stdin=asyncio.subprocess.DEVNULL)
+            out, err = await process.communicate()
+            assert (process.returncode, out) == (8, b""), err
+            assert b"repeat with --scale-up" in err
+
+            process = await command(file, "--yes", "--scale-up", stdin=asyncio.subprocess.DEVNULL)
+            out, err = await process.communicate()
+            assert process.returncode == 1
+            assert api.scalings == [1, 0, 1, 0]
+
+            ours, theirs = os.openpty()
+            process = await command(file, stdin=theirs)
+            assert process.stderr is not None
+            await process.stderr.readuntil(b"scale up the pod now? (yes/no): ")
+            process.send_signal(signal.SIGINT)
+            assert await asyncio.wait_for(process.wait(), 10) == 130
+            os.close(ours)
+            os.close(theirs)
 
     harness.play(scenario())
