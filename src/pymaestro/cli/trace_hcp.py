@@ -47,7 +47,7 @@ app = App(
 )
 _EXITS = {BadQuestion: Exit.USAGE, Unreadable: Exit.UNREADABLE, NoAccess: Exit.NO_ACCESS}
 _SINGLE = {
-    "frontend": (("frontend",), ("frontend",)),
+    "frontend": (("clusters-service", "frontend"), ("frontend",)),
     "cs": (("clusters-service",), ("clusters-service",)),
     "shard": (("clusters-service", "shard"), ("shard",)),
     "bundles": (("clusters-service", "maestro"), ("maestro",)),
@@ -138,7 +138,7 @@ async def _walk(known: "Known", *, reach: ReachOptions, report: ReportOptions, s
     from pymaestro.trace.hcp.question import Taken
 
     clock = Clock()
-    hops = [each for each in walk.HOPS if not single or each.name in _SINGLE[single][0]]
+    hops = [each for each in walk.HOPS if each.name in _walked(known, single, all_hops=[hop.name for hop in walk.HOPS])]
     _check_details(report.details, [each.name for each in hops])
     shown = ""
     while True:
@@ -146,21 +146,38 @@ async def _walk(known: "Known", *, reach: ReachOptions, report: ReportOptions, s
         async with AsyncExitStack() as stack:
             answerer, source, saved_at = await _answerer(reach, stack)
             now = _moment(reach.at) or saved_at or clock.now()
-            found = await walk.run(known, answerer=answerer, taken=Taken(now=now, source=source), hops=hops)
+            taken = Taken(now=now, source=source, is_offline=reach.offline is not None)
+            found = await walk.run(known, answerer=answerer, taken=taken, hops=hops)
         if report.save is not None:
             saving.write(found, report.save)
         text = _rendered(found, report, single=single)
         if text != shown:
             _write(text, report.out)
             shown = text
-        if not report.watch or found.verdict.exit is Exit.HEALTHY or stop.is_asked:
-            return int(found.verdict.exit)
+        code = _single_exit(found, single) if single else found.verdict.exit
+        if not report.watch or code is Exit.HEALTHY or stop.is_asked:
+            return int(code)
         try:
             async with asyncio.timeout(report.interval):
                 await stop.wait()
         except TimeoutError:
             continue
-        return int(found.verdict.exit)
+        return int(code)
+
+
+def _walked(known: "Known", single: str, *, all_hops: Sequence[str]) -> Sequence[str]:
+    """Return the hops to walk: for a single query only those that are needed to find it."""
+    if not single:
+        return all_hops
+    return ("frontend",) if single == "frontend" and known.arm else _SINGLE[single][0]
+
+
+def _single_exit(found: "Walk", single: str) -> Exit:
+    """Judge a single query by what it shows, not by the whole HCP."""
+    states = {each.state.value for each in found.hops if each.name in _SINGLE[single][1]}
+    if states & {"bad", "behind"}:
+        return Exit.PROBLEM
+    return Exit.INCONCLUSIVE if "unknown" in states else Exit.HEALTHY
 
 
 async def _answerer(reach: ReachOptions, stack: AsyncExitStack) -> "tuple[Answerer, str, datetime | None]":

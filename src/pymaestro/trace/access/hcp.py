@@ -134,7 +134,7 @@ class Live:
     async def _forwarded(self, place: Place) -> str:
         reach = self._reach
         if not reach.svc_kubeconfig and not reach.svc_context:
-            raise NoAccess(f"no way to the {place.value} is given; give {_FLAGS[place]}, or --svc-kubeconfig")
+            raise NoAccess(f"no way to {place.value} is given; give {_FLAGS[place]}, or --svc-kubeconfig")
         client, label = await self._service_kubernetes()
         namespaces, service, port = _SERVICES[place]
         trouble: NoAccess | None = None

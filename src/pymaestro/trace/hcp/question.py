@@ -112,6 +112,8 @@ class Taken:
     now: datetime
     source: str = ""
     """The directory or the addresses."""
+    is_offline: bool = False
+    """Whether there was nobody to ask."""
 
 
 def found(*documents: Document, notes: tuple[str, ...] = ()) -> Answer:

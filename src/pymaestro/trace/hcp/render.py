@@ -61,7 +61,7 @@ def hop_lines(walk: Walk, report: Report) -> list[str]:
     ]
     if report.facts:
         lines += output.table(
-            (_fact_cells(walk, each) for each in report.facts), head=("FACT", "VALUE", "AGE", "SOURCE")
+            (_fact_cells(walk, each) for each in report.facts), head=("FACT", "AGE", "SOURCE", "VALUE")
         )
     return lines + [f"  note  {output.printable(each)}" for each in report.notes]
 
@@ -82,7 +82,7 @@ def markdown(walk: Walk) -> str:
     lines += _markdown_list("Next", (f"`{each}`" for each in verdict.next))
     for each in walk.hops:
         if each.facts:
-            lines += ["", f"## {each.name}", "", "| fact | value | age | source |", "|---|---|---|---|"]
+            lines += ["", f"## {each.name}", "", "| fact | age | source | value |", "|---|---|---|---|"]
             lines += [f"| {' | '.join(map(_cell, _fact_cells(walk, fact)))} |" for fact in each.facts]
     return redact.text("\n".join(lines) + "\n")
 
@@ -138,7 +138,7 @@ def _sign(report: Report) -> str:
 
 
 def _fact_cells(walk: Walk, fact: Fact) -> tuple[str, str, str, str]:
-    return fact.name, fact.value, since_text(walk.scene.age(fact.since)) or "-", fact.where
+    return fact.name, since_text(walk.scene.age(fact.since)) or "-", fact.where, fact.value
 
 
 def _cell(value: str) -> str:

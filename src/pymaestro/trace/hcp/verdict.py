@@ -11,12 +11,16 @@ _NOT_ESSENTIAL = frozenset({"backend", "shard"})
 """Hops whose absence from view leaves nothing open: the others tell the same."""
 
 
+_ANYBODYS = frozenset({Topic.SHARD, Topic.CONSUMER, Topic.CS_CHECKS, Topic.APPLIED_WORK})
+"""What does not name the HCP, so that finding it does not mean to have found the HCP."""
+
+
 def decide(scene: Scene, hops: Sequence[Report]) -> Verdict:
     """Return the verdict on a walk."""
     several = _several(scene)
     if several:
         return _verdict(scene, hop="clusters-service", state=State.UNKNOWN, code="HCP-003", reason=several)
-    if not any(answer.outcome is Outcome.FOUND for answer in scene.answers.values()):
+    if not any(answer.documents for question, answer in scene.answers.items() if question.topic not in _ANYBODYS):
         return _nothing(scene, hops)
     culprit = _culprit(hops)
     if culprit is None:
@@ -76,8 +80,8 @@ def _several(scene: Scene) -> str:
 def _nothing(scene: Scene, hops: Sequence[Report]) -> Verdict:
     answers = scene.answers.values()
     told = next((answer.why for answer in answers if answer.outcome is Outcome.ABSENT), "")
-    if told:
-        reason = f"nobody who could be asked knows it: {told}"
+    if told or scene.taken.is_offline:
+        reason = f"nobody who could be asked knows it: {told or 'no document names it'}"
         return _verdict(scene, hop="frontend", state=State.UNKNOWN, code="HCP-002", reason=reason)
     why = next((answer.why for answer in answers if answer.why), "nothing could be asked")
     return _verdict(

@@ -81,14 +81,14 @@ def steps(known: Known, *, taken: Taken, hops: Sequence[Hop] = HOPS) -> Generato
 async def run(known: Known, *, answerer: Answerer, taken: Taken, hops: Sequence[Hop] = HOPS) -> Walk:
     """Walk with somebody who answers."""
     walking = steps(known, taken=taken, hops=hops)
-    questions = next(walking)
+    told: Answers | None = None
     while True:
-        told = await answerer.answer(questions)
         try:
-            questions = walking.send(told)
+            questions = next(walking) if told is None else walking.send(told)
         except StopIteration as end:
             finished: Walk = end.value
             return finished
+        told = await answerer.answer(questions)
 
 
 def _wanted(known: Known, hops: Sequence[Hop]) -> Iterable[Question]:

@@ -58,7 +58,7 @@ def judge(scene: Scene) -> Report:
         name=NAME,
         state=State.OK,
         reason=f"all {len(found)} bundles are delivered, applied and reported",
-        facts=tuple(_fact(each) for each in found),
+        facts=tuple(fact for each in found for fact in (_fact(each), *_feedback(each))),
         notes=(*scene.notes(Topic.BUNDLE, Topic.CONSUMER), *_unsynced(found), *_hidden_feedback(found)),
     )
     if not troubles:
@@ -131,6 +131,16 @@ def _hidden_feedback(found: Iterable[Bundle]) -> Iterable[str]:
         for seen in decode.every(bundle.observed):
             if seen.kind == "ManifestWork" and bundle.has_status and not seen.has_feedback:
                 yield f"bundle {bundle.id} brings no feedback of {seen.title}: what is inside cannot be seen from here"
+
+
+def _feedback(found: Bundle) -> Iterable[Fact]:
+    """Yield what the bundle tells about objects, unwrapped to the innermost."""
+    for seen in decode.every(found.observed):
+        said = [f"{each.type}={each.status}" + (f" ({each.reason})" if each.reason else "") for each in seen.own]
+        said += [f"{name}={value}" for name, value in seen.values.items() if isinstance(value, str | int | float)]
+        if said:
+            since = max((each.since for each in seen.own if each.since), default=None)
+            yield Fact(name=f"  tells {seen.title}", value=", ".join(said), since=since, where=found.where)
 
 
 def _fact(found: Bundle) -> Fact:
