@@ -1,14 +1,15 @@
 """`maestro trace work`: from any identifier of a work to the whole relation, in one command."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App
 
-from pymaestro.cli import running
+from pymaestro.cli import failure, running
 from pymaestro.cli.trace_options import AccessOptions, DepthOptions, EntryOptions, NarrowOptions, OutputOptions
 from pymaestro.trace.errors import BadQuestion, Declined, NoAccess, TraceError, Unreadable
 from pymaestro.trace.output import Exit
@@ -55,16 +56,33 @@ def act(
     """Trace a work."""
     try:
         if depth.check:
-            return running.run(lambda _: _check(access))
+            return _run(_check(access))
         question = _question(entry, narrow)
         if depth.print_sql:
             return _print_sql(question, timeout=access.timeout)
-        code = running.run(lambda _: _trace(question, access, depth=depth, output=output))
+        code = _run(_trace(question, access, depth=depth, output=output))
     except TraceError as error:
         sys.stderr.write(f"Error: {error}\n")
         code = next(code for kind, code in _EXITS.items() if isinstance(error, kind))
         return int(code)
     return 0 if output.exit_zero and code != Exit.INTERRUPTED else code
+
+
+def _run(tracing: Coroutine[Any, Any, int]) -> int:
+    """Run to the end, or until Ctrl-C: then what is open is closed in good order."""
+    codes: list[int] = []
+
+    async def work() -> None:
+        codes.append(await tracing)
+
+    async def watched(stop: running.Stop) -> int:
+        try:
+            await running.until(stop, work())
+        except BaseExceptionGroup as error:
+            raise failure.innermost(error) from None
+        return codes[0] if codes else failure.INTERRUPTED
+
+    return running.run(watched)
 
 
 def _question(entry: EntryOptions, narrow: NarrowOptions) -> Question:
