@@ -110,7 +110,7 @@ def wait_applied(client: "Maestro", bundle_id: str, *, seconds: float) -> None:
     """Wait until the agent has applied a bundle."""
     from pymaestro.sdk import telling
 
-    last = ""
+    last = "nothing was heard of it"
 
     def is_applied() -> bool:
         nonlocal last
@@ -144,8 +144,17 @@ def _comes(state: Callable[[], bool], *, seconds: float) -> bool:
     """Look for a state until it is there or the time is up; say which."""
     import time
 
+    from pymaestro.sdk import errors
+
+    def is_there() -> bool:
+        try:
+            return state()
+        except errors.Unavailable:
+            # A server that is started again meanwhile is worth waiting for.
+            return False
+
     end = time.monotonic() + seconds
-    while not state():
+    while not is_there():
         if time.monotonic() > end:
             return False
         time.sleep(_LOOK_SECONDS)

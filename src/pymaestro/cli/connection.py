@@ -169,9 +169,13 @@ def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> "Maest
     """Return the client that flags, variables, the chosen environment and defaults describe."""
     held = settle(rest, grpc)
     from pymaestro.sdk.blocking import Maestro
+    from pymaestro.sdk.retry import RetryPolicy
 
+    # A person who waits wants to hear within a second or two that nobody answers, and can repeat the command.
     # What has no flag (the authorities of REST alone) is still read from the variables.
-    return Maestro(**options(held))
+    given = options(held)
+    given["retry"] = RetryPolicy(attempts=3)
+    return Maestro(**given)
 
 
 def wait_seconds(rest: RestFlags | None) -> float:

@@ -15,7 +15,9 @@ from pymaestro.cli import failure, goflags
 app = App(
     name="maestro",
     help="Carry Kubernetes manifests to clusters nobody has a kubeconfig for, and bring their status back.",
-    help_epilogue="Start with `maestro demo`. Each command explains itself: `maestro server --help`.",
+    help_epilogue="""\
+Start with `maestro demo`, or run everything: `maestro up --write-config`.
+Each command explains itself: `maestro resourcebundle --help`.""",
     help_format="plaintext",
     version=__version__,
     result_action="return_value",

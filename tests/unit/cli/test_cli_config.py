@@ -1,6 +1,7 @@
 """`maestro config`: what is kept, which of several sources wins, and what a mistake is told as."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,11 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be written"):
         environments.write(environments.Environments(path=tmp_path / "file" / "config.yaml"))
+
+
+def test_nobody_answers_is_told_soon(capsys: pytest.CaptureFixture[str]) -> None:
+    started = time.monotonic()
+    err = run("consumer list --rest-url http://127.0.0.1:1", capsys, expect=1)
+    assert "check that the server runs" in err
+    assert err.count("\n") == 1
+    assert time.monotonic() - started < 5

@@ -52,13 +52,13 @@ def test_the_help_of_a_command_shows_every_public_flag_and_examples(
         pytest.param("server extra", "extra", id="a-word-too-many"),
         pytest.param("server --client-id", "--client-id requires an argument", id="value-missing"),
         pytest.param("server --http-server-bindport=99999", "--http-server-bindport=99999: use a port", id="bad-port"),
-        pytest.param("server --message-broker-type mqtt", "is not in this version yet", id="not-yet"),
+        pytest.param("server --message-broker-type pubsub", "is not in this version yet", id="not-yet"),
         pytest.param("agent --consumer-name", "--consumer-name requires an argument", id="agent-value-missing"),
         pytest.param("agent", "cluster name is required; give --consumer-name", id="agent-of-no-cluster"),
         pytest.param("agent --consumer-name=c", "give --workload-source-config or", id="agent-of-no-server"),
         pytest.param("agent --consumr-name=c", "Did you mean --consumer-name", id="agent-unknown-flag"),
         pytest.param(
-            "agent --consumer_name=c --workload-source-driver mqtt", "not in this version", id="agent-not-yet"
+            "agent --consumer_name=c --workload-source-driver pubsub", "not in this version", id="agent-not-yet"
         ),
         pytest.param(
             "agent --consumer-name=c --grpc-url=localhost:1 --listen=8443",
