@@ -170,8 +170,9 @@ class Applier:
         except errors.KubeError as error:
             self._journal.error(Phrase.APPLY_RESOURCE_FAILED, {**task.context, **where(place)}, err=error)
             condition = conditions.not_applied(error.message, generation=task.generation)
-            failed = Outcome(step=step, condition=condition, place=place, should_retry=True)
-            return await self._looked(failed)
+            can_help = not isinstance(error, errors.Malformed)
+            failed = Outcome(step=step, condition=condition, place=place, should_retry=can_help)
+            return await self._looked(failed) if can_help else failed
 
     async def _looked(self, failed: Outcome) -> Outcome:
         """Say what is there of an object that could not be written."""

@@ -46,6 +46,9 @@ class Cleaner:
             told = {**context, **where(place), Key.REASON: reason}
             try:
                 blocker = await self._end(resource, place, owner=owner, told=told)
+            except errors.Malformed:
+                # No such object can exist, whoever wrote it down.
+                blocker = None
             except errors.KubeError as error:
                 self._journal.error("failed to delete an applied resource", told, err=error)
                 blocker = deletion.Blocker(resource=resource, problem=error.message)
