@@ -134,6 +134,7 @@ def trace_requests(
         Literal["none", "consumer", "source", "action", "stage", "code"], Parameter(name="--group-by")
     ] = "none",
     top: int = 20,
+    jobs: int = 0,
 ) -> int:
     """Trace all requests.
 
@@ -145,6 +146,8 @@ def trace_requests(
         Count per consumer, source, action, stage where it stopped, or finding.
     top
         How many requests to list: the problems first, then the slowest; 0 for all.
+    jobs
+        How many processes read; 0 for one per processor.
     """
     from pymaestro.cli import trace_reports
 
@@ -152,7 +155,7 @@ def trace_requests(
         found, rest = trace_inputs.separated(paths, logs, environ=os.environ)
         if rest:
             raise trace_inputs.not_there(rest[0])
-        return trace_reports.all_of(found, select, reporting=_plain(reporting), group_by=group_by, top=top)
+        return trace_reports.all_of(found, select, reporting=_plain(reporting), group_by=group_by, top=top, jobs=jobs)
 
     return trace_inputs.guarded(act, exit_zero=reporting.exit_zero)
 

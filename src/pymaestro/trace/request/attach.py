@@ -70,12 +70,9 @@ def _places(hits: Hits) -> "tuple[dict[int, array[int]], dict[int, int]]":
 
 
 def _events(hits: Hits) -> dict[int, int]:
-    found = {}
     wanted = (What.PUBLISHING, What.SENDING_SPEC, What.TO_AGENTS)
-    for what, event, resource in zip(hits.whats, hits.events, hits.resources, strict=True):
-        if event and resource and what in wanted:
-            found[event] = resource
-    return found
+    rows = zip(hits.whats, hits.events, hits.resources, strict=True)
+    return {event: resource for what, event, resource in rows if event and resource and what in wanted}
 
 
 def _aliases(hits: Hits) -> dict[int, int]:

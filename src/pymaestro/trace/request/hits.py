@@ -226,6 +226,28 @@ class Hits:
     def __iter__(self) -> Iterator[Hit]:
         return (self[index] for index in range(len(self)))
 
+    def extend(self, other: "Hits", *, files: int) -> None:
+        """Append another table, whose files come after `files` others."""
+        numbers = [self.number(word) for word in other._words]
+        rests = []
+        for rest in other._rest:
+            number = self._rest_ids.get(rest)
+            if number is None:
+                number = self._rest_ids[rest] = len(self._rest)
+                self._rest.append(rest)
+            rests.append(number)
+        self.whats.extend(other.whats)
+        self._times.extend(other._times)
+        self._lines.extend(other._lines)
+        self._offsets.extend(other._offsets)
+        self._versions.extend(other._versions)
+        self._sequences.extend(other._sequences)
+        self.files.extend(file + files for file in other.files)
+        self.resources.extend(map(numbers.__getitem__, other.resources))
+        self._operations.extend(map(numbers.__getitem__, other._operations))
+        self.events.extend(map(numbers.__getitem__, other.events))
+        self._rests.extend(map(rests.__getitem__, other._rests))
+
     def where(self, *whats: What) -> Iterator[Hit]:
         """Return the sayings of some kinds."""
         wanted = {int(what) for what in whats}

@@ -49,11 +49,13 @@ def judge(case: Case) -> Trace:
     proofs = {number: _proof(wish, number) for number in range(1, 10)}
     stages: list[Stage] = []
     findings: list[Finding] = []
+    before = 0.0
     for number in range(1, 10):
-        stage, found = _stage(number, case, proofs)
+        stage, found = _stage(number, case, proofs, before=before)
+        before = stage.first or before
         stages.append(stage)
-        findings += [each for each in found if each.code not in {one.code for one in findings}]
-    stages = _with_hops(stages)
+        if found:
+            findings += [each for each in found if each.code not in {one.code for one in findings}]
     findings += _remarks(wish, stages)
     verdict, failed = _verdict(wish, stages)
     return _trace(case, verdict, tuple(stages), findings=tuple(findings), failed=failed)
@@ -130,20 +132,27 @@ def _proof(wish: Wish, number: int) -> list[Hit]:
     return sorted(found, key=lambda hit: hit.at)
 
 
-def _stage(number: int, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Stage, list[Finding]]:
+def _stage(number: int, case: Case, proofs: dict[int, list[Hit]], *, before: float) -> tuple[Stage, list[Finding]]:
     wish = case.wish
     proof, hits = proofs[number], tuple(wish.stage(number))
     failures = _failures(number, wish, proof)
-    base = Stage(number=number, state=State.OK, hits=hits)
-    if proof:
-        base = replace(base, first=proof[0].at, last=proof[-1].at, via=_via(number, proof))
+    first = proof[0].at if proof else failures[0].at if failures else 0.0
+    base = Stage(
+        number=number,
+        state=State.OK,
+        hits=hits,
+        first=first,
+        last=proof[-1].at if proof else 0.0,
+        hop=first - before if before and first else None,
+        via=_via(number, proof) if proof else "direct",
+        note=_remark(number, hits, case.environment) if proof else "",
+    )
     if failures:
         finding = causes.of_failure(number, failures)
         count = f"{len(failures)} times" if len(failures) > 1 else ""
-        return replace(base, state=State.FAILED, first=base.first or failures[0].at, last=failures[-1].at,
-                       note=count), [finding]  # fmt: skip
+        return replace(base, state=State.FAILED, last=failures[-1].at, note=count), [finding]
     if proof:
-        return replace(base, note=_remark(number, hits, case.environment)), []
+        return base, []
     return _absent(base, case, proofs)
 
 
@@ -291,15 +300,6 @@ def _remark(number: int, hits: Sequence[Hit], environment: Environment) -> str:
     if number == 8 and environment.instances > 1:
         return f"{len({hit.file for hit in hits})} of {environment.instances} instances"
     return ""
-
-
-def _with_hops(stages: Sequence[Stage]) -> list[Stage]:
-    found: list[Stage] = []
-    before = 0.0
-    for stage in stages:
-        found.append(replace(stage, hop=stage.first - before) if before and stage.first else stage)
-        before = stage.first or before
-    return found
 
 
 def _remarks(wish: Wish, stages: Sequence[Stage]) -> list[Finding]:

@@ -1,6 +1,6 @@
 """The result of a trace: what is known of each request, stage by stage, and what to do about it. Values only."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -111,6 +111,10 @@ class Trace:
     def duration(self) -> float:
         """Seconds from its first to its last record that counts."""
         return max(0.0, self.end - self.start)
+
+    def without_records(self) -> "Trace":
+        """Return the trace without the records behind its stages, for reports that do not show them."""
+        return replace(self, stages=tuple(replace(stage, hits=()) for stage in self.stages))
 
     @property
     def timeline(self) -> list[Hit]:

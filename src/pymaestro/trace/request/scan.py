@@ -5,9 +5,12 @@ neighbourhood of each find is read, which is as fast as the memory; what is comp
 """
 
 import mmap
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
+from multiprocessing import get_context
 from typing import IO
 
 from pymaestro.trace.request import inputs, lines, reading, sources
@@ -19,6 +22,7 @@ _BEFORE = 8 << 10
 _AFTER = 24 << 10
 _TAIL = 64 << 10
 _MOST_FINDS = 200_000
+_WORTH_A_PROCESS = 64 << 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,9 +42,29 @@ def _silent(_: int) -> None:
     return
 
 
-def everything(paths: Sequence[str], *, now: float, progress: Progress = _silent) -> Scan:
-    """Read all records of all inputs."""
-    return _scan(paths, needles=(), now=now, progress=progress)
+def everything(paths: Sequence[str], *, now: float, progress: Progress = _silent, jobs: int = 1) -> Scan:
+    """Read all records of all inputs; large ones by several processes, a file each."""
+    files = sources.plain_files(paths) if jobs > 1 else []
+    if len(files) < 2 or sum(size for _, size in files) < _WORTH_A_PROCESS:
+        return _scan(paths, needles=(), now=now, progress=progress)
+    merged = Scan()
+    # Workers leave Ctrl-C to us; leaving the block ends them.
+    with get_context("spawn").Pool(min(jobs, len(files)), initializer=_ignore_interrupts) as pool:
+        for part in pool.imap(partial(_scan_one, now=now), [path for path, _ in files]):
+            merged.hits.extend(part.hits, files=len(merged.writers))
+            merged.writers += part.writers
+            merged.unreadable += part.unreadable
+            merged.bytes += part.bytes
+            progress(part.bytes)
+    return merged
+
+
+def _scan_one(path: str, *, now: float) -> Scan:
+    return _scan([path], needles=(), now=now, progress=_silent)
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def about(paths: Sequence[str], needles: Sequence[str], *, now: float, progress: Progress = _silent) -> Scan:

@@ -61,6 +61,13 @@ def opened(paths: Sequence[str], *, now: float) -> Iterator[Blob]:
             yield from _opened_file(file)
 
 
+def plain_files(paths: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the files behind `paths` with their sizes; nothing when standard input is among them."""
+    if "-" in paths:
+        return []
+    return [(str(file), file.stat().st_size) for path in paths for file in _expanded(path)]
+
+
 def _expanded(path: str) -> list[Path]:
     here = Path(path)
     if here.is_dir():
