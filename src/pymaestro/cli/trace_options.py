@@ -103,10 +103,14 @@ class DepthOptions:
     """Follow ManifestWorks within works, two levels down. [yes]"""
     diff: Annotated[bool, _SWITCH] = False
     """Compare live objects with their manifests, field by field."""
+    feedback: Annotated[bool, _SWITCH] = False
+    """Show what agents feed back of every object, also of works within works."""
     tree: Annotated[bool, _SWITCH] = False
     """Show the relation as a tree."""
     broker_host: str = ""
     """The agents' broker, HOST:PORT: checks the hub hash."""
+    then_request: Path | None = None
+    """Logs: go on with `maestro trace request` for the work that was found."""
     check: Annotated[bool, _SWITCH] = False
     """Only check what a trace needs, and say how to get what is missing."""
     print_sql: Annotated[bool, _SWITCH] = False

@@ -60,7 +60,10 @@ def act(
         question = _question(entry, narrow)
         if depth.print_sql:
             return _print_sql(question, timeout=access.timeout)
-        code = _run(_trace(question, access, depth=depth, output=output))
+        found: list[str] = []
+        code = _run(_trace(question, access, depth=depth, output=output, found=found))
+        if depth.then_request is not None and found:
+            code = _then_request(found[0], depth.then_request) or code
     except TraceError as error:
         sys.stderr.write(f"Error: {error}\n")
         code = next(code for kind, code in _EXITS.items() if isinstance(error, kind))
@@ -156,7 +159,22 @@ async def _check(access: AccessOptions) -> int:
     return 0 if is_ready else int(Exit.NO_ACCESS)
 
 
-async def _trace(question: Question, access: AccessOptions, *, depth: DepthOptions, output: OutputOptions) -> int:
+def _then_request(resource_id: str, logs: Path) -> int:
+    from pymaestro.cli import trace_request
+
+    sys.stdout.write("\n")
+    return trace_request.trace_request(str(logs), choice=trace_request.Choice(resource_id=resource_id))
+
+
+async def _trace(
+    question: Question,
+    access: AccessOptions,
+    *,
+    depth: DepthOptions,
+    output: OutputOptions,
+    found: list[str],
+) -> int:
+    """Trace, write the report, and tell which works were `found`."""
     from pymaestro.aio.clock import Clock
     from pymaestro.cli import trace_sides
     from pymaestro.cli.terminal import Terminal
@@ -172,12 +190,13 @@ async def _trace(question: Question, access: AccessOptions, *, depth: DepthOptio
         answer = await gather.gather(question, sides, depth=closely)
     now = Clock().now()
     wish = Wish(broker_host=depth.broker_host, agent_namespace=access.agent_namespace, compare=depth.diff)
-    found = report.build(answer, now=now, wish=wish)
-    _write(_rendered(found, output, tree=depth.tree, generated_at=report.iso(now) or ""), output.out)
-    return int(found.exit)
+    built = report.build(answer, now=now, wish=wish)
+    _write(_rendered(built, output, depth=depth, generated_at=report.iso(now) or ""), output.out)
+    found += [name for each in built.works if (name := report.resource_id(each.facts))]
+    return int(built.exit)
 
 
-def _rendered(found: Report, output: OutputOptions, *, tree: bool, generated_at: str) -> str:
+def _rendered(found: Report, output: OutputOptions, *, depth: DepthOptions, generated_at: str) -> str:
     from pymaestro import __version__
     from pymaestro.trace.output import envelope, json_text, yaml_text
     from pymaestro.trace.work import exports, render, report
@@ -194,7 +213,8 @@ def _rendered(found: Report, output: OutputOptions, *, tree: bool, generated_at:
         case "mermaid":
             return exports.mermaid(found)
         case form:
-            return exports.tree(found) if tree else render.text(found, is_wide=form == "wide")
+            text = exports.tree(found) if depth.tree else render.text(found, is_wide=form == "wide")
+            return text + (exports.feedback(found) if depth.feedback else "")
 
 
 def _write(text: str, path: Path | None) -> None:

@@ -221,3 +221,11 @@ _ALL = (
 
 CATALOGUE: Mapping[str, Code] = {each.code: each for each in _ALL}
 """Every code by itself, for `maestro trace explain`."""
+
+
+def explained(code: str) -> str:
+    """Return all that is known about a code, for `maestro trace explain`."""
+    entry = CATALOGUE[code]
+    lines = [f"{entry.code} {entry.severity}  {entry.name}: {entry.title}", f"  cause  {entry.cause}"]
+    lines += [f"  do     {each.replace('{{', '{').replace('}}', '}')}" for each in entry.advice]
+    return "\n".join([*lines, f"  exit   {int(entry.exit)}"]) + "\n"

@@ -3,12 +3,18 @@
 from collections.abc import Iterator
 from html import escape
 
+import orjson
+
+from pymaestro.journal import redact
 from pymaestro.trace.output import finding_lines, printable
 from pymaestro.trace.work import relations
 from pymaestro.trace.work.model import AppliedWork, NestedWork
 from pymaestro.trace.work.relations import Line
 from pymaestro.trace.work.render import live_word, text
 from pymaestro.trace.work.report import Report, Traced, resource_id, work_name
+
+_LONGEST = 2000
+"""Characters of one value of feedback; whole objects are longer, and are for -o json."""
 
 
 def tree(report: Report) -> str:
@@ -51,6 +57,39 @@ def _grown(branches: list[list[str]], *, indent: str) -> list[str]:
         lines.append(f"{indent}{'└─' if is_last else '├─'} {branch[0]}")
         lines += [f"{indent}{'   ' if is_last else '│  '}{line}" for line in branch[1:]]
     return lines
+
+
+def feedback(report: Report) -> str:
+    """Return what agents feed back, object by object, without secrets."""
+    lines = ["Feedback:"]
+    for traced in report.works:
+        lines += _feedback_lines(traced.facts.lines, indent="  ")
+        for nested in traced.facts.gathered.nested:
+            lines += _nested_feedback(nested)
+    return "\n".join([*lines, *(["  none"] if len(lines) == 1 else [])]) + "\n"
+
+
+def _nested_feedback(nested: NestedWork) -> list[str]:
+    lines = [f"  in {printable(nested.namespace)}/{printable(nested.name)}:"]
+    lines += _feedback_lines(relations.nested_lines(nested), indent="    ")
+    for inner in nested.nested:
+        lines += _nested_feedback(inner)
+    return lines
+
+
+def _feedback_lines(found: tuple[Line, ...], *, indent: str) -> list[str]:
+    return [
+        f"{indent}{printable(str(line.key))}  {printable(name)} = {printable(_shown(value))}"
+        for line in found
+        for name, value in redact.fields(dict(line.feedback)).items()
+    ]
+
+
+def _shown(value: object) -> str:
+    """Return a value in one line."""
+    # Text within JSON escapes its quotes; a person wants to read it as it was.
+    shown = redact.text(value if isinstance(value, str) else orjson.dumps(value).decode())
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
 
 
 def mermaid(report: Report) -> str:

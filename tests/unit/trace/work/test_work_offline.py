@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pymaestro.cli import main
 from pymaestro.trace import offline
 from pymaestro.trace.errors import Unreadable
 from pymaestro.trace.output import Exit
@@ -120,6 +121,26 @@ def test_a_work_within_a_work_from_every_end(dump: Path, question: Question) -> 
     )
     assert "dG9wLXNlY3JldA" not in shown
     assert "HostedCluster" in shown
+
+
+def test_feedback_of_the_inner_work_is_told_without_secrets(dump: Path) -> None:
+    shown = exports.feedback(trace(dump, Question(entry="resource-id", values=(BUNDLE_ID,))))
+    assert f"ManifestWork/local-cluster/{CLUSTER_ID}  status = " in shown
+    assert "EtcdWaitingForQuorum" in shown or "Available" in shown
+
+
+def test_the_command_offline(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["trace", "work", "--resource-id", BUNDLE_ID, "--offline", str(dump)]
+    assert main.call([*words, "--tree", "--feedback"]) == 0
+    shown = capsys.readouterr().out
+    assert "work within: local-cluster/" in shown
+    assert "Feedback:" in shown
+    assert main.call([*words, "--then-request", "/nowhere"]) != 0
+    assert main.call(["trace", "work", "--name-like", "889f", "--offline", str(dump), "-o", "yaml"]) == 0
+    assert BUNDLE_ID in capsys.readouterr().out
+    assert main.call(["trace", "work", "--work-name=x", "--label=a=b", "--offline", str(dump)]) == 2
+    assert "given are --work-name, --label" in capsys.readouterr().err
+    assert main.call(["trace", "work", "--work-name=x", "--offline", "/nowhere"]) == 3
 
 
 def test_the_way_up_is_told(dump: Path) -> None:

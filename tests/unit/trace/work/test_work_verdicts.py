@@ -237,6 +237,7 @@ def test_every_code_explains_itself() -> None:
     for code, entry in codes.CATALOGUE.items():
         assert code == entry.code
         assert entry.cause.endswith(".")
+        assert codes.explained(code).startswith(f"{code} ")
         assert entry.severity in {"error", "warn", "info"}
     assert [f"MW-{n:03d}" in codes.CATALOGUE for n in range(1, 14)] == [True] * 13
 
