@@ -29,6 +29,9 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f" ({error.filename})" if error.filename else ""
         return f"{error.strerror}{place}"
+    missing = error.__cause__ if isinstance(error.__cause__, ModuleNotFoundError) else error
+    if isinstance(missing, ModuleNotFoundError) and not (missing.name or "pymaestro").startswith("pymaestro"):
+        return f"{missing.name} is not installed, and this command needs it; pip install 'pymaestro[all]'"
     words = " ".join(str(error).split())
     return f"something unexpected happened ({kind.__name__}: {words}); run again with -v=4 to see where"
 

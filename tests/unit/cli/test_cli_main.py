@@ -108,6 +108,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
             id="inside-groups",
         ),
         pytest.param(
+            ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp"),
+            "Error: aiohttp is not installed, and this command needs it; pip install 'pymaestro[all]'\n",
+            id="only-the-client-is-installed",
+        ),
+        pytest.param(
             KeyError("x"),
             "Error: something unexpected happened (KeyError: 'x'); run again with -v=4 to see where\n",
             id="unexpected",
