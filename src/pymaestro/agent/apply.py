@@ -172,7 +172,7 @@ class Applier:
             condition = conditions.not_applied(error.message, generation=task.generation)
             can_help = not isinstance(error, errors.Malformed)
             failed = Outcome(step=step, condition=condition, place=place, should_retry=can_help)
-            return await self._looked(failed) if can_help else failed
+            return await self._looked(failed)
 
     async def _looked(self, failed: Outcome) -> Outcome:
         """Say what is there of an object that could not be written."""
@@ -180,6 +180,9 @@ class Applier:
             return failed
         try:
             return replace(failed, live=await self.look(failed.place))
+        except errors.Malformed:
+            # No such object can exist.
+            return failed
         except errors.KubeError as error:
             return replace(failed, problem=error.message)
 

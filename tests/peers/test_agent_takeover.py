@@ -1,0 +1,201 @@
+"""Go and Python agents take over from each other on a living cluster, without touching what runs there."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import peer_build
+import pytest
+from kube_agents import go_agent
+from kube_cluster import KubeCluster, answer
+from peer_clients import Json, Refused, WorkClient, rest
+from peer_processes import free_ports, running, tail, wait_for
+from peer_servers import RunningServer
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
+
+RECORDS = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks"
+Start = Callable[[str], contextlib.AbstractContextManager[None]]
+
+
+@pytest.fixture
+def start(
+    programs: peer_build.Programs,
+    real_cluster: KubeCluster,
+    server: RunningServer,
+    consumer: str,
+    tmp_path: Path,
+    shown_logs: list[Path],
+) -> Start:
+    """Run an agent of either kind for the consumer of this test."""
+
+    @contextlib.contextmanager
+    def run(kind: str) -> Iterator[None]:
+        folder = tmp_path / kind
+        folder.mkdir(exist_ok=True)
+        agent = go_agent if kind == "go" else python_agent
+        with agent(programs, cluster=real_cluster, server=server, consumer=consumer, folder=folder) as log:
+            shown_logs.append(log)
+            yield
+            shown_logs.remove(log)
+
+    return run
+
+
+@contextlib.contextmanager
+def python_agent(
+    _: peer_build.Programs, *, cluster: KubeCluster, server: RunningServer, consumer: str, folder: Path
+) -> Iterator[Path]:
+    """Run our agent as an operator would, with the Go agent's flags."""
+    config = folder / "agent-grpc.yaml"
+    config.write_text(f"url: {server.broker_addr}\n")
+    (port,) = free_ports(1)
+    log = folder / "python-agent.log"
+    command = [
+        sys.executable,
+        "-m",
+        "pymaestro.cli.main",
+        "agent",
+        "-v=4",
+        f"--consumer-name={consumer}",
+        f"--cloudevents-client-id={consumer}-work-agent",
+        "--workload-source-driver=grpc",
+        f"--workload-source-config={config}",
+        f"--kubeconfig={cluster.kubeconfig}",
+        "--namespace=default",
+        f"--listen=127.0.0.1:{port}",
+    ]
+    with running(command, log=log) as process:
+        wait_for(lambda: is_subscribed(process, log), what=f"the Python agent to subscribe (see {log})", seconds=30)
+        yield log
+
+
+def is_subscribed(process: subprocess.Popen[bytes], log: Path) -> bool:
+    assert process.poll() is None, f"the Python agent ended:\n{tail(log)}"
+    return '"subscribed to grpc server"' in log.read_text()
+
+
+def work(namespace: str) -> Json:
+    def named(kind: str, api_version: str = "v1", **body: Any) -> Json:
+        return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "web", "namespace": namespace}, **body}
+
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web.test/web"}]}}
+    deployment = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    port = {"port": 80, "protocol": "TCP"}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
+    manifests = [
+        named("ConfigMap", data={"k": "v"}),
+        named("Secret", stringData={"k": "v"}),
+        named("ServiceAccount"),
+        named("Service", spec={"selector": {"app": "web"}, "ports": [port]}),
+        named("Role", "rbac.authorization.k8s.io/v1", rules=[rule]),
+        named("Deployment", "apps/v1", spec=deployment),
+        named("StatefulSet", "apps/v1", spec={**deployment, "serviceName": "web"}),
+    ]
+    identifier = {"group": "apps", "resource": "statefulsets", "name": "web", "namespace": namespace}
+    ignored = {"condition": "OnSpokeChange", "jsonPaths": [".spec.replicas"]}
+    applied = {"type": "ServerSideApply", "serverSideApply": {"force": True, "ignoreFields": [ignored]}}
+    rules = [{"type": "JSONPaths", "jsonPaths": [{"name": "replicas", "path": ".spec.replicas"}]}]
+    config = {"resourceIdentifier": identifier, "updateStrategy": applied, "feedbackRules": rules}
+    return {
+        "metadata": {"name": "web", "labels": {"team": "blue"}},
+        "spec": {"workload": {"manifests": manifests}, "manifestConfigs": [config]},
+    }
+
+
+def paths(namespace: str) -> list[str]:
+    core = [
+        f"/api/v1/namespaces/{namespace}/{each}/web"
+        for each in ("configmaps", "secrets", "serviceaccounts", "services")
+    ]
+    apps = [f"/apis/apps/v1/namespaces/{namespace}/{each}/web" for each in ("deployments", "statefulsets")]
+    return [*core, *apps, f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/web"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("go", "python"), ("python", "go"), ("python", "python")])
+def test_takeover(
+    first: str,
+    second: str,
+    *,
+    start: Start,
+    server: RunningServer,
+    real_cluster: KubeCluster,
+    namespace: str,
+    client: WorkClient,
+    consumer: str,
+) -> None:
+    with real_cluster.client() as api:
+
+        def look() -> dict[str, Json]:
+            return {path: answer(api.get(path)) for path in paths(namespace)}
+
+        def record() -> Json:
+            (owner,) = answer(api.get(paths(namespace)[0]))["metadata"]["ownerReferences"]
+            return answer(api.get(f"{RECORDS}/{owner['name']}"))
+
+        with start(first):
+            uid = client.create(consumer, work(namespace))["metadata"]["uid"]
+            wait_for(lambda: is_reported(client, consumer), what="the first agent's status", seconds=60)
+            wait_for(lambda: len(applied(record())) == 7, what="the record to be complete", seconds=60)
+            wait_for(lambda: is_quiet(look), what="the controllers to be done", seconds=60)
+            before, old_record = look(), record()
+            seen = newest_report(server, uid)
+
+        with start(second):
+            # A status newer than the first agent's shows that the second one has looked at everything.
+            wait_for(lambda: newest_report(server, uid) != seen, what="a status of the second agent", seconds=60)
+            wait_for(lambda: is_quiet(look), what="the agent to be done", seconds=60)
+            after, new_record = look(), record()
+            for path, live in after.items():
+                for field in ("uid", "generation", "resourceVersion", "ownerReferences", "annotations"):
+                    assert live["metadata"].get(field) == before[path]["metadata"].get(field), f"{field} of {path}"
+            for field in ("metadata", "spec", "status"):
+                assert without_fields(new_record[field]) == without_fields(old_record[field])
+
+            client.delete(consumer, "web")
+            wait_for(lambda: is_gone(client, consumer), what="the work to go", seconds=60)
+            for path in paths(namespace):
+                assert api.get(path).status_code == 404, path
+            assert api.get(f"{RECORDS}/{old_record['metadata']['name']}").status_code == 404
+
+
+def newest_report(server: RunningServer, uid: str) -> str:
+    found: str = rest(server, "GET", f"/resource-bundles/{uid}")["status"]["SequenceID"]
+    return found
+
+
+def is_reported(client: WorkClient, consumer: str) -> bool:
+    status = client.get(consumer, "web").get("status", {})
+    conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+    manifests = status.get("resourceStatus", {}).get("manifests", [])
+    has_feedback = any(each["statusFeedback"].get("values") for each in manifests)
+    return conditions.get("Applied") == "True" and conditions.get("Available") == "True" and has_feedback
+
+
+def is_quiet(look: Callable[[], dict[str, Json]]) -> bool:
+    """Tell whether nothing changes for a moment and the controllers have answered."""
+    first, second = look(), look()
+    workloads = [live for live in second.values() if live["kind"] in ("Deployment", "StatefulSet")]
+    are_seen = all(live["status"].get("observedGeneration") == live["metadata"]["generation"] for live in workloads)
+    return first == second and are_seen and all(live["status"].get("replicas") for live in workloads)
+
+
+def applied(record: Json) -> list[Json]:
+    found: list[Json] = record.get("status", {}).get("appliedResources", [])
+    return [each for each in found if each.get("uid")]
+
+
+def without_fields(found: Json) -> Json:
+    """Leave out who wrote a field when."""
+    return {name: value for name, value in found.items() if name not in ("managedFields", "resourceVersion")}
+
+
+def is_gone(client: WorkClient, consumer: str) -> bool:
+    try:
+        client.get(consumer, "web")
+    except Refused as refused:
+        return refused.reason == "NotFound"
+    return False
