@@ -193,7 +193,8 @@ def bearings(sample: bytes, *, modified: float) -> Bearings:
         if not exact:
             continue
         latest = max(latest, exact)
-        if line[:1] in b"IWEF" and line[:1] and line[1:5].isdigit():
+        # Only whoever sends a status stamps it with the clock of its own lines.
+        if b"Sending event" in line and line[:1] in b"IWEF" and line[1:5].isdigit():
             try:
                 offsets.append(klog_second(line[1:14], around=exact + _DAY) - exact)
             except ValueError:

@@ -136,7 +136,11 @@ def _name(nameless: list[Report], named: dict[int, Report]) -> None:
         key=lambda pair: pair[0],
     )
     for each in list(nameless):
-        before = [report for at, report in sent if at <= each.at + 0.5 and each.at - at < _CLOSE * 12]
+        before = [
+            report
+            for at, report in sent
+            if at <= each.at + 0.5 and each.at - at < _CLOSE * 12 and each.version in (-1, report.version)
+        ]
         if before and not each.has(What.SENDING_STATUS):
             _merge(each, into=before[-1], among=nameless)
 

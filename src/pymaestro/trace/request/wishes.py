@@ -132,9 +132,9 @@ def _next(current: int, wish: Wish, hits: Sequence[Hit]) -> int:
 
 def _add_unseen(resource: str, wishes: list[Wish], hits: Sequence[Hit]) -> None:
     """Add requests whose arrival the logs do not show, but whose way they do."""
-    for hit in hits:
-        if hit.what not in _SPEC or (hit.version <= 0 and hit.what is not What.PUBLISHING):
-            continue
+    spec = [hit for hit in hits if hit.what in _SPEC and (hit.version > 0 or hit.what is What.PUBLISHING)]
+    # "Publishing" does not tell its version: it may belong to what the others tell of.
+    for hit in sorted(spec, key=lambda hit: (hit.version <= 0, hit.at)):
         action = "delete" if hit.is_deleting or hit.action == "delete" else hit.action
         if _matching(hit, wishes, action=action) is not None:
             continue

@@ -1,0 +1,300 @@
+"""Requests of known truth, in both generations and in every container: the right stage, the right reason, no more."""
+
+import csv
+import gzip
+import io
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, records, write
+
+from pymaestro.trace.request import scan, survey
+from pymaestro.trace.request.inputs import Environment
+from pymaestro.trace.request.model import Options, State, Trace, Verdict
+
+NOW = BASE + 86400
+CREATE = Story(work="nginx")
+UPDATE = Story(work="nginx", action="update", version=2, at=BASE + 300)
+DELETE = Story(work="nginx", action="delete", version=2, at=BASE + 600, op="op-nginx-update-2")
+CODES = {2: "MT-209", 3: "MT-306", 4: "MT-412", 5: "MT-503", 6: "MT-603", 7: "MT-708", 8: "MT-803", 9: "MT-905"}
+
+
+def traced(paths: Iterable[Path]) -> tuple[list[Trace], Environment]:
+    read = scan.everything([str(path) for path in paths], now=NOW)
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    return sorted(survey.traces(read.hits, known, options=Options()), key=lambda each: each.start), known
+
+
+def states(trace: Trace) -> dict[int, str]:
+    return {stage.number: stage.state.value for stage in trace.stages}
+
+
+@pytest.mark.parametrize("generation", ["G4", "G2"])
+def test_a_whole_life_is_complete(tmp_path: Path, generation: str) -> None:
+    traces, known = traced([write(tmp_path, [CREATE, UPDATE, DELETE], generation)])
+    assert [(each.key.action, each.key.version, each.verdict) for each in traces] == [
+        ("create", 1, Verdict.COMPLETE),
+        ("update", 2, Verdict.COMPLETE),
+        ("delete", 2, Verdict.COMPLETE),
+    ]
+    assert all(set(states(each).values()) == {"ok"} for each in traces)
+    assert (known.broker, known.subscription, known.instances) == ("mqtt", "broadcast", 3)
+    assert {each.generation for each in known.servers} == {generation}
+
+
+@pytest.mark.parametrize("generation", ["G4", "G2"])
+@pytest.mark.parametrize("story", [CREATE, DELETE], ids=["create", "delete"])
+@pytest.mark.parametrize("last", range(1, 9))
+def test_a_request_that_stops_is_named_by_the_stage_after(
+    tmp_path: Path, last: int, story: Story, generation: str
+) -> None:
+    before = [CREATE, UPDATE] if story is DELETE else []
+    other = Story(work="healthy", at=BASE - 100)
+    traces, _ = traced([write(tmp_path, [*before, replace(story, until=last), other], generation)])
+    found = next(each for each in reversed(traces) if each.key.action == story.action and each.key.work_name == "nginx")
+    assert (found.failed_stage, found.verdict in (Verdict.INCOMPLETE, Verdict.FAILED)) == (last + 1, True)
+    assert CODES[last + 1] in {each.code for each in found.findings}
+    assert all(each.verdict is Verdict.COMPLETE for each in traces if each is not found)
+
+
+@pytest.mark.parametrize("generation", ["G4", "G2"])
+@pytest.mark.parametrize("lost", range(1, 9))
+def test_lost_lines_are_no_failure(tmp_path: Path, lost: int, generation: str) -> None:
+    story = replace(CREATE, without=frozenset({lost}))
+    traces, _ = traced([write(tmp_path, [story, Story(work="healthy", at=BASE - 100)], generation)])
+    found = next(each for each in traces if each.key.resource == CREATE.resource)
+    assert found.verdict is Verdict.COMPLETE
+    assert states(found)[lost] in ("unknown", "legit-absent")
+
+
+def _rows(stories: Sequence[Story], generation: str) -> list[tuple[str, str, str]]:
+    from datetime import UTC, datetime
+
+    rows = [(at, pod, line) for pod, lines in records(stories, generation).items() for at, line in lines]
+    rows.sort(key=lambda row: row[0])
+    return [(datetime.fromtimestamp(at, tz=UTC).isoformat().replace("+00:00", "Z"), pod, line) for at, pod, line in rows]
+
+
+def _csv(rows: Iterable[Sequence[str]], head: Sequence[str], *, quoting: int, end: str) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=quoting, lineterminator=end)
+    writer.writerows([head, *rows])
+    return out.getvalue()
+
+
+def three_columns(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    text = _csv(_rows(stories, generation), ("TIMESTAMP", "pod_name", "log"), quoting=csv.QUOTE_ALL, end="\n")
+    (folder / "export.csv").write_text(text)
+    return folder / "export.csv"
+
+
+def minimal_quoting(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    text = _csv(_rows(stories, generation), ("TIMESTAMP", "pod_name", "log"), quoting=csv.QUOTE_MINIMAL, end="\r\n")
+    (folder / "export.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    return folder / "export.csv"
+
+
+def two_columns_a_row_per_line(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    rows = [(pod, part) for _, pod, line in _rows(stories, generation) for part in line.rstrip("\n").split("\n")]
+    text = _csv(rows, ("pod_name", "log"), quoting=csv.QUOTE_ALL, end="\r\n")
+    (folder / "export.csv").write_bytes(text.encode())
+    return folder / "export.csv"
+
+
+def many_columns(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    rows = [(at, "cluster", "maestro", "c", pod, line) for at, pod, line in _rows(stories, generation)]
+    head = ("timestamp", "cluster", "namespace_name", "container_name", "pod_name", "log")
+    (folder / "export.csv").write_text(_csv(rows, head, quoting=csv.QUOTE_MINIMAL, end="\n"))
+    return folder / "export.csv"
+
+
+def gzipped(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    for file in write(folder / "plain", stories, generation).iterdir():
+        (folder / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    return folder
+
+
+def zipped(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    with zipfile.ZipFile(folder / "logs.zip", "w") as archive:
+        for file in write(folder / "plain", stories, generation).iterdir():
+            archive.write(file, file.name)
+    return folder / "logs.zip"
+
+
+def tarred(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    with tarfile.open(folder / "logs.tar.gz", "w:gz") as archive:
+        archive.add(write(folder / "plain", stories, generation), "logs")
+    return folder / "logs.tar.gz"
+
+
+def stamped_by_kubectl(folder: Path, stories: Sequence[Story], generation: str) -> Path:
+    for pod, lines in records(stories, generation).items():
+        text = "".join(f"2026-01-15T09:00:01.123456789Z {part}\n" for _, line in lines for part in [line])
+        (folder / f"{pod}.log").write_text(text)
+    return folder
+
+
+CONTAINERS = [three_columns, minimal_quoting, two_columns_a_row_per_line, many_columns, gzipped, zipped, tarred]
+
+
+@pytest.mark.parametrize("generation", ["G4", "G2"])
+@pytest.mark.parametrize("container", CONTAINERS, ids=lambda each: each.__name__)
+def test_every_container_tells_the_same(
+    tmp_path: Path, container: Callable[[Path, Sequence[Story], str], Path], generation: str
+) -> None:
+    stopped = Story(work="stopped", at=BASE + 100, until=4)
+    traces, _ = traced([container(tmp_path, [CREATE, UPDATE, DELETE, stopped], generation)])
+    found = {(each.key.work_name, each.key.action): (each.verdict, each.failed_stage) for each in traces}
+    assert found == {
+        ("nginx", "create"): (Verdict.COMPLETE, None),
+        ("nginx", "update"): (Verdict.COMPLETE, None),
+        ("nginx", "delete"): (Verdict.COMPLETE, None),
+        ("stopped", "create"): (Verdict.INCOMPLETE, 5),
+    }
+
+
+def test_timestamps_that_kubectl_adds_are_taken_off(tmp_path: Path) -> None:
+    traces, _ = traced([stamped_by_kubectl(tmp_path, [CREATE], "G4")])
+    assert [each.verdict for each in traces] == [Verdict.COMPLETE]
+
+
+def test_without_agent_logs_its_stages_are_not_observable(tmp_path: Path) -> None:
+    folder = write(tmp_path, [CREATE])
+    (folder / f"{AGENT}.log").unlink()
+    traces, _ = traced([folder])
+    assert traces[0].verdict is Verdict.COMPLETE
+    assert [states(traces[0])[stage] for stage in (3, 4, 5)] == ["not-observable"] * 3
+
+
+def test_a_quiet_agent_is_not_blamed(tmp_path: Path) -> None:
+    folder = write(tmp_path, [replace(CREATE, until=4)])
+    log = folder / f"{AGENT}.log"
+    log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if "Received event" not in line))
+    traces, _ = traced([folder])
+    assert states(traces[0])[5] == "not-observable"
+    assert "MT-003" in {each.code for each in traces[0].findings}
+
+
+def test_logs_that_end_at_once_leave_it_pending(tmp_path: Path) -> None:
+    folder = write(tmp_path, [replace(CREATE, until=2)])
+    for file in folder.iterdir():
+        file.write_text("".join(x for x in file.read_text().splitlines(keepends=True) if "still here" not in x))
+    (folder / f"{AGENT}.log").write_text(klog(BASE, "x.go:1", '"Caches are synced"') + "\n"
+                                         + klog(BASE + 1, "x.go:1", '"Received event" eventType="other"') + "\n")  # fmt: skip
+    traces, _ = traced([folder])
+    assert (traces[0].verdict, traces[0].failed_stage) == (Verdict.PENDING, 3)
+
+
+def test_an_update_that_was_overtaken_is_superseded(tmp_path: Path) -> None:
+    quick = [CREATE, replace(UPDATE, until=1), Story(work="nginx", action="update", version=3, at=UPDATE.at + 0.01)]
+    traces, _ = traced([write(tmp_path, quick)])
+    assert [each.verdict for each in traces] == [Verdict.COMPLETE, Verdict.SUPERSEDED, Verdict.COMPLETE]
+    assert traces[1].superseded_by == "update v3"
+
+
+def test_the_same_id_lives_twice(tmp_path: Path) -> None:
+    again = [replace(CREATE, at=BASE + 900), replace(UPDATE, at=BASE + 1200, until=5)]
+    traces, _ = traced([write(tmp_path, [CREATE, UPDATE, DELETE, *again])])
+    assert [(each.key.action, each.key.life, each.verdict, each.failed_stage) for each in traces] == [
+        ("create", 1, Verdict.COMPLETE, None),
+        ("update", 1, Verdict.COMPLETE, None),
+        ("delete", 1, Verdict.COMPLETE, None),
+        ("create", 2, Verdict.COMPLETE, None),
+        ("update", 2, Verdict.INCOMPLETE, 6),
+    ]
+
+
+@pytest.mark.parametrize("skew", [0.35, -0.35, 3600.0], ids=["ahead", "behind", "an-hour-ahead"])
+def test_the_agents_clock_is_corrected(tmp_path: Path, skew: float) -> None:
+    stories = [Story(work=f"w{number}", at=BASE + number, agent_clock=skew) for number in range(8)]
+    folder = write(tmp_path, stories)
+    traces, known = traced([folder])
+    assert {each.verdict for each in traces} == {Verdict.COMPLETE}
+    agent = next(each for each in known.writers if each.pod == AGENT)
+    assert agent.skew == pytest.approx(skew, abs=0.005)
+    assert all((stage.hop or 0) >= -0.001 for each in traces for stage in each.stages)
+
+
+def _append(folder: Path, pod: str, *lines: str) -> None:
+    log = folder / f"{pod}.log"
+    log.write_text("".join(f"{line}\n" for line in sorted([*log.read_text().splitlines(), *lines], key=lambda x: x[:21])))
+
+
+def test_an_apply_error_fails_stage_four_whatever_the_status_says(tmp_path: Path) -> None:
+    folder = write(tmp_path, [CREATE])
+    error = f'"controller failed to sync" err="Deployment.apps \\"nginx\\" is invalid: spec.image: Required value" logger="ManifestWorkController.UnhandledError" key="{CREATE.resource}"'
+    _append(folder, AGENT, *(klog(BASE + 0.195 + each, "base_controller.go:159", error, "E") for each in range(3)))
+    traces, _ = traced([folder])
+    assert (traces[0].verdict, traces[0].failed_stage) == (Verdict.FAILED, 4)
+    finding = traces[0].findings[0]
+    assert (finding.code, finding.confidence) == ("MT-404", "certain")
+    assert 'Deployment.apps "nginx" is invalid' in finding.detail
+    assert all(hit.line for hit in finding.evidence)
+
+
+def test_an_apply_error_that_was_made_good_is_no_failure(tmp_path: Path) -> None:
+    folder = write(tmp_path, [CREATE])
+    error = f'"controller failed to sync" err="namespaces \\"x\\" not found" logger="ManifestWorkController.UnhandledError" key="{CREATE.resource}"'
+    _append(folder, AGENT, klog(BASE + 0.1, "base_controller.go:159", error, "E"))
+    traces, _ = traced([folder])
+    assert traces[0].verdict is Verdict.COMPLETE
+
+
+def test_a_stale_status_and_a_duplicate_change_nothing(tmp_path: Path) -> None:
+    folder = write(tmp_path, [CREATE, UPDATE])
+    stale = f'"Updating status for stale resource; disregard it" logger="maestro-server" op-id="x" resourceID="{CREATE.resource}" foundVersion=2 wantVersion=1'
+    taken = f'"received status update for resource" logger="maestro-server" op-id="x" resourceID="{CREATE.resource}"'
+    _append(folder, SERVERS[0], klog(UPDATE.at + 5, "event_server.go:99", taken), klog(UPDATE.at + 5.01, "r.go:1", stale))
+    traces, _ = traced([folder])
+    assert [each.verdict for each in traces] == [Verdict.COMPLETE, Verdict.COMPLETE]
+
+
+def test_a_publish_error_is_named_until_a_retry_succeeds(tmp_path: Path) -> None:
+    error = f'"Failed to publish resource" err="the cloudevents client is not ready" logger="maestro-server.maestro-controllers" event="e" resourceID="{CREATE.resource}"'
+    failed = write(tmp_path / "failed", [replace(CREATE, until=1)])
+    _append(failed, SERVERS[1], klog(BASE + 0.05, "source_client.go:99", error, "E"))
+    traces, _ = traced([failed])
+    assert (traces[0].verdict, traces[0].findings[0].code) == (Verdict.FAILED, "MT-204")
+    healed = write(tmp_path / "healed", [CREATE])
+    _append(healed, SERVERS[1], klog(BASE + 0.01, "source_client.go:99", error, "E"))
+    traces, _ = traced([healed])
+    assert traces[0].verdict is Verdict.COMPLETE
+
+
+def test_a_status_that_every_instance_passes_over_has_no_owner(tmp_path: Path) -> None:
+    folder = write(tmp_path, [replace(CREATE, until=6)])
+    skipped = f'"skipping resource status update as it is not owned by the current instance" logger="maestro-server" op-id="x" resourceID="{CREATE.resource}"'
+    for pod in SERVERS:
+        if "not owned" not in (folder / f"{pod}.log").read_text():
+            _append(folder, pod, klog(BASE + 0.2715, "event_server.go:104", skipped))
+    traces, _ = traced([folder])
+    assert (traces[0].verdict, traces[0].failed_stage, traces[0].findings[0].code) == (Verdict.FAILED, 7, "MT-701")
+
+
+def test_a_resync_is_another_way_to_arrive(tmp_path: Path) -> None:
+    folder = write(tmp_path, [CREATE])
+    log = folder / f"{AGENT}.log"
+    log.write_text(log.read_text().replace("spec.create_request", "spec.resync_response"))
+    traces, _ = traced([folder])
+    assert traces[0].verdict is Verdict.COMPLETE
+    assert traces[0].stages[2].via == "resync"
+
+
+def test_an_old_agent_that_knows_only_the_work_name_is_understood(tmp_path: Path) -> None:
+    folder = write(tmp_path, [CREATE], "G2")
+    log = folder / f"{AGENT}.log"
+    assert CREATE.work in log.read_text()
+    traces, _ = traced([folder])
+    assert len(traces) == 1
+    assert traces[0].stages[3].state is State.OK
+
+
+def test_new_year_does_not_turn_time_around(tmp_path: Path) -> None:
+    eve = Story(work="eve", at=1767225599.8)  # 2025-12-31 23:59:59.8
+    traces, _ = traced([write(tmp_path, [eve])])
+    assert (traces[0].verdict, round(traces[0].duration, 3)) == (Verdict.COMPLETE, 0.289)
