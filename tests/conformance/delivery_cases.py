@@ -158,6 +158,16 @@ async def case_refused_report_does_not_stop_the_others(fleet: Fleet) -> None:
     await fleet.is_applied("two")
 
 
+async def case_report_that_is_not_taken_waits_alone(fleet: Fleet) -> None:
+    fleet.server.too_busy_for[fleet.id_of("one")] = 3
+    fleet.publish("one", want.config_map(fleet.namespace, "one"))
+    fleet.publish("two", want.config_map(fleet.namespace, "two"))
+    await fleet.is_applied("two")
+    await fleet.is_applied("one")
+    assert fleet.server.too_busy_for == {fleet.id_of("one"): 0}
+    assert len(fleet.server.greetings) == 1
+
+
 async def case_outage_costs_only_time(fleet: Fleet) -> None:
     fleet.server.is_away = True
     fleet.server.hang_up()

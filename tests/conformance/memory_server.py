@@ -38,6 +38,8 @@ class MemoryServer:
         self.open_hand.set()
         self.refuses = 0
         """So many of the next reports are rejected for good."""
+        self.too_busy_for: dict[str, int] = {}
+        """So many of the next reports about a work are not taken this time."""
         self.changed = asyncio.Condition()
         self._connection: _Connection | None = None
 
@@ -96,6 +98,9 @@ class MemoryServer:
             if self.refuses:
                 self.refuses -= 1
                 raise base.Rejected("told to refuse it")
+            if self.too_busy_for.get(received.text(event.RESOURCE_ID), 0) > 0:
+                self.too_busy_for[received.text(event.RESOURCE_ID)] -= 1
+                raise base.Busy("not now")
             self._note(codec.work_from_status_event(received), received)
         async with self.changed:
             self.changed.notify_all()

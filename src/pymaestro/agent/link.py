@@ -17,6 +17,8 @@ from pymaestro.wire import event
 
 # Enough to hide the round trip to the server, few enough not to crowd it when a thousand agents reconnect.
 _SENDERS = 8
+_FIRST_REST_SECONDS = 0.1
+_LONGEST_REST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +51,22 @@ class Link:
         self._answered = answered
         self._letters: dict[str, Letter] = {}
         self._under_way: set[str] = set()
+        self._postponed: dict[str, int] = {}
+        """How often the server did not take the letter about a work."""
+        self._resting: set[str] = set()
         self._news = asyncio.Event()
         self.is_connected = False
 
     def post(self, work_id: str, letter: Letter) -> None:
         """Keep `letter` until it is sent; it replaces an older one about the same work."""
         self._letters[work_id] = letter
+        self._resting.discard(work_id)
         self._news.set()
 
     def withdraw(self, work_id: str) -> None:
         """Do not say it after all."""
         self._letters.pop(work_id, None)
+        self._postponed.pop(work_id, None)
 
     @property
     def waiting(self) -> int:
@@ -74,7 +81,7 @@ class Link:
                 async with self._medium.connect() as connection:
                     self._journal.info(Broker.GRPC_SUBSCRIBED, {Key.BROKER_HOST: self._medium.address})
                     await self._converse(connection)
-            except* (base.Disconnected, base.Rejected) as group:
+            except* (base.Disconnected, base.Rejected, base.Busy) as group:
                 error = group.exceptions[0]
                 self._journal.error(Broker.DISCONNECTED, {Key.BROKER_HOST: self._medium.address}, err=error)
             finally:
@@ -100,7 +107,8 @@ class Link:
     async def _send(self, connection: base.Connection) -> None:
         """Send one letter after the other; several of these run side by side, never two about the same work."""
         while True:
-            work_id = next((each for each in self._letters if each not in self._under_way), None)
+            held_back = self._under_way | self._resting
+            work_id = next((each for each in self._letters if each not in held_back), None)
             if work_id is None:
                 self._news.clear()
                 await self._news.wait()
@@ -117,11 +125,27 @@ class Link:
         self._tell(outgoing)
         try:
             await connection.publish(outgoing)
+        except base.Busy as error:
+            self._journal.error("the server did not take a status", {Key.RESOURCE_ID: work_id}, err=error)
+            self._postpone(work_id)
+            return
         except base.Rejected as error:
             self._journal.error("the server refused a status", {Key.RESOURCE_ID: work_id}, err=error)
+        self._postponed.pop(work_id, None)
         if self._letters.get(work_id) is letter:
             del self._letters[work_id]
         letter.sent(outgoing)
+
+    def _postpone(self, work_id: str) -> None:
+        """Let others be said first."""
+        count = self._postponed[work_id] = self._postponed.get(work_id, 0) + 1
+        self._resting.add(work_id)
+        seconds = min(_LONGEST_REST_SECONDS, _FIRST_REST_SECONDS * 2 ** min(count, 16))
+        asyncio.get_running_loop().call_later(seconds, self._rested, work_id)
+
+    def _rested(self, work_id: str) -> None:
+        self._resting.discard(work_id)
+        self._news.set()
 
     def _tell(self, outgoing: event.Event) -> None:
         if self._journal.enabled(2):

@@ -18,6 +18,10 @@ class Rejected(Exception):
     """The other end got the event and will never take it; sending it again is pointless."""
 
 
+class Busy(Exception):
+    """The other end is there and did not take this one event; it may take it later, and others now."""
+
+
 class Connection(Protocol):
     """An open subscription and the way back."""
 
@@ -25,7 +29,7 @@ class Connection(Protocol):
         """Yield events until the connection ends; raises `Disconnected` when it breaks."""
 
     async def publish(self, sent: event.Event) -> None:
-        """Send one event; returns when the other end has it, raises `Disconnected` or `Rejected` otherwise.
+        """Send one event; returns when the other end has it, raises `Disconnected`, `Rejected` or `Busy` otherwise.
 
         Where a broker stands between, it is the broker that has it, for somebody who listens.
         """

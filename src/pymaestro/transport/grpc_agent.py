@@ -8,8 +8,12 @@ from pymaestro.transport.grpc_client import BadCredentials, Endpoint, GrpcClient
 from pymaestro.transport.status import Code, Refused
 from pymaestro.wire import envelope, errors, event
 
-# The server says no for good; anything else may be different the next time.
+# The server says no for good.
 _FINAL = frozenset((Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED))
+
+
+# Nobody heard it, or not as whom we are.
+_LOST = frozenset((Code.UNAVAILABLE, Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.UNAUTHENTICATED))
 
 
 class GrpcMedium:
@@ -56,6 +60,9 @@ class _GrpcConnection:
         except Refused as error:
             if error.code in _FINAL:
                 raise base.Rejected(str(error)) from error
-            raise base.Disconnected(str(error)) from error
+            if error.code in _LOST:
+                raise base.Disconnected(str(error)) from error
+            # Too much, too large, or a fault of its own: no reason to end the subscription.
+            raise base.Busy(str(error)) from error
         except BadCredentials as error:
             raise base.Disconnected(str(error)) from error
