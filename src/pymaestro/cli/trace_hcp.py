@@ -102,6 +102,40 @@ for _name, _text in (
     _add_single(_name, _text)
 
 
+@app.command
+def practice(
+    scenario: Annotated[str, Parameter(help="healthy, etcd, undelivered, deletion or contradiction.")] = "etcd",
+    *,
+    folder: Annotated[Path | None, Parameter(help="Where everything is kept. [a temporary directory]")] = None,
+) -> int:
+    """Run a fleet to practise on, until Ctrl-C: an HCP in a chosen state, and the command that walks along it."""
+    from pymaestro.sandbox.hcp.cast import SCENARIOS
+
+    if scenario not in SCENARIOS:
+        sys.stderr.write(f"Error: there is no scenario {scenario!r}; there are {', '.join(SCENARIOS)}\n")
+        return int(Exit.USAGE)
+    return running.run(lambda stop: _practise(scenario, folder=folder, stop=stop))
+
+
+async def _practise(scenario: str, *, folder: Path | None, stop: running.Stop) -> int:
+    import shlex
+    import tempfile
+
+    from pymaestro.sandbox.hcp.cast import SCENARIOS
+    from pymaestro.sandbox.hcp.stage import stage
+
+    sys.stderr.write("starting PostgreSQL, server, agent, management cluster, and stand-ins for the closed services\n")
+    with tempfile.TemporaryDirectory(prefix="maestro-hcp-") as temporary:
+        async with stage(folder or Path(temporary), SCENARIOS[scenario]) as started:
+            command = f"maestro trace hcp {shlex.join(started.arguments)}"
+            sys.stdout.write(
+                f"Find out what is wrong, in another terminal:\n\n  {command}\n\nCtrl-C stops everything.\n"
+            )
+            sys.stdout.flush()
+            await stop.wait()
+    return 0
+
+
 def _guarded(identifier: str, entry: EntryOptions, *, reach: ReachOptions, report: ReportOptions, single: str) -> int:
     try:
         known = _known(identifier, entry)

@@ -17,8 +17,9 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3)
     | st.dictionaries(
         st.sampled_from(
-            ["status", "resourceStatus", "manifests", "statusFeedback", "values", "fieldValue", "jsonRaw", "kind", "items",
-             "conditions", "type", "resourceMeta", "metadata", "labels", "name", "id", "ObservedVersion", "error", "x"]
+            ["status", "resourceStatus", "manifests", "statusFeedback", "values", "fieldValue", "jsonRaw", "kind",
+             "items", "conditions", "type", "resourceMeta", "metadata", "labels", "name", "id", "ObservedVersion",
+             "error", "x"]
         ),
         inner,
         max_size=4,

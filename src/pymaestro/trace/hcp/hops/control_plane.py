@@ -116,7 +116,9 @@ def _blocker(each: Document) -> Blocker | None:
             if not reason and not _is_fine(one) and reading.text(found, "reason"):
                 reason, message = reading.text(found, "reason"), reading.text(found, "message")
     restarts = sum(reading.number(one, "restartCount") or 0 for one in containers)
-    words = [phase or "without a phase", reason, message, f"{restarts} restarts" if restarts else ""]
+    ready = sum(one.get("ready") is True for one in containers)
+    unready = f"{ready} of {len(containers)} containers ready" if phase == "Running" and not reason else ""
+    words = [phase or "without a phase", unready, reason, message, f"{restarts} restarts" if restarts else ""]
     name = reading.name(each.value)
     return Blocker(name=name, says=", ".join(filter(None, words)), reason=reason, where=each.where)
 
