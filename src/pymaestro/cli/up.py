@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -37,7 +37,7 @@ app = App(
 
 
 @app.default
-def act(
+def act(  # noqa: PLR0913 - one parameter per flag
     *,
     agents: Annotated[int, Parameter(help="How many clusters, each with its agent: cluster1, cluster2, ...")] = 1,
     kubeconfig: Annotated[Path | None, Parameter(help="A cluster of yours in place of the first sandbox.")] = None,
@@ -48,6 +48,10 @@ def act(
     free_ports: Annotated[
         bool, Parameter(negative="", help="Take ports that are free, instead of 8000, 8080, 8083, 8090 and 8091.")
     ] = False,
+    broker: Annotated[
+        Literal["grpc", "mqtt"],
+        Parameter(help="What carries events to the agents: the server itself, or a Mosquitto that is started too."),
+    ] = "grpc",
     write_config: Annotated[
         bool, Parameter(negative="", help="Keep the addresses as environment `local` of `maestro config`, and use it.")
     ] = False,
@@ -66,7 +70,12 @@ def act(
         if ephemeral:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-up-")))
         wanted = _Wanted(
-            folder=folder, agents=agents, kubeconfig=given, free_ports=free_ports, write_config=write_config
+            folder=folder,
+            agents=agents,
+            kubeconfig=given,
+            free_ports=free_ports,
+            broker=broker,
+            write_config=write_config,
         )
         return running.run(lambda stop: _run(wanted, stop=stop))
 
@@ -77,6 +86,7 @@ class _Wanted:
     agents: int
     kubeconfig: Path | None
     free_ports: bool
+    broker: Literal["grpc", "mqtt"]
     write_config: bool
 
 
@@ -95,6 +105,7 @@ async def _run(asked: _Wanted, *, stop: running.Stop) -> int:
             kubeconfig=asked.kubeconfig,
             ports=ports,
             source="maestro-cli",
+            broker=asked.broker,
             progress=lambda text: status.update(f"starting: {text}"),
         )
         async with fleet(wanted) as started:

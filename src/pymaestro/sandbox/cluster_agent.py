@@ -12,21 +12,26 @@ from pymaestro.journal.emit import Journal
 from pymaestro.kube import config
 from pymaestro.kube.client import ClientSettings, KubeClient
 from pymaestro.sandbox.errors import SandboxError
+from pymaestro.transport import base, mqtt_config
 from pymaestro.transport.grpc_agent import GrpcMedium
 from pymaestro.transport.grpc_client import Endpoint
+from pymaestro.transport.mqtt_agent import MqttMedium
 
 _READY_SECONDS = 30.0
 
 
 @asynccontextmanager
-async def agent_on(kubeconfig: Path, *, consumer: str, broker: str, journal: Journal) -> AsyncIterator[Agent]:
-    """Run an agent for `consumer` on the cluster of `kubeconfig`; entered when it hears the server at `broker`."""
+async def agent_on(kubeconfig: Path, *, consumer: str, broker: str | Path, journal: Journal) -> AsyncIterator[Agent]:
+    """Run an agent for `consumer` on the cluster of `kubeconfig`; entered when it hears the server.
+
+    `broker` is the address of the server's gRPC port for agents, or the config file of an MQTT broker.
+    """
     settings = ClientSettings(qps=0)
     async with KubeClient(config.from_kubeconfig([kubeconfig]), settings=settings) as client:
         agent = Agent(
             Surroundings(
                 client=client,
-                medium=GrpcMedium(Endpoint(url=broker, silence_seconds=25), consumer=consumer),
+                medium=_medium(broker, consumer=consumer, journal=journal),
                 journal=journal,
                 jitter=random.random,
                 clock=clocks.Clock(),
@@ -44,6 +49,13 @@ async def agent_on(kubeconfig: Path, *, consumer: str, broker: str, journal: Jou
                 raise SandboxError(f"the agent of {consumer} did not reach the server at {broker}") from error
             finally:
                 running.cancel()
+
+
+def _medium(broker: str | Path, *, consumer: str, journal: Journal) -> base.Medium:
+    if isinstance(broker, str):
+        return GrpcMedium(Endpoint(url=broker, silence_seconds=25), consumer=consumer)
+    endpoint = mqtt_config.read(broker, flag="--broker").endpoint
+    return MqttMedium(endpoint, consumer=consumer, client_id=f"{consumer}-work-agent", on_problem=journal.warning)
 
 
 async def _until_ready(agent: Agent) -> None:

@@ -4,11 +4,13 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pymaestro.aio import clock as clocks
 from pymaestro.journal.emit import Journal
 from pymaestro.sandbox.cluster_agent import agent_on
 from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
+from pymaestro.sandbox.mosquitto import Mosquitto
 from pymaestro.sandbox.postgres import EmbeddedPostgres
 from pymaestro.sandbox.process import Ports, ServerProcess
 from pymaestro.sdk.client import AsyncMaestro
@@ -29,6 +31,8 @@ class Wanted:
     """Where the server listens; free ports if not given."""
     source: str = "local"
     """The source id of the client."""
+    broker: Literal["grpc", "mqtt"] = "grpc"
+    """What carries events between server and agents: the server itself, or a Mosquitto that is started too."""
     progress: Callable[[str], None] = field(default=lambda _: None)
     """Told what is being started."""
 
@@ -66,8 +70,14 @@ async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as stack:
         wanted.progress("PostgreSQL")
         dsn = await stack.enter_async_context(EmbeddedPostgres(wanted.folder / "postgres"))
+        flags: list[str] = []
+        broker: Path | None = None
+        if wanted.broker == "mqtt":
+            wanted.progress("Mosquitto")
+            broker = (await stack.enter_async_context(Mosquitto(wanted.folder))).config
+            flags = ["--message-broker-type=mqtt", f"--message-broker-config-file={broker}"]
         wanted.progress("server")
-        server = ServerProcess(dsn, log=wanted.folder / "server.log", ports=wanted.ports)
+        server = ServerProcess(dsn, log=wanted.folder / "server.log", ports=wanted.ports, flags=flags)
         await stack.enter_async_context(server)
         client = AsyncMaestro(
             environ={},
@@ -79,29 +89,23 @@ async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
         kubeconfigs = {}
         for number, consumer in enumerate(wanted.consumers):
             wanted.progress(f"cluster and agent of {consumer}")
+            with suppress(AlreadyExists):  # from an earlier run on the same folder
+                await client.consumers.create(consumer)
             given = wanted.kubeconfig if number == 0 else None
-            kubeconfigs[consumer] = await _join(stack, wanted, consumer, given=given, server=server, client=client)
+            way = broker or f"127.0.0.1:{server.ports.agents}"
+            kubeconfigs[consumer] = await _join(stack, wanted, consumer, given=given, broker=way)
         yield Fleet(server=server, client=client, kubeconfigs=kubeconfigs, folder=wanted.folder)
 
 
 async def _join(
-    stack: AsyncExitStack,
-    wanted: Wanted,
-    consumer: str,
-    *,
-    given: Path | None,
-    server: ServerProcess,
-    client: AsyncMaestro,
+    stack: AsyncExitStack, wanted: Wanted, consumer: str, *, given: Path | None, broker: str | Path
 ) -> Path:
     """Add one cluster with its agent."""
-    with suppress(AlreadyExists):  # from an earlier run on the same folder
-        await client.consumers.create(consumer)
     kubeconfig = given
     if kubeconfig is None:
         cluster = SandboxCluster(directory=wanted.folder / "clusters" / consumer)
         kubeconfig = (await stack.enter_async_context(cluster)).kubeconfig
     log = stack.enter_context((wanted.folder / f"agent-{consumer}.log").open("ab", buffering=0))
     journal = Journal(log, clock=clocks.Clock().epoch, verbosity=2)
-    broker = f"127.0.0.1:{server.ports.agents}"
     await stack.enter_async_context(agent_on(kubeconfig, consumer=consumer, broker=broker, journal=journal))
     return kubeconfig

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +41,9 @@ class Ports:
 class ServerProcess:
     """A `maestro server` that can be killed and started again on the same ports and database."""
 
-    def __init__(self, dsn: Dsn, *, log: Path, ports: Ports | None = None) -> None:
+    def __init__(self, dsn: Dsn, *, log: Path, ports: Ports | None = None, flags: Sequence[str] = ()) -> None:
         self._dsn = dsn
+        self._flags = tuple(flags)
         self._log = log
         self.ports = ports or Ports.free()
         self._process: asyncio.subprocess.Process | None = None
@@ -65,6 +67,7 @@ class ServerProcess:
                 f"--metrics-server-bindport={ports.metrics}",
                 f"--grpc-server-bindport={ports.sources}",
                 f"--grpc-broker-bindport={ports.agents}",
+                *self._flags,
                 env={**os.environ, "MAESTRO_DB_DSN": str(self._dsn), "MAESTRO_ENV": ""},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
