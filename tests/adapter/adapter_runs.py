@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,13 @@ def started(*arguments: str, **environ: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def wait_until(is_so: Callable[[], bool], *, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, "it did not come to be in time"
+        time.sleep(0.02)
 
 
 def _clean() -> dict[str, str]:

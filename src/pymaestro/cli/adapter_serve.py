@@ -57,7 +57,8 @@ async def _run(adapter: "Adapter", flags: WorldFlags, *, listening: tuple[str, i
     from pymaestro.transport.http_listener import HttpListener
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for each in ("httpx", "uvicorn.error"):
+        logging.getLogger(each).setLevel(logging.WARNING)
     host, port, workers = listening
     inbox = HttpInbox()
     listener = HttpListener(inbox.app, host=host, port=port)

@@ -63,7 +63,7 @@ def normalise(arguments: Sequence[str], *, switches: Collection[str], valued: Co
 
 def verbosity(arguments: Sequence[str]) -> int:
     """Return the verbosity asked for; 0 if none or not a number."""
-    found = normalise(arguments, switches=(), valued=("-v",))[-1:]
+    found = [word for word in normalise(arguments, switches=(), valued=("-v",))[-1:] if word.startswith("-v=")]
     text = "".join(found).removeprefix("-v=")
     return int(text) if text.isascii() and text.isdigit() else 0
 

@@ -38,6 +38,8 @@ class FakeHyperFleet:
         """What adapters reported and the API kept: by resource id, by adapter."""
         self.answers: list[int] = []
         """How every status that came in was answered."""
+        self.requests: list[str] = []
+        """Every request so far, such as `GET /api/hyperfleet/v1/clusters/abc`."""
         self.is_down = False
         """Whether it answers everything with 503."""
         self.app = Starlette(
@@ -95,12 +97,14 @@ class FakeHyperFleet:
         return next(each for each in told if each["type"] == kind)
 
     async def _get(self, request: Request) -> Response:
+        self.requests.append(f"GET {request.url.path}")
         if self.is_down:
             return _problem(503, "SVC-001", "not now")
         found = self.resources.get(request.path_params["path"].rpartition("/")[2])
         return JSONResponse(found) if found else _problem(404, "NTF-001", "no such resource")
 
     async def _put(self, request: Request) -> Response:
+        self.requests.append(f"PUT {request.url.path}")
         if self.is_down:
             return _problem(503, "SVC-001", "not now")
         found = self.resources.get(request.path_params["path"].rpartition("/")[2])
