@@ -60,7 +60,9 @@ class MqttRig:
         await self.listen()
 
     async def listen(self) -> None:
-        self._client = await self._life.enter_async_context(mqtt.connect(self._endpoint, client_id="maestro"))
+        self._client = await self._life.enter_async_context(
+            mqtt.connect(self._endpoint, client_id="maestro", on_relief=pytest.fail)
+        )
         await self._client.subscribe([self._endpoint.topics.agent_events])
         listening = asyncio.ensure_future(self._listen(self._client))
         self._life.push_async_callback(asyncio.wait, [listening])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pymaestro.aio import batches
 from pymaestro.journal.fields import Absorb as Phrase
-from pymaestro.journal.fields import Broker, Key, Life, Logger
+from pymaestro.journal.fields import Broker, Key, Life, Logger, Resync
 from pymaestro.server import describe
 from pymaestro.server.absorb import Absorb
 from pymaestro.server.decide import admission, intake
@@ -29,6 +29,8 @@ from pymaestro.wire import mqtt as binding
 # With the longest pause of five seconds about three minutes; a database that is away for longer is asked about by the
 # resync.
 _ATTEMPTS = 40
+# Enough to fill the transactions that store reports; what waits beyond that costs only its bytes.
+_HANDLERS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class MqttBroker:
         self._stages = stages
         self._delays = delays
         self._waits = delays()
+        self._slots = asyncio.Semaphore(_HANDLERS)
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -78,7 +81,9 @@ class MqttBroker:
     async def _stay_connected(self, handlers: asyncio.TaskGroup) -> None:
         while True:
             try:
-                async with mqtt.connect(self._endpoint, client_id=self._client_id) as client:
+                async with mqtt.connect(
+                    self._endpoint, client_id=self._client_id, on_relief=lambda _: self._ask_again(handlers)
+                ) as client:
                     await self._converse(client, handlers)
             except base.Disconnected as error:
                 self._journal.error(Broker.DISCONNECTED, {Key.BROKER_HOST: self._endpoint.broker_host}, err=error)
@@ -100,6 +105,7 @@ class MqttBroker:
         try:
             self._stages.resyncs.ask(await self._stages.ownership.owned())
             async for incoming in client.messages():
+                await self._slots.acquire()
                 handlers.create_task(self._handle(incoming), name="mqtt message")
         finally:
             self._stages.publish.detach()
@@ -110,6 +116,18 @@ class MqttBroker:
         except Exception as error:  # noqa: BLE001 - a bug that one message brings to light must not end the server
             self._journal.error("a message failed unexpectedly", {Key.TOPIC: incoming.topic[:256]}, err=error)
             incoming.acknowledge()
+        finally:
+            self._slots.release()
+
+    def _ask_again(self, handlers: asyncio.TaskGroup) -> None:
+        async def ask() -> None:
+            try:
+                self._stages.resyncs.ask(await self._stages.ownership.owned())
+            except store_errors.StoreError as error:
+                self._journal.error(Resync.CONSUMERS_UNKNOWN, err=error)
+
+        self._journal.warning("more messages waited than a broker keeps; agents are asked for what was lost")
+        handlers.create_task(ask(), name="mqtt ask again")
 
     async def _take(self, incoming: mqtt.Incoming) -> None:
         try:

@@ -4,11 +4,13 @@ A client is one connection. It does not reconnect by itself: whatever breaks end
 decides when to try again, because only the owner knows what to resync then. Nothing is kept for us at the broker while
 we are away, as in the Go Maestro; what is missed then is found by the resync.
 
-How much the broker may send before we have acknowledged is told to it at the beginning, and how much we may send before
-it has acknowledged is its answer: neither side can flood the other.
+Neither side can flood the other: the broker says how much we may send before it has acknowledged, and we stop reading
+while too much waits to be handled. A broker throws messages away when more wait for us than it keeps, and tells nobody;
+that can only happen while as many are unacknowledged as the protocol allows, so then `on_relief` is called.
 """
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -22,8 +24,11 @@ from pymaestro.wire import mqttpackets as packets
 
 PACKET_SECONDS = 10.0
 """How long the broker may take to answer a packet."""
-RECEIVE_MAXIMUM = 256
-"""How many messages may wait for our acknowledgement; this and the broker's packet size bound our memory."""
+RECEIVE_MAXIMUM = 65535
+"""How many messages may wait for our acknowledgement: as many as possible, because brokers keep few beyond these
+(Mosquitto a thousand) and drop the others."""
+HELD_BYTES = 64 * 2**20
+"""How much may wait to be handled before we stop reading; this bounds our memory."""
 UNLIMITED_BYTES = packets.LONGEST + 5
 """The packet size of a broker that sets no limit."""
 _WINDOW = 128
@@ -47,11 +52,19 @@ class Incoming:
 
 @asynccontextmanager
 async def connect(
-    endpoint: Endpoint, *, client_id: str, receive_maximum: int = RECEIVE_MAXIMUM
+    endpoint: Endpoint,
+    *,
+    client_id: str,
+    on_relief: Callable[["Client"], None],
+    receive_maximum: int = RECEIVE_MAXIMUM,
 ) -> AsyncIterator["Client"]:
-    """Open a connection; raises `Disconnected` with the reason when the broker is not there or refuses us."""
+    """Open a connection; raises `Disconnected` with the reason when the broker is not there or refuses us.
+
+    `on_relief` is called when a time is over in which the broker may have thrown messages for us away.
+    """
     files = stamps(endpoint)  # before they are read: what changes meanwhile looks new
     client = await _open(endpoint, client_id=client_id, receive_maximum=receive_maximum)
+    client.on_relief = on_relief
     crew = tasks.Crew()
     try:
         crew.start("mqtt read", client.read())
@@ -75,6 +88,7 @@ class Client:
         parser: packets.Reader,
         *,
         limits: packets.Connected,
+        receive_maximum: int,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -86,8 +100,15 @@ class Client:
         self._last_number = 0
         self._inbound: asyncio.Queue[Incoming | None] = asyncio.Queue()
         # Acknowledgements must go out in the order in which the messages came in.
-        self._owed: deque[list[int | bool]] = deque()
+        self._owed: deque[_Debt] = deque()
+        self._most_owed = receive_maximum
+        self._was_full = False
+        self.on_relief: Callable[[Client], None] = _nothing
+        self._held_bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
         self._broken: Disconnected | None = None
+        self._confirm = _confirmation(writer)
         self._heard_at = asyncio.get_running_loop().time()
 
     async def subscribe(self, wanted: Sequence[str], *, qos: int = 1) -> None:
@@ -146,6 +167,7 @@ class Client:
                 waiter.set_exception(Disconnected(str(reason)))
                 waiter.exception()  # whoever waited may have gone: then nobody else looks at it
         self._waiting.clear()
+        self._room.set()
         self._inbound.put_nowait(None)
         self._window.release()  # wakes the first who waits to send; each that gives up wakes the next
 
@@ -160,7 +182,7 @@ class Client:
     async def read(self) -> None:
         """Take packets until the connection breaks."""
         try:
-            while chunk := await self._reader.read(_CHUNK_BYTES):
+            while chunk := await self._next_chunk():
                 self._heard_at = asyncio.get_running_loop().time()
                 for packet in self._parser.feed(chunk):
                     self._take(packet)
@@ -170,6 +192,12 @@ class Client:
         except errors.WireError as error:
             self.fail(Disconnected(str(error)))
 
+    async def _next_chunk(self) -> bytes:
+        await self._room.wait()
+        chunk = await self._reader.read(_CHUNK_BYTES)
+        self._confirm()
+        return chunk
+
     async def keep_alive(self) -> None:
         """Show the broker that we live, and notice when it does not."""
         if not self._keep_alive:
@@ -178,7 +206,7 @@ class Client:
         while self._broken is None:
             await asyncio.sleep(self._keep_alive / 2)
             silence = loop.time() - self._heard_at
-            if silence > 1.5 * self._keep_alive:
+            if self._room.is_set() and silence > 1.5 * self._keep_alive:
                 self.fail(Disconnected(f"the broker has been silent for {silence:.0f} s"))
                 return
             with suppress(Disconnected):
@@ -207,11 +235,19 @@ class Client:
         try:
             async with asyncio.timeout(PACKET_SECONDS):
                 await self._write(packet)
-                return await waiter
         except TimeoutError as error:
-            late = Disconnected(f"the broker did not answer within {PACKET_SECONDS:g} s")
-            self.fail(late)
-            raise late from error
+            raise self._too_late() from error
+        while not waiter.done():
+            await asyncio.wait([waiter], timeout=PACKET_SECONDS)
+            # The answer may be among what we do not read at the moment: then it is us who are late.
+            if not waiter.done() and self._room.is_set():
+                raise self._too_late()
+        return waiter.result()
+
+    def _too_late(self) -> Disconnected:
+        late = Disconnected(f"the broker did not answer within {PACKET_SECONDS:g} s")
+        self.fail(late)
+        return late
 
     async def _write(self, packet: bytes) -> None:
         try:
@@ -254,30 +290,72 @@ class Client:
         if packet.number is None:
             # Nobody is told when such a message is lost, so nobody may rely on it either.
             if self._inbound.qsize() < _QOS_0_WAITING:
-                self._inbound.put_nowait(Incoming(topic=packet.topic, message=message, acknowledge=_nothing))
+                self._inbound.put_nowait(Incoming(topic=packet.topic, message=message, acknowledge=_no_debt))
             return
-        debt: list[int | bool] = [packet.number, False]
+        debt = _Debt(packet.number, len(packet.payload))
         self._owed.append(debt)
+        self._was_full = self._was_full or len(self._owed) >= self._most_owed
+        self._held_bytes += debt.size
+        if self._held_bytes > HELD_BYTES:
+            self._room.clear()
 
         def acknowledge() -> None:
-            debt[1] = True
-            self._settle()
+            if not debt.is_due:
+                debt.is_due = True
+                self._held_bytes -= debt.size
+                self._settle()
 
         self._inbound.put_nowait(Incoming(topic=packet.topic, message=message, acknowledge=acknowledge))
 
     def _settle(self) -> None:
-        while self._owed and self._owed[0][1]:
-            number, _ = self._owed.popleft()
+        if 2 * self._held_bytes <= HELD_BYTES:
+            self._room.set()
+        while self._owed and self._owed[0].is_due:
+            debt = self._owed.popleft()
             if self._broken is None:
-                self._writer.write(packets.acknowledge(number))
+                self._writer.write(packets.acknowledge(debt.number))
+        if self._was_full and 2 * len(self._owed) <= self._most_owed:
+            self._was_full = False
+            self.on_relief(self)
 
     def _raise_if_broken(self) -> None:
         if self._broken is not None:
             raise Disconnected(str(self._broken))
 
 
-def _nothing() -> None:
+@dataclass(slots=True)
+class _Debt:
+    """A message that the broker keeps until we acknowledge it."""
+
+    number: int
+    size: int
+    is_due: bool = False
+
+
+def _confirmation(writer: asyncio.StreamWriter) -> Callable[[], None]:
+    """Return what confirms received bytes to the network at once.
+
+    Mosquitto holds a small packet back until the one before it is confirmed, and networks confirm late when they have
+    nothing else to send: together that makes every second message 40 ms late.
+    """
+    quick: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux forgets it now and then, so it is said again
+    connection = writer.get_extra_info("socket")
+    if quick is None or connection is None:
+        return _no_debt
+
+    def confirm() -> None:
+        with suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, quick, 1)
+
+    return confirm
+
+
+def _no_debt() -> None:
     """There is nothing to acknowledge."""
+
+
+def _nothing(_: Client) -> None:
+    """Nobody wants to know."""
 
 
 def _encoded(topic: str, message: mqtt.Message, *, number: int | None) -> bytes:
@@ -319,7 +397,7 @@ async def _open(endpoint: Endpoint, *, client_id: str, receive_maximum: int) -> 
         raise
     if limits.keep_alive_seconds is None:
         limits = replace(limits, keep_alive_seconds=endpoint.keep_alive_seconds)
-    return Client(reader, writer, parser, limits=limits)
+    return Client(reader, writer, parser, limits=limits, receive_maximum=receive_maximum)
 
 
 async def _accepted(reader: asyncio.StreamReader, parser: packets.Reader) -> packets.Connected:

@@ -44,9 +44,14 @@ class MqttMedium:
         if patterns.source_broadcast:
             wanted.append(patterns.source_broadcast)
         # The suffix is the Go agent's: access rules of brokers know it.
-        async with mqtt.connect(self._endpoint, client_id=f"{self._client_id}-client") as client:
+        name = f"{self._client_id}-client"
+        async with mqtt.connect(self._endpoint, client_id=name, on_relief=_begin_anew) as client:
             await client.subscribe(wanted, qos=self._endpoint.subscribe_qos)
             yield _MqttConnection(client, self._endpoint, consumer=self._consumer, on_problem=self._on_problem)
+
+
+def _begin_anew(client: mqtt.Client) -> None:
+    client.fail(base.Disconnected("more messages waited than a broker keeps; a resync will tell which were lost"))
 
 
 class _MqttConnection:

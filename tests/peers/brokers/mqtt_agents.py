@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+import pytest
 from stack import clients
 
 from pymaestro.transport import base, mqtt, mqtt_config
@@ -93,5 +94,5 @@ async def agent(config: Any, consumer: str, *, problems: list[str] | None = None
 async def raw_client(config: Any) -> AsyncIterator[mqtt.Client]:
     """Connect without any manners of our own."""
     endpoint = mqtt_config.read(config, flag="--workload-source-config").endpoint
-    async with mqtt.connect(endpoint, client_id="stranger") as client:
+    async with mqtt.connect(endpoint, client_id="stranger", on_relief=pytest.fail) as client:
         yield client

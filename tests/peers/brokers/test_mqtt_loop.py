@@ -223,6 +223,30 @@ def test_messages_stay_below_the_brokers_limit(database: Dsn, tmp_path: Path) ->
         harness.play(scenario(broker))
 
 
+def test_a_burst_of_more_reports_than_a_broker_keeps_is_stored_to_the_last(database: Dsn, broker: Mosquitto) -> None:
+    """Mosquitto keeps a thousand messages beyond those that it may send, and drops the rest without a word."""
+
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server, source(server.sources) as a:
+            await server.add_consumer("cluster1")
+            await connected(server)
+            async with agent(config, "cluster1") as one:
+                names = [f"w{number}" for number in range(2500)]
+                for start in range(0, len(names), 100):
+                    await asyncio.gather(*(a.create(name, "cluster1") for name in names[start : start + 100]))
+                await harness.until(lambda: one.seen == len(names), what="all specs")
+                await asyncio.gather(*(one.tell(name, 1) for name in names))
+                told = "SELECT count(*) FROM resources WHERE status ->> 'sequenceid' <> ''"
+                await harness.until(lambda: counts(server, told, len(names)), what="all statuses")
+
+    harness.play(scenario())
+
+
+async def counts(server: harness.InProcess, statement: str, expected: int) -> bool:
+    return bool(await server.value(statement) == expected)
+
+
 def test_rubbish_and_words_in_anothers_name_change_nothing(database: Dsn, broker: Mosquitto) -> None:
     async def scenario() -> None:
         config = broker.config()

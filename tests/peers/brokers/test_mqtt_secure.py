@@ -92,12 +92,12 @@ def test_a_rotated_certificate_is_used_by_the_next_connection(tmp_path: Path) ->
         config = secure.config(broker, own, name="agent")
         found = mqtt_config.read(config, flag="--x").endpoint
         endpoint = replace(found, reload_seconds=0.05)
-        async with mqtt.connect(endpoint, client_id="one") as client:
+        async with mqtt.connect(endpoint, client_id="one", on_relief=pytest.fail) as client:
             own.replace_with(secure.ca.issue(cn="new-name"))
             with pytest.raises(base.Disconnected, match="certificate rotation detected"):
                 async for _ in client.messages():
                     pass
-        async with mqtt.connect(endpoint, client_id="two"):
+        async with mqtt.connect(endpoint, client_id="two", on_relief=pytest.fail):
             pass
         await harness.until(lambda: "u'new-name'" in broker.log.read_text(), what="the new name at the broker")
 
