@@ -64,6 +64,9 @@ def act(
         code = _run(_trace(question, access, depth=depth, output=output, found=found))
         if depth.then_request is not None and found:
             code = _then_request(found[0], depth.then_request) or code
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"Error: {error.name} is not installed; install pymaestro[all], then trace again\n")
+        return int(Exit.NO_ACCESS)
     except TraceError as error:
         sys.stderr.write(f"Error: {error}\n")
         code = next(code for kind, code in _EXITS.items() if isinstance(error, kind))

@@ -29,6 +29,8 @@ _HASH = 64
 """Characters of the hub hash before a work's name."""
 _SINGLY = 50
 """Up to so many applied works are read one by one, after a list of bare names; more are filtered from a full list."""
+_NO_NAME = frozenset(",=\\")
+"""Characters that no name has, and that would mean something else in a field selector."""
 _AGENT_LABELS = ("app=maestro-agent", "app.kubernetes.io/name=maestro-agent")
 
 
@@ -88,7 +90,9 @@ class Cluster:
         wanted = set(work_names)
         if len(wanted) > _SINGLY:
             whole = await self._ask("list AppliedManifestWorks", self.client.list(APPLIED_WORKS))
-            return [each for each in whole or () if (each.get("spec") or {}).get("manifestWorkName") in wanted]
+            if whole is None:
+                raise self._is_no_management_cluster()
+            return [each for each in whole if (each.get("spec") or {}).get("manifestWorkName") in wanted]
         names = [name for name in await self._applied_names() if _is_for(name, wanted)]
         found = await asyncio.gather(*(self.applied_work(name) for name in names))
         return [each for each in found if each and (each.get("spec") or {}).get("manifestWorkName") in wanted]
@@ -104,10 +108,7 @@ class Cluster:
                 selector = Selector(metadata_only=True)
                 found = await self._ask("list AppliedManifestWorks", self.client.list(APPLIED_WORKS, selector=selector))
                 if found is None:
-                    raise NoAccess(
-                        f"cluster {self.label} serves no AppliedManifestWorks: is it the management cluster? "
-                        "check --mgmt-context; kubectl get crd appliedmanifestworks.work.open-cluster-management.io"
-                    )
+                    raise self._is_no_management_cluster()
                 self._names = [str((each.get("metadata") or {}).get("name", "")) for each in found]
         return self._names
 
@@ -127,6 +128,8 @@ class Cluster:
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
         """Return the objects of that name; without a namespace in all of them."""
         resource = _resource(kind)
+        if _NO_NAME & set(name):
+            return []
         if namespace or not kind.namespaced:
             asking = self.client.get(resource, name, namespace=namespace)
             found = await self._ask(f"get {kind}", asking)
@@ -162,6 +165,12 @@ class Cluster:
         except errors.KubeError as error:
             raise self._trouble(error, doing) from error
 
+    def _is_no_management_cluster(self) -> NoAccess:
+        return NoAccess(
+            f"cluster {self.label} serves no AppliedManifestWorks: is it the management cluster? "
+            "check --mgmt-context; kubectl get crd appliedmanifestworks.work.open-cluster-management.io"
+        )
+
     def _trouble(self, error: errors.KubeError, doing: str) -> NoAccess:
         return trouble(error, label=self.label, doing=doing)
 
@@ -174,7 +183,7 @@ def trouble(error: errors.KubeError, *, label: str, doing: str) -> NoAccess:
         case errors.Unauthorized():
             remedy = "the login is not accepted or has expired: log in again"
         case errors.Forbidden():
-            remedy = "ask for that right; check with: kubectl auth can-i list appliedmanifestworks"
+            remedy = "ask for that right, or name the namespace; see yours with: kubectl auth can-i --list"
         case errors.Unreachable():
             remedy = "check the network (VPN, proxy) and the address: kubectl cluster-info"
         case _:

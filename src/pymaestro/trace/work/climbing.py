@@ -9,6 +9,7 @@ nothing about what it finds.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pymaestro.trace.errors import NoAccess
 from pymaestro.trace.work import reading
 from pymaestro.trace.work.model import WORK_GROUP, AppliedWork, Json, Live, ObjectKey, Owner
 from pymaestro.trace.work.question import Manifest
@@ -85,7 +86,15 @@ async def _climb_applied(cluster: ClusterSide, name: str, *, climb: Climb, level
         return
     applied = reading.applied_work(document, cluster=cluster.label)
     climb.applied[name] = applied
-    # A work within a work: the owner's work is an object of this very cluster.
+    try:
+        await _climb_outer_works(cluster, applied, climb=climb, level=level)
+    except NoAccess as error:
+        # Most works are in no other work: not being allowed to look must not hide the one just found.
+        climb.steps.append(f"whether {applied.work_name} is a work within a work is unknown: {error}")
+
+
+async def _climb_outer_works(cluster: ClusterSide, applied: AppliedWork, *, climb: Climb, level: int) -> None:
+    """Climb on where the owner's work is an object of this very cluster."""
     for kind in await cluster.kinds(["manifestwork"], group=WORK_GROUP):
         for outer in await cluster.objects(kind, namespace="", name=applied.work_name):
             live = reading.live(outer, cluster=cluster.label, key=_key(outer, kind.plural))

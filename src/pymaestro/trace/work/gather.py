@@ -161,12 +161,13 @@ async def _trace(
     depth: Depth,
 ) -> Sequence[Gathered]:
     lost = _lost_names(question, found, climbs)
-    names = {name for row in found.rows for name in (row.id, row.work_name) if name} | set(lost)
+    names = {name for row in found.rows for name in (row.id, row.work_name) if name}
+    names |= {name for each in lost for name in each}
     records: dict[str, Sequence[AppliedWork]] = {}
     for cluster in sides.clusters:
         records[cluster.label] = await _records(cluster, names, climbs=climbs, sights=sights)
     subjects = [_Subject(row=row, tombstones=_tombs(found, {row.id})) for row in found.rows]
-    subjects += [_Subject(names=(name,), tombstones=_tombs(found, {name})) for name in lost]
+    subjects += [_Subject(names=each, tombstones=_tombs(found, set(each))) for each in lost]
     works: list[Gathered] = []
     for start in range(0, len(subjects), _AT_ONCE):
         several = subjects[start : start + _AT_ONCE]
@@ -176,23 +177,24 @@ async def _trace(
     return works
 
 
-def _lost_names(question: Question, found: Found, climbs: Sequence[Climb]) -> Sequence[str]:
-    """Return the work names that were asked for and have no row."""
+def _lost_names(question: Question, found: Found, climbs: Sequence[Climb]) -> Sequence[tuple[str, ...]]:
+    """Return the works that were asked for and have no row, each by the names it may have on a cluster."""
     known = {row.id for row in found.rows} | {row.work_name for row in found.rows}
     if question.entry in {"resource-id", "file"}:
-        return [each for each in question.values if each not in known]
+        return [(each,) for each in question.values if each not in known]
     if found.rows:
         return []
     if question.entry == "work-name":
-        computed = [
-            identity.resource_id(question.source, namespace=question.consumer, name=each)
-            for each in question.values
-            if question.source and question.consumer
-        ]
-        return [*computed, *question.values] if computed else list(question.values)
+        return [(each, *_computed(question, each)) for each in question.values]
     names = dict.fromkeys(name for climb in climbs for name in climb.work_names)
     # Of works within works only the outermost can be somebody's row.
-    return list(names)[-1:]
+    return [(name,) for name in list(names)[-1:]]
+
+
+def _computed(question: Question, name: str) -> tuple[str, ...]:
+    if not (question.source and question.consumer):
+        return ()
+    return (identity.resource_id(question.source, namespace=question.consumer, name=name),)
 
 
 async def _records(

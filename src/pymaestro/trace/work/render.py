@@ -189,7 +189,7 @@ def _nested(nested: NestedWork) -> Iterator[str]:
     yield f"Nested ManifestWork (level {nested.depth}): {printable(place)}"
     yield f"  {printable(records)}"
     if nested.status:
-        yield f"  {' '.join(str(each) for each in nested.status.conditions)}"
+        yield f"  {printable(' '.join(str(each) for each in nested.status.conditions))}"
     head = ("Resource Type", "Namespace", "Name", "Applied", "Live", "Conditions")
     yield from table([_cells(line, is_known=True) for line in relations.nested_lines(nested)], head=head)
     yield ""
