@@ -1,0 +1,318 @@
+"""Managed port-forwards against a peer that speaks the kubelet's protocol, and what each bad answer of a hop means."""
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+import pytest
+import yaml
+from aiohttp import web
+
+from pymaestro.kube.address import ClusterAddress, Credentials
+from pymaestro.sandbox.hcp import cast, services
+from pymaestro.trace.access import choosing, hcp, portforward
+from pymaestro.trace.access.portforward import Target
+from pymaestro.trace.errors import NoAccess
+from pymaestro.trace.hcp import identity, walk
+from pymaestro.trace.hcp.model import State, Walk
+from pymaestro.trace.hcp.question import Place, Taken
+from pymaestro.transport.http_listener import HttpListener
+
+NOW = "2026-08-20T10:00:00Z"
+SCENARIO = cast.SCENARIOS["etcd"]
+TARGET = Target(namespace="aro-hcp", pod="frontend-1", port=8443)
+
+
+@contextlib.asynccontextmanager
+async def listening(app: Any) -> AsyncIterator[int]:
+    listener = HttpListener(app, host="127.0.0.1", port=0)
+    serving = asyncio.ensure_future(listener.serve(tls=None))
+    try:
+        yield listener.port
+    finally:
+        listener.stop()
+        await serving
+
+
+class Kubelet:
+    """An API server that knows services and pods and forwards ports as a kubelet does, to ports of this computer."""
+
+    def __init__(self, ports: dict[str, int]) -> None:
+        self.ports = ports
+        self.opened = self.closed = 0
+        self.seen: list[tuple[str, str]] = []
+        self.refuses = 0
+        self.greets: Callable[[int], list[bytes]] = lambda port: [
+            bytes([channel]) + struct.pack("<H", port) for channel in (0, 1)
+        ]
+        self.cuts_after: int | None = None
+
+    @contextlib.asynccontextmanager
+    async def serve(self) -> AsyncIterator[str]:
+        app = web.Application()
+        pods = "/api/v1/namespaces/{namespace}/pods"
+        app.add_routes(
+            [
+                web.get("/api/v1/namespaces/{namespace}/services/{name}", self.service),
+                web.get(pods, self.pods),
+                web.get(pods + "/{pod}/portforward", self.forward),
+            ]
+        )
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        try:
+            yield f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+        finally:
+            await runner.cleanup()
+
+    async def service(self, request: web.Request) -> web.Response:
+        name, namespace = request.match_info["name"], request.match_info["namespace"]
+        if f"{namespace}/{name}" not in self.ports:
+            status = {"kind": "Status", "reason": "NotFound", "message": f'services "{name}" not found', "code": 404}
+            return web.json_response(status, status=404)
+        ports = [{"port": port, "targetPort": "http"} for port in (8000, 8443)]
+        return web.json_response({"spec": {"selector": {"app": name}, "ports": ports}})
+
+    async def pods(self, request: web.Request) -> web.Response:
+        name = request.query["labelSelector"].partition("=")[2]
+        namespace = request.match_info["namespace"]
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        spec = {"containers": [{"ports": [{"name": "http", "containerPort": self.ports[f"{namespace}/{name}"]}]}]}
+        late = {"metadata": {"name": "not-ready", "namespace": namespace}, "spec": spec, "status": {}}
+        pod = {"metadata": {"name": name, "namespace": namespace}, "spec": spec, "status": ready}
+        return web.json_response({"items": [late, pod]})
+
+    async def forward(self, request: web.Request) -> web.StreamResponse:
+        self.seen.append((request.headers.get("Authorization", ""), request.headers["Sec-WebSocket-Protocol"]))
+        if self.refuses:
+            return web.Response(status=self.refuses)
+        socket = web.WebSocketResponse(protocols=("v4.channel.k8s.io",))
+        await socket.prepare(request)
+        self.opened += 1
+        port = int(request.query["ports"])
+        try:
+            for each in self.greets(port):
+                await socket.send_bytes(each)
+            await self._carry(socket, port)
+        finally:
+            self.closed += 1
+        return socket
+
+    async def _carry(self, socket: web.WebSocketResponse, port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        left = self.cuts_after
+
+        async def back() -> None:
+            nonlocal left
+            while chunk := await reader.read(4096):
+                await socket.send_bytes(b"\0" + (chunk if left is None else chunk[:left]))
+                if left is not None:
+                    await socket.close()
+                    return
+
+        returning = asyncio.ensure_future(back())
+        try:
+            async for message in socket:
+                if message.type is aiohttp.WSMsgType.BINARY:
+                    writer.write(message.data[1:])
+        finally:
+            returning.cancel()
+            writer.close()
+
+
+def address(url: str) -> ClusterAddress:
+    return ClusterAddress(server=url, credentials=Credentials(token="let-me-in"))
+
+
+def test_forward_carries_http_and_closes() -> None:
+    async def scene() -> None:
+        async with listening(services.frontend(SCENARIO, now=NOW)) as port:
+            kubelet = Kubelet({})
+            target = Target(namespace="aro-hcp", pod="frontend-1", port=port)
+            async with kubelet.serve() as url:
+                async with portforward.forward(address(url), target) as local:
+                    async with httpx.AsyncClient(verify=False) as client:
+                        asked = [client.get(f"{local}{cast.ARM_ID}?api-version=x") for _ in range(20)]
+                        answers = await asyncio.gather(*asked)
+                    assert {each.status_code for each in answers} == {200}
+                    assert answers[0].json()["name"] == cast.NAME
+                with pytest.raises(httpx.ConnectError):
+                    httpx.get(local, verify=False)
+                async with asyncio.timeout(10):
+                    while kubelet.closed < kubelet.opened:
+                        await asyncio.sleep(0.01)
+            assert kubelet.opened > 1
+            assert set(kubelet.seen) == {("Bearer let-me-in", "v4.channel.k8s.io")}
+
+    asyncio.run(scene())
+
+
+def wrong_port(_: int) -> list[bytes]:
+    return [b"\0\1\1", b"\1\1\1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param({"refuses": 403}, "refuses a port-forward", id="forbidden"),
+        pytest.param({"refuses": 502}, "HTTP 502", id="kubelet-away"),
+        pytest.param({"greets": wrong_port}, "does not speak v4.channel.k8s.io", id="another-protocol"),
+        pytest.param({"greets": lambda _: [b""]}, "closed before it was open", id="no-greeting"),
+    ],
+)
+def test_forward_is_checked_before_it_is_handed_out(change: dict[str, Any], words: str) -> None:
+    async def scene() -> None:
+        kubelet = Kubelet({})
+        vars(kubelet).update(change)
+        async with kubelet.serve() as url:
+            with pytest.raises(NoAccess, match=words):
+                async with portforward.forward(address(url), TARGET):
+                    pytest.fail("handed out")
+
+    asyncio.run(scene())
+
+
+def test_api_server_that_is_not_there() -> None:
+    async def scene() -> None:
+        with pytest.raises(NoAccess, match="cannot be opened"):
+            async with portforward.forward(address("http://127.0.0.1:9"), TARGET):
+                pytest.fail("handed out")
+
+    asyncio.run(scene())
+
+
+def kubeconfig(folder: Path, url: str) -> str:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "svc",
+        "clusters": [{"name": "svc", "cluster": {"server": url}}],
+        "contexts": [{"name": "svc", "context": {"cluster": "svc", "user": "me"}}],
+        "users": [{"name": "me", "user": {"token": "let-me-in"}}],
+    }
+    path = folder / "svc.kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+async def walked(reach: hcp.Reach, folder: Path) -> Walk:
+    place = choosing.Place(environ={}, home=folder)
+    async with hcp.Live(reach, place=place) as live:
+        from pymaestro.aio.clock import Clock
+
+        taken = Taken(now=Clock().now(), source=reach.source)
+        return await walk.run(identity.parse(cast.ARM_ID), answerer=live, taken=taken)
+
+
+@pytest.mark.parametrize("namespace", ["clusters-service", "cluster-service"], ids=["name-of-today", "name-of-before"])
+def test_walk_over_managed_forwards(namespace: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            listening(services.frontend(SCENARIO, now=NOW)) as frontend,
+            listening(services.clusters_service(SCENARIO, now=NOW)) as cs,
+        ):
+            kubelet = Kubelet({"aro-hcp/aro-hcp-frontend": frontend, f"{namespace}/clusters-service": cs})
+            async with kubelet.serve() as url:
+                found = await walked(hcp.Reach(svc_kubeconfig=kubeconfig(tmp_path, url)), tmp_path)
+        states = {each.name: each.state for each in found.hops}
+        assert states["frontend"] is states["clusters-service"] is State.BEHIND
+        assert states["shard"] is State.OK
+        assert states["maestro"] is states["hosted-cluster"] is State.UNKNOWN
+        assert 'services "maestro" not found' in found.hop("maestro").reason
+        assert "--mgmt-kubeconfig" in found.hop("hosted-cluster").reason
+        assert found.scene.known.cid == cast.CID
+        assert found.verdict.code == "HCP-001"
+
+    asyncio.run(scene())
+
+
+def test_forward_that_dies_midway_is_unknown(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with listening(services.frontend(SCENARIO, now=NOW)) as frontend:
+            kubelet = Kubelet({"aro-hcp/aro-hcp-frontend": frontend})
+            kubelet.cuts_after = 30
+            async with kubelet.serve() as url:
+                found = await walked(hcp.Reach(svc_kubeconfig=kubeconfig(tmp_path, url)), tmp_path)
+        assert found.hop("frontend").state is State.UNKNOWN
+        assert "cannot be reached" in found.hop("frontend").reason
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("place", [Place.FRONTEND, Place.CLUSTERS_SERVICE, Place.MAESTRO], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        pytest.param(401, "{}", "refuses us (401)", id="401"),
+        pytest.param(403, '{"error": {"code": "Denied", "message": "no"}}', "403, Denied: no", id="403"),
+        pytest.param(404, "<html>nginx</html>", "is this its address?", id="404-of-a-proxy"),
+        pytest.param(500, "oops", "answered 500", id="500"),
+        pytest.param(503, '{"kind": "Error", "reason": "no database"}', "503, no database", id="503"),
+        pytest.param(200, '{"kind": "ClusterLi', "no JSON, or cut", id="cut-json"),
+        pytest.param(200, "[]", "no JSON, or cut", id="not-an-object"),
+    ],
+)
+def test_bad_answer_is_unknown_and_the_walk_goes_on(
+    place: Place, status: int, body: str, words: str, tmp_path: Path
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=status, text=body)
+
+    async def scene() -> None:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        bad = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+        async with (
+            listening(services.frontend(SCENARIO, now=NOW)) as frontend,
+            listening(services.clusters_service(SCENARIO, now=NOW)) as cs,
+        ):
+            urls = {Place.FRONTEND: f"http://127.0.0.1:{frontend}", Place.CLUSTERS_SERVICE: f"http://127.0.0.1:{cs}"}
+            found = await walked(hcp.Reach(urls={**urls, place: bad}), tmp_path)
+        await runner.cleanup()
+        hop = {Place.FRONTEND: "frontend", Place.CLUSTERS_SERVICE: "clusters-service", Place.MAESTRO: "maestro"}[place]
+        # Without Clusters Service there is no id to ask Maestro for.
+        assert found.hop(hop).state is State.UNKNOWN
+        assert words in found.hop(hop).reason
+        assert State.BAD not in {each.state for each in found.hops}
+
+    asyncio.run(scene())
+
+
+def test_old_clusters_service(tmp_path: Path) -> None:
+    """Only the old root, and no search by resource name."""
+    found_cluster = cast.cs_cluster(SCENARIO, now=NOW)
+    asked: list[str] = []
+
+    async def clusters(request: web.Request) -> web.Response:
+        search = request.query["search"]
+        asked.append(search)
+        if "resource_name" in search:
+            return web.json_response({"kind": "Error", "reason": "unknown field"}, status=400)
+        other = {**found_cluster, "id": "0" * 32, "azure": {**found_cluster["azure"], "resource_name": "other"}}
+        return web.json_response({"kind": "ClusterList", "total": 2, "items": [other, found_cluster]})
+
+    async def scene() -> None:
+        app = web.Application()
+        app.router.add_get("/api/clusters_mgmt/v1/clusters", clusters)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+        found = await walked(hcp.Reach(urls={Place.CLUSTERS_SERVICE: url}), tmp_path)
+        await runner.cleanup()
+        assert found.scene.known.cid == cast.CID
+        assert len(asked) == 2
+
+    asyncio.run(scene())
