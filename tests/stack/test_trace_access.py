@@ -193,6 +193,20 @@ def test_a_database_of_a_hundred_thousand_works_answers_at_once(database: Dsn) -
     harness.play(scenario())
 
 
+def test_odd_names_find_nothing_on_a_cluster(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with trace_stage.stage(database) as stage:
+            await applied(stage, "web", config_map("web"))
+            for name in ("web,metadata.namespace=default", "web=", "../web", "%2e%2e", "web\\", "web/status", "*"):
+                report = await stage.ask(Question(entry="manifest", manifest=Manifest(kind="cm", name=name)))
+                assert [each.code for each in report.findings] == ["MW-119"], name
+                within = Manifest(kind="cm", name="web", namespace=name)
+                report = await stage.ask(Question(entry="manifest", manifest=within))
+                assert [each.code for each in report.findings] == ["MW-119"], name
+
+    harness.play(scenario())
+
+
 def test_works_are_stored_by_the_client_in_the_shape_that_is_read(database: Dsn) -> None:
     async def scenario() -> None:
         async with trace_stage.stage(database, with_agent=False) as stage:

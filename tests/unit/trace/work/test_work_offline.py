@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 
 from pymaestro.cli import main
 from pymaestro.trace import offline
-from pymaestro.trace.errors import Unreadable
+from pymaestro.trace.errors import NoAccess, Unreadable
 from pymaestro.trace.output import Exit
 from pymaestro.trace.work import exports, gather, render, report
 from pymaestro.trace.work.facts import Wish
 from pymaestro.trace.work.looking import Depth
+from pymaestro.trace.work.model import Json, Kind
 from pymaestro.trace.work.question import Manifest, Question
+from pymaestro.wire import identity
 
 DATA = Path(__file__).parents[3] / "data"
 CLUSTER_ID = "2ppsfca8u7368uin9koq9aq1b183mqke"
@@ -245,3 +248,38 @@ def test_a_dump_that_is_none(tmp_path: Path, content: str, complaint: str) -> No
         offline.load(tmp_path)
     with pytest.raises(Unreadable, match="no directory"):
         offline.load(tmp_path / "nowhere")
+
+
+def test_a_lost_work_is_looked_for_under_the_id_its_parts_make(tmp_path: Path) -> None:
+    computed = identity.resource_id("s", namespace="c", name="lost")
+    other = {"id": "other", "consumer_name": "c", "version": 1, "manifests": [], "metadata": {"name": "other"}}
+    (tmp_path / "all.json").write_text(json.dumps([other, applied(f"{'a' * 64}-{computed}", computed, [])]))
+    plain = trace(tmp_path, Question(entry="work-name", values=("lost",)))
+    assert [each.verdict.code for each in plain.works] == ["MW-010"]
+    found = trace(tmp_path, Question(entry="work-name", values=("lost",), source="s", consumer="c"))
+    assert [each.verdict.code for each in found.works] == ["MW-009"]
+
+
+class WithoutRights(offline.OfflineCluster):
+    """A cluster that lets nobody see ManifestWorks."""
+
+    async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
+        if kind.kind == "ManifestWork":
+            raise NoAccess("forbidden")
+        return await super().objects(kind, namespace=namespace, name=name)
+
+
+def test_not_being_allowed_to_see_outer_works_does_not_hide_the_work_itself(tmp_path: Path) -> None:
+    record = applied(f"{'a' * 64}-an-id", "an-id", [])
+    cm = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm", "namespace": "d", "uid": "1"}}
+    cm["metadata"] |= {"ownerReferences": owned_by(record["metadata"]["name"], "u")}  # type: ignore[operator]  # a dict
+    stranger = {"apiVersion": WORK_API, "kind": "ManifestWork", "metadata": {"name": "x", "namespace": "y"}}
+    row = {"id": "an-id", "consumer_name": "", "version": 1, "manifests": [], "metadata": {"name": "w"}}
+    (tmp_path / "all.json").write_text(json.dumps([row]))
+    cluster = WithoutRights(label="weak", consumer="", items=(record, cm, stranger))
+    database = offline.OfflineDatabase(dump=offline.load(tmp_path), directory=tmp_path)
+    question = Question(entry="manifest", manifest=Manifest(kind="cm", name="cm"))
+    sides = gather.Sides(database=database, clusters=[cluster])
+    answer = asyncio.run(gather.gather(question, sides, depth=Depth()))
+    assert [each.row.id for each in answer.works if each.row] == ["an-id"]
+    assert any("is unknown: forbidden" in step for step in answer.steps)
