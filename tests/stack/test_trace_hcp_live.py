@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import struct
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from aiohttp import web
 
 from pymaestro.kube.address import ClusterAddress, Credentials
 from pymaestro.sandbox.hcp import cast, services
+from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
 from pymaestro.trace.access import choosing, hcp, portforward
 from pymaestro.trace.access.portforward import Target
 from pymaestro.trace.errors import NoAccess
@@ -314,5 +317,59 @@ def test_old_clusters_service(tmp_path: Path) -> None:
         await runner.cleanup()
         assert found.scene.known.cid == cast.CID
         assert len(asked) == 2
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        pytest.param("", "is it the management cluster?", id="kinds-not-installed"),
+        pytest.param("stranger", "does not let us read", id="no-rights"),
+        pytest.param("wrong", "cluster", id="not-logged-in"),
+    ],
+)
+def test_management_cluster_that_does_not_tell(token: str, words: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with SandboxCluster(controllers=False) as cluster:
+            cluster.add_token("stranger", "stranger")
+            path = tmp_path / "mgmt"
+            cluster.write_kubeconfig(path, token=token or None)
+            async with listening(services.clusters_service(SCENARIO, now=NOW)) as cs:
+                urls = {Place.CLUSTERS_SERVICE: f"http://127.0.0.1:{cs}"}
+                found = await walked(hcp.Reach(urls=urls, mgmt_kubeconfig=str(path)), tmp_path)
+        for hop in ("works", "hosted-cluster", "managed-cluster"):
+            assert found.hop(hop).state is State.UNKNOWN
+            assert words in found.hop(hop).reason
+        assert found.verdict.code == "HCP-001"
+
+    asyncio.run(scene())
+
+
+def test_operation_is_asked_for_in_its_region(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        if "hcpOperationStatuses" in request.path:
+            told = {"id": request.path, "name": "op-1", "status": "Failed", "error": {"message": "no quota"}}
+            return web.json_response(told)
+        return web.json_response(cast.arm_cluster(SCENARIO, now=NOW))
+
+    async def scene() -> None:
+        app = web.Application()
+        app.router.add_get("/{path:.*}", answer)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+        known = replace(identity.parse(cast.ARM_ID), operation="op-1")
+        reach = hcp.Reach(urls={Place.FRONTEND: url})
+        async with hcp.Live(reach, place=choosing.Place(environ={}, home=tmp_path)) as live:
+            found = await walk.run(known, answerer=live, taken=Taken(now=datetime(2026, 8, 20, tzinfo=UTC)))
+        await runner.cleanup()
+        assert asked[-1].endswith("/locations/westus3/hcpOperationStatuses/op-1")
+        assert "op-1 Failed no quota" in {each.value for each in found.hop("frontend").facts}
 
     asyncio.run(scene())

@@ -44,12 +44,12 @@ async def command(started: Stage, *more: str) -> dict:
     ],
 )
 def test_scenario(scenario: str, hop: str, code: str, words: str, tmp_path: Path) -> None:
-    told = walked(tmp_path, scenario)
+    told = walked(tmp_path, scenario, *(["--watch"] if scenario == "healthy" else []))
     states = {each["name"]: (each["state"], each["reason"]) for each in told["hops"]}
     assert (told["verdict"]["hop"], told["verdict"]["code"]) == (hop, code), states
     assert words in told["verdict"]["reason"]
     assert told["code"] == (0 if scenario == "healthy" else 1)
-    assert told["seconds"] < 2
+    assert told["seconds"] < 10  # a second on a quiet computer; most of it is starting Python
     if scenario == "contradiction":
         assert "HCP-013" in {each["code"] for each in told["verdict"]["contradictions"]}
     if scenario == "deletion":

@@ -18,8 +18,9 @@ from pymaestro.kube.client import ClientSettings, KubeClient
 from pymaestro.trace.access import choosing, hcp_kube, portforward
 from pymaestro.trace.access.cluster import Choice
 from pymaestro.trace.access.hcp_http import HttpService
+from pymaestro.trace.access.hcp_kube import Management
 from pymaestro.trace.errors import NoAccess
-from pymaestro.trace.hcp import identity, reading, requests
+from pymaestro.trace.hcp import identity, requests
 from pymaestro.trace.hcp.question import Answer, Place, Question, Topic, unknown
 
 _SERVICES: Mapping[Place, tuple[Sequence[str], str, int]] = {
@@ -70,10 +71,9 @@ class Live:
         self._stack = AsyncExitStack()
         self._opening = {each: asyncio.Lock() for each in Place}
         self._services: dict[Place, HttpService | NoAccess] = {}
-        self._cluster: tuple[KubeClient, str] | NoAccess | None = None
+        self._cluster: Management | NoAccess | None = None
         self._service_cluster: tuple[KubeClient, str] | NoAccess | None = None
         self._management: identity.ManagementCluster | None = None
-        self._location = ""
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
@@ -101,8 +101,6 @@ class Live:
             for each in answer.documents[:1]:
                 if question.topic is Topic.SHARD:
                     self._management = identity.management_cluster(each.value)
-                if question.topic is Topic.ARM_CLUSTER:
-                    self._location = reading.text(each.value, "location")
 
     async def _one(self, question: Question) -> Answer:
         place = question.topic.place
@@ -110,12 +108,11 @@ class Live:
             if place is Place.BACKEND:
                 return unknown("the RP backend cannot be asked")
             if place is Place.MANAGEMENT:
-                client, label = await self._management_cluster()
-                return await hcp_kube.ask(client, question, label=label)
+                return await (await self._management_cluster()).answer(question)
             service = await self._service(place)
         except NoAccess as error:
             return unknown(str(error))
-        reads = requests.reads(question, location=self._location, api_version=self._reach.api_version)
+        reads = requests.reads(question, api_version=self._reach.api_version)
         return await service.answer(question, list(reads))
 
     async def _service(self, place: Place) -> HttpService:
@@ -160,12 +157,12 @@ class Live:
             raise self._service_cluster
         return self._service_cluster
 
-    async def _management_cluster(self) -> tuple[KubeClient, str]:
+    async def _management_cluster(self) -> Management:
         async with self._opening[Place.MANAGEMENT]:
             if self._cluster is None:
                 try:
                     choice = self._choose_management()
-                    self._cluster = await self._client(choice), choice.label
+                    self._cluster = Management(await self._client(choice), label=choice.label)
                 except NoAccess as error:
                     # Without a shard the choice may become possible later.
                     if self._management is None:

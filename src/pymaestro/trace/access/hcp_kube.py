@@ -1,5 +1,6 @@
 """Ask the management cluster, and choose it: by the shard's word, among the contexts of a kubeconfig."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -34,34 +35,52 @@ RESOURCES: Mapping[Topic, ResourceType] = {
 }
 
 
-async def ask(client: KubeClient, question: Question, *, label: str) -> Answer:
-    """Answer one question from a cluster."""
-    resource = RESOURCES[question.topic]
-    where = f"{label} {resource.plural}"
-    try:
-        items = await _read(client, question, resource)
-    except errors.UnknownKind:
-        return unknown(f"cluster {label} has no {resource.plural}: is it the management cluster?")
-    except errors.NotFound as error:
-        # A list of a kind that is not installed is answered 404 too, but without naming an object.
-        if question.name and f'"{question.name}" not found' in error.message:
-            return absent(f"cluster {label} has no {resource.kind} {question.name}")
-        return unknown(f"cluster {label} has no {resource.plural}: is it the management cluster?")
-    except errors.Forbidden as error:
-        return unknown(f"cluster {label} does not let us read {resource.plural}: {error.message}")
-    except errors.KubeError as error:
-        return unknown(f"cluster {label}: {error.message}")
-    if not items:
-        return absent(f"cluster {label} has no {resource.kind} of it")
-    return found(*(Document(value=each, where=f"{where}/{text(each, 'metadata', 'name')}") for each in items))
+class Management:
+    """The management cluster, as far as the walk reads it."""
 
+    def __init__(self, client: KubeClient, *, label: str) -> None:
+        self._client = client
+        self._label = label
+        self._listing = asyncio.Lock()
+        self._records: Sequence[str] | None = None
 
-async def _read(client: KubeClient, question: Question, resource: ResourceType) -> Sequence[Json]:
-    if question.name:
-        return [await client.get(resource, question.name, namespace=question.namespace)]
-    by_label = question.topic in {Topic.WORK, Topic.HOSTED_CLUSTER}
-    selector = Selector(labels=f"{ID_LABEL}={question.cid}") if by_label and question.cid else Selector()
-    return await client.list(resource, namespace=question.namespace, selector=selector)
+    async def answer(self, question: Question) -> Answer:
+        """Answer one question."""
+        resource, label = RESOURCES[question.topic], self._label
+        try:
+            items = await self._read(question, resource)
+        except errors.NotFound as error:
+            # A list of a kind that is not installed is answered 404 too, but without naming an object.
+            if question.name and f'"{question.name}" not found' in error.message:
+                return absent(f"cluster {label} has no {resource.kind} {question.name}")
+            return unknown(f"cluster {label} has no {resource.plural}: is it the management cluster?")
+        except errors.Forbidden as error:
+            return unknown(f"cluster {label} does not let us read {resource.plural}: {error.message}")
+        except errors.KubeError as error:
+            return unknown(f"cluster {label}: {error.message}")
+        if not items:
+            return absent(f"cluster {label} has no {resource.kind} of it")
+        where = f"{label} {resource.plural}"
+        return found(*(Document(value=each, where=f"{where}/{text(each, 'metadata', 'name')}") for each in items))
+
+    async def _read(self, question: Question, resource: ResourceType) -> Sequence[Json]:
+        if question.topic is Topic.APPLIED_WORK:
+            names = [each for each in await self._applied_works() if each.endswith(f"-{question.name}")]
+            return [await self._client.get(resource, name) for name in names]
+        if question.name:
+            return [await self._client.get(resource, question.name, namespace=question.namespace)]
+        by_label = question.topic in {Topic.WORK, Topic.HOSTED_CLUSTER}
+        selector = Selector(labels=f"{ID_LABEL}={question.cid}") if by_label and question.cid else Selector()
+        return await self._client.list(resource, namespace=question.namespace, selector=selector)
+
+    async def _applied_works(self) -> Sequence[str]:
+        """Return the names of the agent's records, read once: they end with a bundle's id and carry no label."""
+        async with self._listing:
+            if self._records is None:
+                resource = RESOURCES[Topic.APPLIED_WORK]
+                bare = await self._client.list(resource, selector=Selector(metadata_only=True))
+                self._records = [text(each, "metadata", "name") for each in bare]
+        return self._records
 
 
 def contexts(path: Path) -> Mapping[str, str]:

@@ -117,9 +117,8 @@ def _endpoint(scene: Scene) -> Iterable[Contradiction]:
 
 def _documents(scene: Scene) -> Iterable[Contradiction]:
     for topic in Topic:
-        for note in scene.notes(topic):
-            if "differently" in note or "says there is none" in note:
-                yield Contradiction(code="HCP-022", says=note, between=(topic.place.value,))
+        for says in dict.fromkeys(each for answer in scene.about(topic) for each in answer.disagreements):
+            yield Contradiction(code="HCP-022", says=says, between=(topic.place.value,))
 
 
 def _works(scene: Scene) -> Sequence[Document]:

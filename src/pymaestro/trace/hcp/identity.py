@@ -76,7 +76,9 @@ class Known:
     bundle_id: str = ""
     """The bundle the walk was entered by."""
     operation: str = ""
-    """The ARM ID of the operation under way."""
+    """The id of the operation under way."""
+    location: str = ""
+    """The Azure region, where operations are asked for."""
     entry_namespace: str = ""
     """The namespace of the HostedCluster the walk was entered by."""
 

@@ -85,6 +85,10 @@ def _work(value: Json, question: Question) -> bool:
     return reading.label(value, ID_LABEL) == question.cid or reading.name(value).startswith(question.cid)
 
 
+def _applied_work(value: Json, question: Question) -> bool:
+    return reading.text(value, "spec", "manifestWorkName") == question.name
+
+
 def _hosted_cluster(value: Json, question: Question) -> bool:
     if question.name:
         return (reading.namespace(value), reading.name(value)) == (question.namespace, question.name)
@@ -110,6 +114,7 @@ _RULES: Mapping[Topic, Callable[[Json, Question], bool]] = {
     Topic.CONSUMER: _named,
     Topic.BUNDLE: _bundle,
     Topic.WORK: _work,
+    Topic.APPLIED_WORK: _applied_work,
     Topic.MANAGED_CLUSTER: _object_named,
     Topic.HOSTED_CLUSTER: _hosted_cluster,
     Topic.NODE_POOL: _within,

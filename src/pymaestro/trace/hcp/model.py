@@ -126,8 +126,9 @@ class Scene:
         return since is not None and self.taken.now - since > timedelta(minutes=minutes)
 
     def notes(self, *topics: Topic) -> tuple[str, ...]:
-        """Return what did not fit in the answers."""
-        return tuple(dict.fromkeys(note for topic in topics for answer in self.about(topic) for note in answer.notes))
+        """Return what else is to be told about topics."""
+        answers = [answer for topic in topics for answer in self.about(topic)]
+        return tuple(dict.fromkeys(note for answer in answers for note in (*answer.notes, *answer.disagreements)))
 
 
 _UNASKED = Outcome.UNKNOWN

@@ -57,12 +57,14 @@ class Library:
         """Answer one question."""
         told = [each for each in self.entries.get(question.topic, ()) if matching.matches(each.found, question)]
         refusals = [each for each in told if each.found.is_refusal]
-        chosen, notes = _agree([each for each in told if not each.found.is_refusal], question.topic)
+        chosen, differing = _agree([each for each in told if not each.found.is_refusal], question.topic)
         if chosen:
-            notes += [
+            differing += [
                 f"{each.where} says there is none: taken at another time?" for each in refusals if _is_error(each)
             ]
-            return found(*(Document(value=each.found.value, where=each.where) for each in chosen), notes=tuple(notes))
+            return found(
+                *(Document(value=each.found.value, where=each.where) for each in chosen), disagreements=tuple(differing)
+            )
         if question in self.absent:
             return absent(self.absent[question])
         if refusals:

@@ -67,6 +67,7 @@ class Question:
     name: str = ""
     """Of the object, or the id where the place has ids."""
     namespace: str = ""
+    """Of the object; of an operation, its Azure region."""
     cid: str = ""
     """The Clusters Service id everything of this HCP is labelled with."""
     arm: str = ""
@@ -101,7 +102,9 @@ class Answer:
     why: str = ""
     """Why nothing is known, or who says there is none; one sentence."""
     notes: tuple[str, ...] = ()
-    """What does not fit: documents that disagree, a list that was cut."""
+    """Worth telling: a list that was cut."""
+    disagreements: tuple[str, ...] = ()
+    """Documents that tell the same thing differently."""
     seconds: float | None = None
 
 
@@ -116,9 +119,9 @@ class Taken:
     """Whether there was nobody to ask."""
 
 
-def found(*documents: Document, notes: tuple[str, ...] = ()) -> Answer:
+def found(*documents: Document, notes: tuple[str, ...] = (), disagreements: tuple[str, ...] = ()) -> Answer:
     """Return what was found."""
-    return Answer(outcome=Outcome.FOUND, documents=documents, notes=notes)
+    return Answer(outcome=Outcome.FOUND, documents=documents, notes=notes, disagreements=disagreements)
 
 
 def absent(why: str) -> Answer:

@@ -26,13 +26,13 @@ class HttpRead:
     """Whether it is answered in pages."""
 
 
-def reads(question: Question, *, location: str = "", api_version: str = API_VERSION) -> Sequence[HttpRead]:
+def reads(question: Question, *, api_version: str = API_VERSION) -> Sequence[HttpRead]:
     """Return the requests that answer a question, the best first; none if it cannot be asked over HTTP."""
     match question.topic:
         case Topic.ARM_CLUSTER:
             return [HttpRead(path=quote(question.arm, safe="/"), query={"api-version": api_version})]
         case Topic.OPERATION:
-            return _operation(question, location=location, api_version=api_version)
+            return _operation(question, api_version=api_version)
         case Topic.CS_CLUSTER:
             return _cluster(question)
         case Topic.CS_STATUS | Topic.CS_CHECKS | Topic.CS_NODE_POOLS | Topic.SHARD as topic:
@@ -65,11 +65,11 @@ def _bundle(question: Question) -> HttpRead:
     return HttpRead(path=path, query={"search": search}, is_list=True)
 
 
-def _operation(question: Question, *, location: str, api_version: str) -> Sequence[HttpRead]:
+def _operation(question: Question, *, api_version: str) -> Sequence[HttpRead]:
     arm = arm_of(question.arm)
-    if arm is None or not location:
+    if arm is None:
         return []
-    place = f"/subscriptions/{quote(arm.subscription)}/providers/{PROVIDER}/locations/{quote(location)}"
+    place = f"/subscriptions/{quote(arm.subscription)}/providers/{PROVIDER}/locations/{quote(question.namespace)}"
     path = f"{place}/hcpOperationStatuses/{quote(question.name, safe='')}"
     return [HttpRead(path=path, query={"api-version": api_version})]
 

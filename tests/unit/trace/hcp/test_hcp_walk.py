@@ -135,7 +135,11 @@ def not_applied(told: Documents) -> None:
 
 
 def no_record(told: Documents) -> None:
-    told["applied"]["spec"]["manifestWorkName"] = "of-somebody-else"
+    told["applied"] = {
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "AppliedManifestWorkList",
+        "items": [],
+    }
 
 
 def object_missing(told: Documents) -> None:
@@ -206,7 +210,7 @@ def namespace_stuck(told: Documents) -> None:
         (undelivered, "maestro", "HCP-402", "73183d1e-ff45-5018-94d5-103f6edca138"),
         (status_of_older_spec, "maestro", "HCP-403", "version 2, its status speaks about 1"),
         (not_applied, "maestro", "HCP-404", "forbidden"),
-        (no_record, "agent", "HCP-501", "no AppliedManifestWork of 3"),
+        (no_record, "agent", "HCP-501", "no record of bundle"),
         (object_missing, "agent", "HCP-503", f"ManifestWork local-cluster/{CID} was applied"),
         (inner_not_applied, "works", "HCP-602", f"HostedCluster {NAMESPACE}/f3k9q2 Applied=False"),
         (work_not_taken, "works", "HCP-604", "has not taken it"),

@@ -14,9 +14,9 @@ NAME = "agent"
 
 
 def asks(known: Known) -> Iterable[Question]:
-    """Ask for what the agent keeps a record of; its records carry no label, so all are asked for."""
-    if known.cid and known.bundle_ids:
-        yield Question(topic=Topic.APPLIED_WORK, cid=known.cid)
+    """Ask for the record of each bundle."""
+    for each in sorted(known.bundle_ids):
+        yield _record(each)
 
 
 def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
@@ -58,17 +58,29 @@ def judge(scene: Scene) -> Report:
 
 
 def _by_records(scene: Scene, report: Report, *, mine: dict[str, Document], found: tuple[Bundle, ...]) -> Report:
+    delivered = [each for each in found if each.has_status and not each.read_only and not each.deleted]
+    missing = [each for each in delivered if _outcome(scene, each) is Outcome.ABSENT]
+    if missing:
+        reason = f"it keeps no record of bundle {missing[0].id}, which was delivered: another cluster, or agent?"
+        evidence = tuple(
+            Evidence(where=each.where, says=f"bundle {each.id} has no AppliedManifestWork") for each in missing
+        )
+        return replace(report, state=State.BAD, code="HCP-501", reason=reason, evidence=evidence)
     if mine:
         return replace(report, reason=f"it keeps a record of {len(mine)} of {len(found)} bundles")
     if scene.outcome(Topic.APPLIED_WORK) is Outcome.UNKNOWN or not found:
         why = scene.why(Topic.APPLIED_WORK, unasked="no bundle is known that it could have applied")
         return replace(report, state=State.UNKNOWN, reason=why)
-    wanted = [each for each in found if each.has_status and not each.read_only and not each.deleted]
-    if not wanted:
-        return replace(report, reason="nothing is delivered that it should have applied")
-    reason = f"no AppliedManifestWork of {len(wanted)} delivered bundles is here: another management cluster, or agent?"
-    evidence = tuple(Evidence(where=each.where, says=f"bundle {each.id} has no AppliedManifestWork") for each in wanted)
-    return replace(report, state=State.BAD, code="HCP-501", reason=reason, evidence=evidence)
+    return replace(report, reason="nothing is delivered that it should have applied")
+
+
+def _record(bundle_id: str) -> Question:
+    return Question(topic=Topic.APPLIED_WORK, name=bundle_id)
+
+
+def _outcome(scene: Scene, found: Bundle) -> Outcome:
+    answer = scene.answers.get(_record(found.id))
+    return answer.outcome if answer else Outcome.UNKNOWN
 
 
 def _work_of(scene: Scene, found: Bundle) -> Document | None:

@@ -16,8 +16,9 @@ def asks(known: Known) -> Iterable[Question]:
     """Ask for the HCP, and for its operation once that is known."""
     if known.arm:
         yield Question(topic=Topic.ARM_CLUSTER, arm=str(known.arm))
-    if known.arm and known.operation:
-        yield Question(topic=Topic.OPERATION, arm=str(known.arm), name=known.operation.rpartition("/")[2])
+    if known.arm and known.operation and known.location:
+        operation = known.operation.rpartition("/")[2]
+        yield Question(topic=Topic.OPERATION, arm=str(known.arm), name=operation, namespace=known.location)
 
 
 def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
@@ -26,7 +27,7 @@ def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
         if topic is Topic.ARM_CLUSTER:
             own = arm_of(reading.text(each.value, "id"))
             prefix = reading.text(each.value, "properties", "dns", "baseDomainPrefix")
-            known = known.with_gaps_filled(prefix=prefix)
+            known = known.with_gaps_filled(prefix=prefix, location=reading.text(each.value, "location"))
             # The question was asked with the user's spelling and must stay the same question.
             known = known if known.arm or not own else replace(known, arm=own)
     return known
