@@ -26,6 +26,8 @@ class Letter:
     """Something to be said about one work. The event is made when it is sent, so that its sequence is never behind."""
 
     write: Callable[[], event.Event]
+    shorten: Callable[[], event.Event | None]
+    """What to say instead if the server will never take that, because it is too long for instance."""
     sent: Callable[[event.Event], None]
     """Called when the server has it."""
 
@@ -131,10 +133,23 @@ class Link:
             return
         except base.Rejected as error:
             self._journal.error("the server refused a status", {Key.RESOURCE_ID: work_id}, err=error)
+            await self._send_shorter(connection, letter)
         self._postponed.pop(work_id, None)
         if self._letters.get(work_id) is letter:
             del self._letters[work_id]
         letter.sent(outgoing)
+
+    async def _send_shorter(self, connection: base.Connection, letter: Letter) -> None:
+        outgoing = letter.shorten()
+        if outgoing is None:
+            return
+        self._tell(outgoing)
+        try:
+            await connection.publish(outgoing)
+        except (base.Rejected, base.Busy) as error:
+            # The next change of the work will be tried again.
+            work_id = outgoing.optional_text(event.RESOURCE_ID)
+            self._journal.error("the server refused a shortened status", {Key.RESOURCE_ID: work_id}, err=error)
 
     def _postpone(self, work_id: str) -> None:
         """Let others be said first."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+from pymaestro.agent.decide import reporting
 from pymaestro.agent.link import Letter, Link
 from pymaestro.agent.works import Held
 from pymaestro.aio import clock as clocks
-from pymaestro.wire import codec, event, instant, order
+from pymaestro.wire import codec, event, instant, order, work
 
 
 class Reporter:
@@ -38,14 +39,21 @@ class Reporter:
 
     def _post(self, held: Held, action: event.Action) -> None:
         def write() -> event.Event:
-            self._sequence = order.next_id(self._sequence, now_ms=round(self._clock.epoch() * 1000))
-            now = instant.from_datetime(self._clock.now())
-            stamp = codec.Stamp(id=self._new_id(), source=self._client_id, time=now)
-            return codec.status_event(held.reported(), action=action, sequence_id=str(self._sequence), stamp=stamp)
+            return self._event(held.reported(), action)
+
+        def shorten() -> event.Event | None:
+            short = reporting.without_values(held.status, now=instant.from_datetime(self._clock.now()))
+            return self._event(held.wanted.with_status(short), action) if short is not None else None
 
         def sent(outgoing: event.Event) -> None:
             held.said = outgoing.optional_text(event.STATUS_HASH)
             if held.status.is_deleted and held.status.hash() == held.said:
                 self._gone(held)
 
-        self._link.post(held.id, Letter(write=write, sent=sent))
+        self._link.post(held.id, Letter(write=write, shorten=shorten, sent=sent))
+
+    def _event(self, reported: work.ManifestWork, action: event.Action) -> event.Event:
+        self._sequence = order.next_id(self._sequence, now_ms=round(self._clock.epoch() * 1000))
+        now = instant.from_datetime(self._clock.now())
+        stamp = codec.Stamp(id=self._new_id(), source=self._client_id, time=now)
+        return codec.status_event(reported, action=action, sequence_id=str(self._sequence), stamp=stamp)

@@ -12,6 +12,8 @@ from pymaestro.wire import envelope, errors, event
 _FINAL = frozenset((Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED))
 
 
+# How all gRPC libraries, and our server, say that it never will.
+_TOO_LARGE = "received message larger than max"
 # Nobody heard it, or not as whom we are.
 _LOST = frozenset((Code.UNAVAILABLE, Code.CANCELLED, Code.DEADLINE_EXCEEDED, Code.UNAUTHENTICATED))
 
@@ -58,11 +60,11 @@ class _GrpcConnection:
         try:
             await self._client.publish(sent)
         except Refused as error:
-            if error.code in _FINAL:
+            if error.code in _FINAL or _TOO_LARGE in str(error).lower():
                 raise base.Rejected(str(error)) from error
             if error.code in _LOST:
                 raise base.Disconnected(str(error)) from error
-            # Too much, too large, or a fault of its own: no reason to end the subscription.
+            # Too much at the moment, or a fault of its own: no reason to end the subscription.
             raise base.Busy(str(error)) from error
         except BadCredentials as error:
             raise base.Disconnected(str(error)) from error

@@ -87,6 +87,25 @@ def observed(
     return _with(entry, conditions=kept, statusFeedback=values)
 
 
+def without_values(found: status.WorkStatus, *, now: instant.Timestamp) -> status.WorkStatus | None:
+    """Return a status without its feedback values, which says so; None if there are none to leave out."""
+    if not any(entry.feedback for entry in found.manifests):
+        return None
+    return found.with_manifests(_unsaid(entry, now=now) if entry.feedback else entry for entry in found.manifests)
+
+
+def _unsaid(entry: status.ManifestStatus, *, now: instant.Timestamp) -> status.ManifestStatus:
+    failed = status.Condition(
+        type=status.STATUS_FEEDBACK_SYNCED,
+        status=status.FALSE,
+        reason="StatusFeedbackSyncFailed",
+        message="Sync status feedback failed with error the server did not take a status with all these values; "
+        "ask for less",
+    )
+    found = jsontypes.objects_at(entry.body, "conditions")
+    return _with(entry, statusFeedback={}, conditions=status.merge_condition(found, failed, now=now))
+
+
 def _missing(meta: status.ResourceMeta, observation: Observation) -> status.Condition:
     is_complete = meta.resource and meta.version and meta.name
     if observation.problem or not is_complete:
