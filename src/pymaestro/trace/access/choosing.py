@@ -69,7 +69,7 @@ def _pair(written: str) -> tuple[str, str]:
 
 
 def _choice(wanted: Wanted, place: Place, *, file: str, context: str, consumer: str = "") -> Choice:
-    label = context or (Path(file).name if file else "current context")
+    label = context or consumer or (Path(file).name if file else "current context")
     try:
         address = _address(place, file=file, context=context)
     except errors.KubeError as error:
