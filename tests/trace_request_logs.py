@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - log lines are as long as they are
 """Logs of known truth: requests as servers and agents of two generations write them, each stopped at a chosen stage.
 
 G4 writes klog lines (three servers in broadcast mode, one agent, MQTT), G2 zap console lines on servers and printf klog
@@ -78,7 +79,9 @@ def lines_g4(story: Story) -> Iterator[tuple[str, float, str]]:
     at = {stage: story.at + delay for stage, delay in _DELAYS.items()}
     r, op, database = story.resource, story.operation, story.event("db")
     controllers = 'logger="maestro-server.maestro-controllers"'
-    status = f'eventType="{TYPE}.status.update_request" extensions={extensions(story, version=story.version, status=True)}'
+    status = (
+        f'eventType="{TYPE}.status.update_request" extensions={extensions(story, version=story.version, status=True)}'
+    )
     spec = f'eventType="{TYPE}.spec.{story.action}_request" extensions={extensions(story, version=story.version)}'
     receiver, publisher, owner = (SERVERS[(int(story.at * 1000) + shift) % 3] for shift in range(3))
     agent = at[3] + story.agent_clock, at[4] + story.agent_clock, at[5] + story.agent_clock
@@ -86,38 +89,150 @@ def lines_g4(story: Story) -> Iterator[tuple[str, float, str]]:
         asked = extensions(story, version=0, name=story.work)
         yield receiver, at[1], klog(at[1], "grpc_server.go:205", f'"receive the event from client" op-id="{op}" eventID="{story.event("ce")}" eventType="{TYPE}.spec.{story.action}_request" eventSource="mw-client-example" extensions={asked}')  # fmt: skip
     if story.shows(2):
-        yield publisher, at[2], klog(at[2], "source_client.go:92", f'"Publishing resource for db row {_ROWS[story.action]}" {controllers} event="{database}" resourceID="{r}"')
-        yield publisher, at[2], klog(at[2] + 0.001, "baseclient.go:183", f'"Sending event" {controllers} event="{database}" resourceID="{r}" op-id="{op}" {spec}')
+        yield (
+            publisher,
+            at[2],
+            klog(
+                at[2],
+                "source_client.go:92",
+                f'"Publishing resource for db row {_ROWS[story.action]}" {controllers} event="{database}" resourceID="{r}"',
+            ),
+        )
+        yield (
+            publisher,
+            at[2],
+            klog(
+                at[2] + 0.001,
+                "baseclient.go:183",
+                f'"Sending event" {controllers} event="{database}" resourceID="{r}" op-id="{op}" {spec}',
+            ),
+        )
     if story.shows(3):
         yield AGENT, agent[0], klog(agent[0], "baseclient.go:303", f'"Received event" op-id="{op}" {spec}')
     if story.shows(4):
         if story.action == "delete":
-            yield AGENT, agent[1], klog(agent[1], "helpers.go:268", f'"Deleted resource" logger="AppliedManifestWorkFinalizer" appliedManifestWorkName="{"f" * 64}-{r}" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="cm" reason="manifestwork {r} is terminating"')
+            yield (
+                AGENT,
+                agent[1],
+                klog(
+                    agent[1],
+                    "helpers.go:268",
+                    f'"Deleted resource" logger="AppliedManifestWorkFinalizer" appliedManifestWorkName="{"f" * 64}-{r}" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="cm" reason="manifestwork {r} is terminating"',
+                ),
+            )
         else:
-            yield AGENT, agent[1], klog(agent[1], "server_side_apply.go:139", f'"Server side applied" logger="ManifestWorkController" manifestWorkName="{r}" op-id="{op}" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="cm" fieldManager="maestro-agent"')
+            yield (
+                AGENT,
+                agent[1],
+                klog(
+                    agent[1],
+                    "server_side_apply.go:139",
+                    f'"Server side applied" logger="ManifestWorkController" manifestWorkName="{r}" op-id="{op}" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="cm" fieldManager="maestro-agent"',
+                ),
+            )
     if story.shows(5):
-        yield AGENT, agent[2], klog(agent[2], "baseclient.go:183", f'"Sending event" logger="ManifestWorkController" manifestWorkName="{r}" op-id="{op}" {status}')
+        yield (
+            AGENT,
+            agent[2],
+            klog(
+                agent[2],
+                "baseclient.go:183",
+                f'"Sending event" logger="ManifestWorkController" manifestWorkName="{r}" op-id="{op}" {status}',
+            ),
+        )
     if story.shows(6):
         for pod in SERVERS:
-            yield pod, at[6], klog(at[6], "baseclient.go:303", f'"Received event" logger="maestro-server" op-id="{op}" {status}')
-            yield pod, at[6], klog(at[6], "event_server.go:99", f'"received status update for resource" logger="maestro-server" op-id="{op}" resourceID="{r}"')
+            yield (
+                pod,
+                at[6],
+                klog(at[6], "baseclient.go:303", f'"Received event" logger="maestro-server" op-id="{op}" {status}'),
+            )
+            yield (
+                pod,
+                at[6],
+                klog(
+                    at[6],
+                    "event_server.go:99",
+                    f'"received status update for resource" logger="maestro-server" op-id="{op}" resourceID="{r}"',
+                ),
+            )
             if pod != owner:
-                yield pod, at[6], klog(at[6], "event_server.go:104", f'"skipping resource status update as it is not owned by the current instance" logger="maestro-server" op-id="{op}" resourceID="{r}"')
+                yield (
+                    pod,
+                    at[6],
+                    klog(
+                        at[6],
+                        "event_server.go:104",
+                        f'"skipping resource status update as it is not owned by the current instance" logger="maestro-server" op-id="{op}" resourceID="{r}"',
+                    ),
+                )
     if story.shows(7):
-        yield owner, at[7], klog(at[7], "event_server.go:163", f'"handle resource status update by the current instance" logger="maestro-server" op-id="{op}" resourceID="{r}"')
+        yield (
+            owner,
+            at[7],
+            klog(
+                at[7],
+                "event_server.go:163",
+                f'"handle resource status update by the current instance" logger="maestro-server" op-id="{op}" resourceID="{r}"',
+            ),
+        )
         if story.action == "delete":
-            yield owner, at[7], klog(at[7], "event_server.go:251", f'"resource status delete event was sent" logger="maestro-server" op-id="{op}" resourceID="{r}"')
+            yield (
+                owner,
+                at[7],
+                klog(
+                    at[7],
+                    "event_server.go:251",
+                    f'"resource status delete event was sent" logger="maestro-server" op-id="{op}" resourceID="{r}"',
+                ),
+            )
         else:
-            yield owner, at[7], klog(at[7], "resource.go:205", f'"Updating resource status" logger="maestro-server" op-id="{op}" resourceID="{r}" eventID="{story.event("st")}" {status}')
-            yield owner, at[7], klog(at[7], "event_server.go:269", f'"resource status update event was sent" logger="maestro-server" op-id="{op}" resourceID="{r}"')
+            yield (
+                owner,
+                at[7],
+                klog(
+                    at[7],
+                    "resource.go:205",
+                    f'"Updating resource status" logger="maestro-server" op-id="{op}" resourceID="{r}" eventID="{story.event("st")}" {status}',
+                ),
+            )
+            yield (
+                owner,
+                at[7],
+                klog(
+                    at[7],
+                    "event_server.go:269",
+                    f'"resource status update event was sent" logger="maestro-server" op-id="{op}" resourceID="{r}"',
+                ),
+            )
     kind = "StatusDelete" if story.action == "delete" else "StatusUpdate"
     for pod in SERVERS:
         if story.shows(8):
-            yield pod, at[8], klog(at[8], "event_server.go:315", f'"Broadcast the resource status" {controllers} status_event="{story.event("se")}" resourceID="{r}" instanceID="{pod}" eventID="{story.event("se")}" source="mw-client-example" statusEventType="{kind}"')
+            yield (
+                pod,
+                at[8],
+                klog(
+                    at[8],
+                    "event_server.go:315",
+                    f'"Broadcast the resource status" {controllers} status_event="{story.event("se")}" resourceID="{r}" instanceID="{pod}" eventID="{story.event("se")}" source="mw-client-example" statusEventType="{kind}"',
+                ),
+            )
             if story.shows(9) and pod != receiver:
-                yield pod, at[8], klog(at[8], "event.go:94", '"no clients registered on this instance" logger="maestro-server"')
+                yield (
+                    pod,
+                    at[8],
+                    klog(at[8], "event.go:94", '"no clients registered on this instance" logger="maestro-server"'),
+                )
         if story.shows(9) and pod == receiver:
-            yield pod, at[9], klog(at[9], "grpc_server.go:333", f'"send the event to status subscribers" op-id="{op}" eventID="{story.event("st")}" eventSource="mgmt-1-work-agent" {status}')
+            yield (
+                pod,
+                at[9],
+                klog(
+                    at[9],
+                    "grpc_server.go:333",
+                    f'"send the event to status subscribers" op-id="{op}" eventID="{story.event("st")}" eventSource="mgmt-1-work-agent" {status}',
+                ),
+            )
 
 
 def block(story: Story, kind: str, *, version: int, status: bool = False) -> str:
@@ -139,28 +254,96 @@ def lines_g2(story: Story) -> Iterator[tuple[str, float, str]]:
     receiver, publisher, owner = (SERVERS[(int(story.at * 1000) + shift) % 3] for shift in range(3))
     word = {"create": "ADDED", "update": "MODIFIED", "delete": "MODIFIED"}[story.action]
     if story.shows(1):
-        yield receiver, at[1], zap(at[1], "server/grpc_server.go:184", f"receive the event from client, {block(story, f'spec.{story.action}_request', version=0)}\n")
+        yield (
+            receiver,
+            at[1],
+            zap(
+                at[1],
+                "server/grpc_server.go:184",
+                f"receive the event from client, {block(story, f'spec.{story.action}_request', version=0)}\n",
+            ),
+        )
     if story.shows(2):
-        yield publisher, at[2], zap(at[2], "cloudevents/source_client.go:75", f"Publishing resource {r} for db row {_ROWS[story.action]}")
-        yield publisher, at[2], klog(at[2] + 0.001, "baseclient.go:132", f"Sending event: context.Background.WithCancel\n{block(story, f'spec.{story.action}_request', version=story.version)}")
+        yield (
+            publisher,
+            at[2],
+            zap(at[2], "cloudevents/source_client.go:75", f"Publishing resource {r} for db row {_ROWS[story.action]}"),
+        )
+        yield (
+            publisher,
+            at[2],
+            klog(
+                at[2] + 0.001,
+                "baseclient.go:132",
+                f"Sending event: context.Background.WithCancel\n{block(story, f'spec.{story.action}_request', version=story.version)}",
+            ),
+        )
     if story.shows(3):
-        yield AGENT, at[3], klog(at[3], "baseclient.go:162", f"Received event: {block(story, f'spec.{story.action}_request', version=story.version)}")
+        yield (
+            AGENT,
+            at[3],
+            klog(
+                at[3],
+                "baseclient.go:162",
+                f"Received event: {block(story, f'spec.{story.action}_request', version=story.version)}",
+            ),
+        )
         yield AGENT, at[3], klog(at[3] + 0.001, "watcher.go:65", f"Receive the event {word} for {story.work}")
     if story.shows(4):
         reference = 'Event(v1.ObjectReference{Kind:"Deployment", Namespace:"maestro", Name:"maestro-agent", UID:"6f1c", APIVersion:"apps/v1", ResourceVersion:"", FieldPath:""})'
         if story.action == "delete":
-            yield AGENT, at[4], klog(at[4], "event.go:377", f"{reference}: type: 'Normal' reason: 'ResourceDeleted' Deleted resource /v1, Resource=configmaps with key default/cm because manifestwork {story.work} is terminating.")
+            yield (
+                AGENT,
+                at[4],
+                klog(
+                    at[4],
+                    "event.go:377",
+                    f"{reference}: type: 'Normal' reason: 'ResourceDeleted' Deleted resource /v1, Resource=configmaps with key default/cm because manifestwork {story.work} is terminating.",
+                ),
+            )
         else:
-            yield AGENT, at[4], klog(at[4], "event.go:377", f"{reference}: type: 'Normal' reason: 'Server Side Applied ConfigMap default/cm' Patched with field manager maestro-agent, err <nil>")
+            yield (
+                AGENT,
+                at[4],
+                klog(
+                    at[4],
+                    "event.go:377",
+                    f"{reference}: type: 'Normal' reason: 'Server Side Applied ConfigMap default/cm' Patched with field manager maestro-agent, err <nil>",
+                ),
+            )
     if story.shows(5):
-        yield AGENT, at[5], klog(at[5], "baseclient.go:132", f"Sending event: context.Background.WithCancel\n{block(story, 'status.update_request', version=story.version, status=True)}")
+        yield (
+            AGENT,
+            at[5],
+            klog(
+                at[5],
+                "baseclient.go:132",
+                f"Sending event: context.Background.WithCancel\n{block(story, 'status.update_request', version=story.version, status=True)}",
+            ),
+        )
     if story.shows(6):
         for pod in SERVERS:
-            yield pod, at[6], zap(at[6], "server/event_server.go:93", f"received action STATUSMODIFIED for resource {r}")
+            yield (
+                pod,
+                at[6],
+                zap(at[6], "server/event_server.go:93", f"received action STATUSMODIFIED for resource {r}"),
+            )
             if pod != owner:
-                yield pod, at[6], zap(at[6], "server/event_server.go:99", f"skipping resource status update {r} as it is not owned by the current instance")
+                yield (
+                    pod,
+                    at[6],
+                    zap(
+                        at[6],
+                        "server/event_server.go:99",
+                        f"skipping resource status update {r} as it is not owned by the current instance",
+                    ),
+                )
     if story.shows(7):
-        yield owner, at[7], zap(at[7], "server/event_server.go:160", f"handle resource status update {r} by the current instance")
+        yield (
+            owner,
+            at[7],
+            zap(at[7], "server/event_server.go:160", f"handle resource status update {r} by the current instance"),
+        )
         if story.action == "delete":
             yield owner, at[7], zap(at[7], "server/event_server.go:225", f"resource {r} status delete event was sent")
         else:
@@ -169,11 +352,27 @@ def lines_g2(story: Story) -> Iterator[tuple[str, float, str]]:
     kind = "StatusDelete" if story.action == "delete" else "StatusUpdate"
     for pod in SERVERS:
         if story.shows(8):
-            yield pod, at[8], zap(at[8], "server/event_server.go:287", f"Broadcast the resource status, id={r}, source=mw-client-example, statusEventType={kind}")
+            yield (
+                pod,
+                at[8],
+                zap(
+                    at[8],
+                    "server/event_server.go:287",
+                    f"Broadcast the resource status, id={r}, source=mw-client-example, statusEventType={kind}",
+                ),
+            )
             if story.shows(9) and pod != receiver:
                 yield pod, at[8], zap(at[8], "event/event.go:92", "no clients registered on this instance", "WARN")
         if story.shows(9) and pod == receiver:
-            yield pod, at[9], zap(at[9], "server/grpc_server.go:299", f"send the event to status subscribers, {block(story, 'status.update_request', version=story.version, status=True)}\n")
+            yield (
+                pod,
+                at[9],
+                zap(
+                    at[9],
+                    "server/grpc_server.go:299",
+                    f"send the event to status subscribers, {block(story, 'status.update_request', version=story.version, status=True)}\n",
+                ),
+            )
 
 
 GENERATIONS = {"G4": lines_g4, "G2": lines_g2}

@@ -1,5 +1,6 @@
 """What the commands over logs share: which words are paths, which requests are meant, how a command ends."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -66,6 +67,9 @@ ALL = Selection()
 
 def separated(words: Sequence[str], logs: Logs, *, environ: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Tell paths from identifiers: what exists, `-` and patterns are paths."""
+    unknown = next((word for word in words if word.startswith("-") and word != "-"), "")
+    if unknown:
+        raise BadQuestion(f"unknown option {unknown}; see --help")
     paths = [word for word in words if _is_path(word)]
     identifiers = [word for word in words if word not in paths]
     named = (
@@ -80,7 +84,8 @@ def separated(words: Sequence[str], logs: Logs, *, environ: Mapping[str, str]) -
 
 
 def _is_path(word: str) -> bool:
-    return word == "-" or any(sign in word for sign in "/*?") or Path(word).exists()
+    is_pattern = re.search(r"[*?].*\.[a-z]|\.[a-z].*[*?]", word) is not None
+    return word == "-" or "/" in word or is_pattern or Path(word).exists()
 
 
 def not_there(word: str) -> BadQuestion:

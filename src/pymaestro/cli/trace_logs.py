@@ -19,7 +19,10 @@ app = App(
 
 
 @app.command(name="check")
-def check(*paths: str, output: Annotated[Literal["text", "json"], Parameter(name=("-o", "--output"))] = "text") -> int:
+def check(
+    *paths: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    output: Annotated[Literal["text", "json"], Parameter(name=("-o", "--output"))] = "text",
+) -> int:
     """Say which pods, times, generations and verbosities these files hold."""
 
     def act() -> int:

@@ -85,7 +85,7 @@ _CHOICE = Choice()
 
 @request.default
 def trace_request(
-    *words: str,
+    *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
     choice: Annotated[Choice, Parameter(name="*")] = _CHOICE,
     reporting: Annotated[Reporting, Parameter(name="*")] = _REPORTING,
     logs: Annotated[trace_inputs.Logs, Parameter(name="*")] = trace_inputs.NO_LOGS,
@@ -126,7 +126,7 @@ def trace_request(
 
 @requests.default
 def trace_requests(
-    *paths: str,
+    *paths: Annotated[str, Parameter(allow_leading_hyphen=True)],
     reporting: Annotated[Reporting, Parameter(name="*")] = _REPORTING,
     logs: Annotated[trace_inputs.Logs, Parameter(name="*")] = trace_inputs.NO_LOGS,
     select: Annotated[trace_inputs.Selection, Parameter(name="*")] = trace_inputs.ALL,

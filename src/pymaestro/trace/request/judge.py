@@ -66,7 +66,7 @@ def _trace(
 ) -> Trace:
     wish = case.wish
     seen = [stage for stage in stages if stage.first]
-    main = next((each for each in findings if failed and each.entry.stage == failed), None)
+    main = next((each for each in findings if failed and each.entry.severity == "error"), None)
     by = wish.later if verdict is Verdict.SUPERSEDED else None
     return Trace(
         key=_key(wish),

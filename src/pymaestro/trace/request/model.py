@@ -112,6 +112,15 @@ class Trace:
         """Seconds from its first to its last record that counts."""
         return max(0.0, self.end - self.start)
 
+    @property
+    def main_finding(self) -> Finding | None:
+        """The finding that explains where it stopped."""
+        if self.failed_stage is None:
+            return None
+        here = [each for each in self.findings if each.entry.stage == self.failed_stage]
+        errors = [each for each in self.findings if each.entry.severity == "error"]
+        return next(iter([*here, *errors]), None)
+
     def without_records(self) -> "Trace":
         """Return the trace without the records behind its stages, for reports that do not show them."""
         return replace(self, stages=tuple(replace(stage, hits=()) for stage in self.stages))

@@ -96,9 +96,10 @@ def _read_blob(
         return
     file = _open_writer(scan, path=blob.name, pod=inputs.pod_of(blob.name), kind="text")
     writer = scan.writers[file]
-    writer.origin = blob.path
+    is_plain = blob.path is not None and opening.stream is blob.stream
+    writer.origin = blob.path if is_plain else None
     clock = lines.Clock(around=bearings.around, zone=bearings.zone)
-    if needles and blob.path is not None and blob.size:
+    if needles and is_plain and blob.size:
         with mmap.mmap(blob.stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
             for piece in pieces(memory, needles):
                 _take(scan, lines.joined(piece), clock, file=file)

@@ -145,15 +145,13 @@ def examined(blob: Blob) -> Opening:
         rest = stream
     else:
         rest = io.BufferedReader(_Chained(sample, stream))  # type: ignore[type-var]  # it reads, as the stub asks
-    if sample[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = io.TextIOWrapper(rest, encoding="utf-16", errors="replace", newline="")
-        rest = io.BytesIO(text.read().encode())
+    # Two zero bytes in four letters: a mark at the beginning alone may be rubbish.
+    if sample[:2] in (b"\xff\xfe", b"\xfe\xff") and sample.count(b"\0") * 4 > len(sample):
+        rest = io.BytesIO(rest.read().decode("utf-16", "replace").encode())
         sample = rest.getvalue()[:_SAMPLE]
     clean = sample.removeprefix(b"\xef\xbb\xbf")
     is_binary = sample.count(b"\0") * 20 > len(sample)
     columns, has_header = csv_columns(clean)
-    if blob.path is not None and sample[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        stream.seek(0)
     return Opening(sample=clean, stream=rest, columns=columns, is_binary=is_binary, has_header=has_header)
 
 

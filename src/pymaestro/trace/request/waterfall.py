@@ -28,7 +28,8 @@ def headline(trace: Trace) -> str:
 
 def outcome(trace: Trace) -> str:
     """Return the verdict as a phrase."""
-    code = next((each.code for each in trace.findings if trace.failed_stage == each.entry.stage), "")
+    cause = trace.main_finding
+    code = cause.code if cause else ""
     if trace.verdict is Verdict.COMPLETE:
         return f"COMPLETE in {span(trace.duration)}"
     if trace.verdict is Verdict.SUPERSEDED:

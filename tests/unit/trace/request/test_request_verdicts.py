@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - log lines are as long as they are
 """Requests of known truth, in both generations and in every container: the right stage, the right reason, no more."""
 
 import csv
@@ -76,7 +77,9 @@ def _rows(stories: Sequence[Story], generation: str) -> list[tuple[str, str, str
 
     rows = [(at, pod, line) for pod, lines in records(stories, generation).items() for at, line in lines]
     rows.sort(key=lambda row: row[0])
-    return [(datetime.fromtimestamp(at, tz=UTC).isoformat().replace("+00:00", "Z"), pod, line) for at, pod, line in rows]
+    return [
+        (datetime.fromtimestamp(at, tz=UTC).isoformat().replace("+00:00", "Z"), pod, line) for at, pod, line in rows
+    ]
 
 
 def _csv(rows: Iterable[Sequence[str]], head: Sequence[str], *, quoting: int, end: str) -> str:
@@ -222,7 +225,9 @@ def test_the_agents_clock_is_corrected(tmp_path: Path, skew: float) -> None:
 
 def _append(folder: Path, pod: str, *lines: str) -> None:
     log = folder / f"{pod}.log"
-    log.write_text("".join(f"{line}\n" for line in sorted([*log.read_text().splitlines(), *lines], key=lambda x: x[:21])))
+    log.write_text(
+        "".join(f"{line}\n" for line in sorted([*log.read_text().splitlines(), *lines], key=lambda x: x[:21]))
+    )
 
 
 def test_an_apply_error_fails_stage_four_whatever_the_status_says(tmp_path: Path) -> None:
@@ -249,7 +254,9 @@ def test_a_stale_status_and_a_duplicate_change_nothing(tmp_path: Path) -> None:
     folder = write(tmp_path, [CREATE, UPDATE])
     stale = f'"Updating status for stale resource; disregard it" logger="maestro-server" op-id="x" resourceID="{CREATE.resource}" foundVersion=2 wantVersion=1'
     taken = f'"received status update for resource" logger="maestro-server" op-id="x" resourceID="{CREATE.resource}"'
-    _append(folder, SERVERS[0], klog(UPDATE.at + 5, "event_server.go:99", taken), klog(UPDATE.at + 5.01, "r.go:1", stale))
+    _append(
+        folder, SERVERS[0], klog(UPDATE.at + 5, "event_server.go:99", taken), klog(UPDATE.at + 5.01, "r.go:1", stale)
+    )
     traces, _ = traced([folder])
     assert [each.verdict for each in traces] == [Verdict.COMPLETE, Verdict.COMPLETE]
 

@@ -1,0 +1,246 @@
+"""The tracer reads what our own server and agent write: every stage of a real run, at the default verbosity."""
+
+import asyncio
+import contextlib
+import io
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import harness
+import pytest
+
+from pymaestro.aio import clock as clocks
+from pymaestro.cli import main
+from pymaestro.journal import emit
+from pymaestro.sandbox.cluster_agent import agent_on
+from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
+from pymaestro.sandbox.process import ServerProcess
+from pymaestro.store.dsn import Dsn
+from pymaestro.transport.grpc_client import Endpoint, GrpcClient
+from pymaestro.wire import codec, envelope, event, identity, instant, work
+
+CLUSTER = "cluster1"
+RESOURCE = identity.resource_id("demo", namespace=CLUSTER, name="w1")
+_OP = "logging.open-cluster-management.io/op-id"
+
+
+def wish(action: event.Action, *, value: str, version: int = 0, kind: str = "ConfigMap") -> event.Event:
+    manifest = {
+        "apiVersion": "v1", "kind": kind, "metadata": {"name": "cm", "namespace": "default"}, "data": {"a": value},
+    }  # fmt: skip
+    wanted = work.new("w1", namespace=CLUSTER, manifests=[manifest]).with_metadata(
+        uid=RESOURCE, annotations={_OP: f"op-{value}"}, generation=version
+    )
+    now = instant.from_datetime(clocks.Clock().now())
+    return codec.spec_event(wanted, action=action, stamp=codec.Stamp(id=clocks.new_id(), source="demo", time=now))
+
+
+class Client:
+    """A source that publishes and hears."""
+
+    def __init__(self, client: GrpcClient, statuses: Any) -> None:
+        self._client = client
+        self._statuses = statuses
+
+    async def publish(self, told: event.Event) -> None:
+        await self._client.publish(told)
+
+    async def hear(self, wanted: Callable[[work.ManifestWork], bool]) -> None:
+        async with asyncio.timeout(harness.PATIENCE):
+            async for each in self._statuses:
+                if wanted(codec.work_from_status_event(each)):
+                    return
+
+
+@contextlib.asynccontextmanager
+async def client_of(address: str) -> AsyncIterator[Client]:
+    async with (
+        GrpcClient(Endpoint(url=address)) as client,
+        client.subscribe(envelope.Subscription(source="demo")) as events,
+        contextlib.aclosing(events) as statuses,
+    ):
+        yield Client(client, statuses)
+
+
+@contextlib.asynccontextmanager
+async def agent_for(broker: str, log: Path) -> AsyncIterator[None]:
+    with log.open("ab") as stream:
+        journal = emit.Journal(stream, clock=time.time, verbosity=2)
+        async with (
+            SandboxCluster() as cluster,
+            agent_on(cluster.kubeconfig, consumer=CLUSTER, broker=broker, journal=journal),
+        ):
+            yield
+        journal.flush()
+
+
+async def whole_life(client: Client) -> None:
+    await client.publish(wish(event.Action.CREATE_REQUEST, value="1"))
+    await client.hear(lambda told: told.generation == 1 and told.status.is_true("Available"))
+    await client.publish(wish(event.Action.UPDATE_REQUEST, value="2", version=1))
+    await client.hear(lambda told: told.generation == 2 and told.status.is_true("Applied"))
+    await client.publish(wish(event.Action.DELETE_REQUEST, value="3"))
+    await client.hear(lambda told: told.status.is_deleted)
+
+
+def traced(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[dict[str, Any]]]:
+    code = main.call(["trace", "request", *words, str(folder), "-o", "json"])
+    out = capsys.readouterr().out
+    return code, json.loads(out)["requests"] if out else []
+
+
+def states(request: dict[str, Any]) -> list[str]:
+    return [stage["state"] for stage in request["stages"]]
+
+
+def save(folder: Path, name: str, server: harness.InProcess) -> None:
+    server.world.journal.flush()
+    (folder / name).write_bytes(server.log.getvalue())
+
+
+def test_a_whole_life_on_a_server_process_is_complete(
+    database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with ServerProcess(database, log=tmp_path / "maestro-0.log") as server:
+            running = harness.Running(rest=f"http://127.0.0.1:{server.ports.rest}", health="", sources="", agents="")
+            await running.add_consumer(CLUSTER)
+            async with (
+                client_of(f"127.0.0.1:{server.ports.sources}") as client,
+                agent_for(f"127.0.0.1:{server.ports.agents}", tmp_path / "maestro-agent-0.log"),
+            ):
+                await whole_life(client)
+
+    harness.play(scenario())
+    code, requests = traced(tmp_path, capsys, RESOURCE)
+    assert [(each["key"]["action"], each["key"]["version"], each["verdict"]) for each in requests] == [
+        ("create", 1, "complete"),
+        ("update", 2, "complete"),
+        ("delete", 2, "complete"),
+    ]
+    assert [states(each) for each in requests] == [["ok"] * 9] * 3
+    assert code == 0
+    for word in ("op-2", "w1"):
+        code, found = traced(tmp_path, capsys, word)
+        assert code == 0
+        assert {each["key"]["resourceId"] for each in found} == {RESOURCE}
+    assert [each["key"]["action"] for each in traced(tmp_path, capsys, "op-2")[1]] == ["update"]
+
+
+def test_two_instances_are_one_story(database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def scenario() -> None:
+        async with (
+            harness.in_process(database, client_id="a") as a,
+            harness.in_process(database, client_id="b") as b,
+        ):
+            await a.add_consumer(CLUSTER)
+            async with client_of(b.sources) as client, agent_for(a.agents, tmp_path / "maestro-agent-0.log"):
+                await whole_life(client)
+            save(tmp_path, "maestro-a.log", a)
+            save(tmp_path, "maestro-b.log", b)
+
+    harness.play(scenario())
+    code, requests = traced(tmp_path, capsys, RESOURCE)
+    assert [(each["verdict"], set(states(each))) for each in requests] == [("complete", {"ok"})] * 3
+    first = {stage["n"]: stage["pods"] for stage in requests[0]["stages"]}
+    assert (first[1], first[2], first[9]) == (["maestro-b"], ["maestro-a"], ["maestro-b"])
+    assert code == 0
+
+
+def test_without_an_agent_it_says_where_the_request_waits(
+    database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database) as server:
+            await server.add_consumer(CLUSTER)
+            async with client_of(server.sources) as client:
+                async with agent_for(server.agents, tmp_path / "maestro-agent-0.log"):
+                    await client.publish(wish(event.Action.CREATE_REQUEST, value="1"))
+                    await client.hear(lambda told: told.generation == 1)
+                await harness.until(lambda: bool(server.lines("unregister subscriber")), what="the agent's leaving")
+                await client.publish(wish(event.Action.UPDATE_REQUEST, value="2", version=1))
+            save(tmp_path, "maestro-0.log", server)
+
+    harness.play(scenario())
+    code, requests = traced(tmp_path, capsys, RESOURCE)
+    create, update = requests
+    assert create["verdict"] == "complete"
+    assert (update["verdict"], update["failedStage"]) == ("pending", 2)
+    assert [(each["code"], each["confidence"]) for each in update["findings"]] == [("MT-301", "certain")]
+    assert code == 1
+    assert main.call(["trace", "request", RESOURCE, str(tmp_path), "--nth", "-1"]) == 1
+    assert "WAITS at stage 2 (server publishes)  MT-301" in capsys.readouterr().out
+
+
+def test_refusals_and_requests_without_effect_are_told_apart(
+    database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database) as server:
+            await server.add_consumer(CLUSTER)
+            async with client_of(server.sources) as client, agent_for(server.agents, tmp_path / "maestro-agent-0.log"):
+                await client.publish(wish(event.Action.CREATE_REQUEST, value="1"))
+                await client.hear(lambda told: told.generation == 1)
+                with contextlib.suppress(Exception):
+                    await client.publish(wish(event.Action.UPDATE_REQUEST, value="9", version=7))
+            save(tmp_path, "maestro-0.log", server)
+
+    harness.play(scenario())
+    code, requests = traced(tmp_path, capsys, RESOURCE)
+    assert [(each["verdict"], each["failedStage"]) for each in requests] == [("complete", None), ("failed", 2)]
+    assert requests[1]["findings"][0]["code"] == "MT-201"
+    assert code == 1
+
+
+def test_a_manifest_that_cannot_be_applied_fails_on_the_agent(
+    database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database) as server:
+            await server.add_consumer(CLUSTER)
+            async with client_of(server.sources) as client, agent_for(server.agents, tmp_path / "maestro-agent-0.log"):
+                await client.publish(wish(event.Action.CREATE_REQUEST, value="1", kind="Unheard"))
+                await client.hear(
+                    lambda told: any(
+                        each.type == "Applied" and each.status == "False" for each in told.status.conditions
+                    )
+                )
+            save(tmp_path, "maestro-0.log", server)
+
+    harness.play(scenario())
+    code, requests = traced(tmp_path, capsys, RESOURCE)
+    assert (requests[0]["verdict"], requests[0]["failedStage"], code) == ("failed", 4, 1)
+
+
+def test_the_database_is_asked_where_one_is_given(
+    database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database) as server:
+            await server.add_consumer(CLUSTER)
+            async with client_of(server.sources) as client:
+                await client.publish(wish(event.Action.CREATE_REQUEST, value="1"))
+            save(tmp_path, "maestro-0.log", server)
+
+    harness.play(scenario())
+    log = tmp_path / "maestro-0.log"
+    # What is left when the server's start is not in the logs: nobody can say who was connected.
+    log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if "Serving" not in line))
+    address = f"postgresql://{database.user}@/{database.database}?host={database.host}"
+    code = main.call(["trace", "request", RESOURCE, str(log), "--db-dsn", address])
+    out, trouble = capsys.readouterr()
+    assert not trouble
+    assert "database  events: 1 row" in out
+    assert code in (1, 6)
+
+
+def test_standard_input_is_read_like_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (Path(__file__).parents[1] / "data" / "trace_request_go_v4.log").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert main.call(["trace", "requests", "-"]) == 1
+    assert "4 requests (update 2, create 1, delete 1): 3 complete, 1 failed" in capsys.readouterr().out

@@ -1,0 +1,227 @@
+# ruff: noqa: E501 - log lines are as long as they are
+"""The commands over logs: what they print, how they end, and what they make of bad input."""
+
+import json
+import os
+import stat
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trace_request_logs import AGENT, BASE, Story, write
+
+from pymaestro.cli import main
+from pymaestro.trace.request.codes import CODES, SQL, STAGES
+from pymaestro.trace.request.kql import Window, query
+
+CREATE = Story(work="nginx")
+DATA = Path(__file__).parents[3] / "data"
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main.call(["trace", *words])
+    out, trouble = capsys.readouterr()
+    return code, out, trouble
+
+
+@pytest.mark.parametrize("word", [CREATE.resource, CREATE.operation, "nginx", CREATE.event("ce"), CREATE.event("db")],
+                         ids=["resource", "operation", "work", "cloudevent", "database-event"])  # fmt: skip
+def test_any_identifier_leads_to_the_request(tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
+    write(tmp_path, [CREATE, Story(work="other", at=BASE + 5)])
+    code, out, _ = run(capsys, "request", word, str(tmp_path))
+    assert code == 0
+    assert "COMPLETE in 289 ms" in out
+    assert "other" not in out
+
+
+def test_evidence_is_the_line_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, [CREATE, replace(CREATE, work="bad", until=3)])
+    log = tmp_path / f"{AGENT}.log"
+    bad = Story(work="bad")
+    line = f'E0115 09:00:01.300000       1 base_controller.go:159] "controller failed to sync" err="configmaps \\"cm\\" is forbidden" key="{bad.resource}"\n'
+    log.write_text(log.read_text().replace("I0115 09:10", line + "I0115 09:10"))
+    code, out, _ = run(capsys, "request", "bad", str(tmp_path))
+    number = log.read_text().splitlines().index(line.rstrip()) + 1
+    assert code == 1
+    assert "FAILED at stage 4 (agent handles)  MT-403" in out
+    assert f"{AGENT}.log:{number}  E0115 09:00:01.300000" in out
+    assert "ERROR: Maestro agent does not handle the spec request" in out
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "md", "csv", "mermaid"])
+def test_every_form_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    write(tmp_path, [CREATE])
+    report = tmp_path.parent / f"{tmp_path.name}.report"
+    code, out, _ = run(capsys, "requests", str(tmp_path), "-o", form, "--out", str(report))
+    assert (code, str(report) in out) == (0, True)
+    assert CREATE.resource in report.read_text() or form == "mermaid"
+
+
+def test_the_json_model_has_its_published_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, [CREATE, Story(work="stopped", at=BASE + 1, until=3)])
+    code, out, _ = run(capsys, "requests", str(tmp_path), "-o", "json")
+    model = json.loads(out)
+    assert (model["schemaVersion"], model["exitCode"], code) == ("1", 1, 1)
+    stopped = next(each for each in model["requests"] if each["key"]["workName"] == "stopped")
+    assert (stopped["verdict"], stopped["failedStage"], stopped["findings"][0]["code"]) == ("incomplete", 4, "MT-412")
+    assert [stage["n"] for stage in stopped["stages"]] == list(range(1, 10))
+    assert model["stats"]["byVerdict"] == {"complete": 1, "incomplete": 1}
+    assert model["stats"]["hops"]["1-2"]["n"] == 2
+    assert model["inputs"]["environment"]["instances"] == 3
+    evidence = stopped["stages"][0]["evidence"][0]
+    assert evidence["line"] > 0
+    assert evidence["file"].startswith("maestro-")
+
+
+def test_requests_are_selected_and_grouped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, [CREATE, *(Story(work=f"bad{number}", at=BASE + number, until=4) for number in range(3))])
+    code, out, _ = run(capsys, "requests", str(tmp_path), "--status", "incomplete", "--group-by", "code")
+    assert code == 1
+    assert out.startswith("3 requests")
+    assert "MT-503" in out.splitlines()[-1]
+    assert run(capsys, "requests", str(tmp_path), "--status", "complete")[0] == 0
+    assert run(capsys, "requests", str(tmp_path), "--exit-zero")[0] == 0
+
+
+def test_the_variables_of_the_older_scripts_still_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, [CREATE, Story(work="nginx", action="update", version=2, at=BASE + 9)])
+    given = {"logs_dir": str(tmp_path), "resource_id": CREATE.resource, "resource_request": "update_request"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    code, out, _ = run(capsys, "request")
+    assert code == 0
+    assert "update v2" in out
+    assert "create v1" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("request", "x"), 2, "no logs are given"),
+        (("request", "{logs}"), 2, "no identifier is given"),
+        (("request", "x", "/nowhere/at/all"), 3, "does not exist"),
+        (("request", "nobody", "{logs}"), 4, "nobody is not in these logs"),
+        (("request", ".*", "{logs}"), 4, ".* is not in these logs"),
+        (("request", "[0-9a-f]+", "{logs}"), 4, "is not in these logs"),
+        (("requests", "{empty}"), 3, "holds no files"),
+        (("requests", "{rubbish}"), 3, "not text"),
+        (("requests", "{stranger}"), 3, "no line of Maestro was recognised"),
+        (("requests", "{torn}"), 3, "torn.tar.gz"),
+        (("requests", "{logs}", "--nope"), 2, "nope"),
+        (("requests", "{logs}", "--since", "yesterday"), 2, "--since 'yesterday' is no time"),
+        (("requests", "{logs}", "--code", "MT-999"), 2, "there is no code"),
+        (("explain", "MT-999"), 2, "there is no code"),
+    ],
+)
+def test_bad_input_ends_with_a_sentence_and_its_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, message: str
+) -> None:
+    places = {name: tmp_path / name for name in ("logs", "empty", "rubbish", "stranger")}
+    write(places["logs"], [CREATE])
+    places["empty"].mkdir()
+    places["rubbish"].write_bytes(bytes(range(256)) * 40 + b"\0" * 4000)
+    places["stranger"].write_text("hello\nworld\n")
+    places["torn"] = tmp_path / "torn.tar.gz"
+    places["torn"].write_bytes(b"\x1f\x8b\x08\x00 not really")
+    found, out, trouble = run(capsys, *(word.format(**places) for word in words))
+    assert (found, message in trouble) == (code, True), trouble
+    assert "Traceback" not in trouble + out
+
+
+def test_damaged_lines_do_not_change_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, [CREATE])
+    log = tmp_path / f"{AGENT}.log"
+    noise = (
+        b"\xff\xfe\x00rubbish\nI0115 09:00:01.1" + b"x" * 300_000 + b'\nI0115 99:99:99.000000 1 a] "Received event"\n'
+    )
+    log.write_bytes(noise + log.read_bytes() + b'I0115 09:20:01.123456       1 baseclient.go:303] "Received ev')
+    code, out, _ = run(capsys, "request", "nginx", str(tmp_path))
+    assert (code, "COMPLETE" in out) == (0, True)
+
+
+def test_exports_of_windows_programs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in write(tmp_path, [CREATE]).iterdir():
+        file.write_bytes(file.read_text().replace("\n", "\r\n").encode("utf-16"))
+    code, out, _ = run(capsys, "request", "nginx", str(tmp_path))
+    assert (code, "COMPLETE" in out) == (0, True)
+
+
+def test_one_name_of_two_resources_is_ambiguous(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, [CREATE])
+    for file in tmp_path.iterdir():
+        text = file.read_text()
+        file.write_text(text + text.replace(CREATE.resource, "11111111-2222-3333-4444-555555555555"))
+    code, _, trouble = run(capsys, "request", "nginx", str(tmp_path))
+    assert code == 7
+    assert CREATE.resource in trouble
+    assert "11111111-2222-3333-4444-555555555555" in trouble
+
+
+@pytest.mark.parametrize(("name", "complete"), [("trace_request_go_v2.log", 3), ("trace_request_go_v4.log", 3)])
+def test_logs_of_a_real_go_server_give_no_false_failure(
+    capsys: pytest.CaptureFixture[str], name: str, complete: int
+) -> None:
+    _, out, _ = run(capsys, "requests", str(DATA / name), "-o", "json")
+    model = json.loads(out)
+    verdicts = [(each["key"]["action"], each["verdict"]) for each in model["requests"]]
+    assert verdicts == [("create", "complete"), ("update", "complete"), ("update", "failed"), ("delete", "complete")]
+    refused = model["requests"][2]
+    assert [(each["code"], each["confidence"]) for each in refused["findings"]] == [("MT-201", "certain")]
+    assert model["stats"]["byVerdict"]["complete"] == complete
+
+
+def test_logs_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, [CREATE], "G2")
+    code, out, _ = run(capsys, "logs", "check", str(tmp_path))
+    assert code == 0
+    assert "3 server pods, 1 agent; G2; broker mqtt; broadcast" in out
+    _, out, _ = run(capsys, "logs", "check", str(DATA / "trace_request_go_v2.log"))
+    assert "no line shows stage 2, 3, 4, 5, 6" in out
+
+
+def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    _, listed, _ = run(capsys, "explain", "--list")
+    for code, entry in CODES.items():
+        assert code in listed
+        _, out, _ = run(capsys, "explain", code.lower())
+        assert entry.cause in out
+        assert entry.advice
+        assert all(name in SQL for name in entry.sql)
+        assert entry.stage in STAGES or entry.stage == 0
+
+
+@pytest.mark.parametrize(("table", "word"), [("containerLogs", "tostring(log)"), ("kubesystem", "TIMESTAMP")])
+def test_queries_name_tables_and_quote_identifiers(table: str, word: str) -> None:
+    text = query(table, "server", Window(start="2026-01-15T09:00:00Z", end="2026-01-15T09:10:00Z", identifiers=['a"b']))
+    assert word in text
+    assert '"a\\"b"' in text
+    assert '"maestro-server"' in text
+
+
+def test_logs_are_collected_with_kubectl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods = {"items": [{"metadata": {"name": "maestro-0"}, "spec": {"containers": [{"name": "service"}]},
+                       "status": {"containerStatuses": [{"name": "service", "restartCount": 1}]}}]}  # fmt: skip
+    script = tmp_path / "kubectl"
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        f"if 'get' in sys.argv: print({json.dumps(json.dumps(pods))})\n"
+        "elif '--previous' in sys.argv: sys.exit('previous terminated container not found')\n"
+        "else: print('2026-01-15T09:00:01Z I0115 09:00:01.000000       1 a.go:1] hello', sys.argv[1:])\n"
+    )
+    script.chmod(script.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    out = tmp_path / "out"
+    code, shown, trouble = run(
+        capsys, "logs", "collect", "--out", str(out), "--only", "server", "--server-context", "svc"
+    )
+    assert code == 0
+    assert "maestro-0.previous.log: previous terminated container not found" in trouble
+    text = (out / "server" / "maestro-0.log").read_text()
+    assert "'--context', 'svc'" in text
+    assert json.loads((out / "server" / "pods.json").read_text())[0]["containers"][0]["restarts"] == 1
+    assert "maestro trace requests" in shown
