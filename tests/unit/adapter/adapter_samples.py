@@ -1,0 +1,30 @@
+"""An event, a resource and a work, as the tests of the kit share them."""
+
+from typing import Any
+
+from pymaestro.adapter.event import Event
+from pymaestro.adapter.resource import Resource
+from pymaestro.sdk.work import Work
+from pymaestro.wire.work import ManifestWork
+
+EVENT = Event(resource_id="abc", kind="Cluster", generation=5, data={"id": "abc", "kind": "Cluster", "generation": 5})
+CLUSTER = Resource(id="abc", kind="Cluster", generation=5, name="my-cluster", spec={"x": 1})
+MAP: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}}
+
+
+def work(name: str = "w-abc") -> Work:
+    return Work(name).add(MAP, feedback={"status": ".status"})
+
+
+def reported(found: Work, *, version: int = 1, observed: int = 1, feedback: str | None = None, **statuses: str) -> Work:
+    """A work as an agent would have reported it: conditions by name, and the JSON text of its one feedback value."""
+    conditions = [{"type": kind, "status": status, "reason": f"{kind}Told"} for kind, status in statuses.items()]
+    value = {"name": "status", "fieldValue": {"type": "JsonRaw", "jsonRaw": feedback}}
+    told = {
+        "resourceMeta": {"ordinal": 0, "kind": "ConfigMap", "name": "m", "namespace": "default"},
+        "conditions": conditions,
+        "statusFeedback": {"values": [] if feedback is None else [value]},
+    }
+    body = found.manifest_work.with_metadata(namespace="c1", generation=version, resourceVersion=str(version)).body
+    status = {"conditions": conditions, "resourceStatus": {"manifests": [told]}}
+    return Work.wrap(ManifestWork({**body, "status": status}), observed_version=observed)
