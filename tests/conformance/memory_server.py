@@ -24,6 +24,8 @@ def now() -> instant.Timestamp:
 class MemoryServer:
     """One server with one consumer."""
 
+    subscribed = "subscribed to a server in memory"
+
     def __init__(self, address: str, *, consumer: str) -> None:
         self.address = address
         self.consumer = consumer

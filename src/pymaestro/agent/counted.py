@@ -20,6 +20,11 @@ class CountedMedium:
         """The address as it was configured."""
         return self._medium.address
 
+    @property
+    def subscribed(self) -> str:
+        """What the log says when a subscription stands."""
+        return self._medium.subscribed
+
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[base.Connection]:
         """Open a connection that counts."""

@@ -81,7 +81,7 @@ class Link:
         while True:
             try:
                 async with self._medium.connect() as connection:
-                    self._journal.info(Broker.GRPC_SUBSCRIBED, {Key.BROKER_HOST: self._medium.address})
+                    self._journal.info(self._medium.subscribed, {Key.BROKER_HOST: self._medium.address})
                     await self._converse(connection)
             except* (base.Disconnected, base.Rejected, base.Busy) as group:
                 error = group.exceptions[0]

@@ -42,5 +42,9 @@ class Medium(Protocol):
     def address(self) -> str:
         """The address as it was configured; an agent's identity is derived from it."""
 
+    @property
+    def subscribed(self) -> str:
+        """What the log says when a subscription stands: people search for these words."""
+
     def connect(self) -> AbstractAsyncContextManager[Connection]:
         """Open a connection whose subscription stands when the context is entered."""

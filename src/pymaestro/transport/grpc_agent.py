@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pymaestro.journal.fields import Broker
 from pymaestro.transport import base
 from pymaestro.transport.grpc_client import BadCredentials, Endpoint, GrpcClient, StreamTimeout
 from pymaestro.transport.status import Code, Refused
@@ -29,6 +30,11 @@ class GrpcMedium:
     def address(self) -> str:
         """The address as it was configured."""
         return self._endpoint.url
+
+    @property
+    def subscribed(self) -> str:
+        """The words of the Go agent."""
+        return Broker.GRPC_SUBSCRIBED
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[base.Connection]:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from pymaestro.journal.fields import Broker
 from pymaestro.transport import base, mqtt
 from pymaestro.transport.mqtt_endpoint import Endpoint
 from pymaestro.wire import errors, event, resync, topics
@@ -35,6 +36,11 @@ class MqttMedium:
     def address(self) -> str:
         """The address as it was configured."""
         return self._endpoint.broker_host
+
+    @property
+    def subscribed(self) -> str:
+        """The words of the Go agent."""
+        return Broker.MQTT_SUBSCRIBED
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[base.Connection]:

@@ -23,6 +23,7 @@ class MqttAgent:
         self.consumer = consumer
         self.received: list[event.Event] = []
         self.seen = 0
+        """How many wishes arrived; questions of the server do not count."""
         self._news = asyncio.Condition()
         # Only its way of writing reports is used, so it needs no server.
         self._pen = clients.Agent.__new__(clients.Agent)
@@ -33,7 +34,7 @@ class MqttAgent:
             async for got in self._connection.events():
                 async with self._news:
                     self.received.append(got)
-                    self.seen += 1
+                    self.seen += got.type != event.STATUS_RESYNC_REQUEST
                     self._news.notify_all()
 
     async def take(
