@@ -174,7 +174,7 @@ async def _walk(known: "Known", *, reach: ReachOptions, report: ReportOptions, s
     clock = Clock()
     hops = [each for each in walk.HOPS if each.name in _walked(known, single, all_hops=[hop.name for hop in walk.HOPS])]
     _check_details(report.details, [each.name for each in hops])
-    shown = ""
+    shown: object = None
     while True:
         # Opened anew for every walk: a port-forward that died in between must not make the rest unknown.
         async with AsyncExitStack() as stack:
@@ -184,10 +184,11 @@ async def _walk(known: "Known", *, reach: ReachOptions, report: ReportOptions, s
             found = await walk.run(known, answerer=answerer, taken=taken, hops=hops)
         if report.save is not None:
             saving.write(found, report.save)
-        text = _rendered(found, report, single=single)
-        if text != shown:
-            _write(text, report.out)
-            shown = text
+        # Ages change all the time; only a hop that changed is news.
+        state = [(each.name, each.state, each.code, each.waits) for each in found.hops]
+        if state != shown:
+            _write(_rendered(found, report, single=single), report.out)
+            shown = state
         code = _single_exit(found, single) if single else found.verdict.exit
         if not report.watch or code is Exit.HEALTHY or stop.is_asked:
             return int(code)

@@ -5,11 +5,17 @@ from typing import Any
 
 from pymaestro.journal import redact
 from pymaestro.trace import output
-from pymaestro.trace.hcp import picture
+from pymaestro.trace.hcp import picture, recreation
 from pymaestro.trace.hcp.model import Fact, Report, State, Verdict, Walk, since_text
 from pymaestro.trace.output import Evidence
 
 _SIGNS = {State.OK: "ok", State.BEHIND: "behind", State.BAD: "BAD", State.UNKNOWN: "unknown"}
+
+
+_ORDER = (
+    "finalizers may be cleared by hand only once nothing above re-creates, and in this order: "
+    f"{' > '.join(recreation.SAFE_ORDER)}; clearing those of an AzureMachine can leak its VM"
+)
 
 
 def model(walk: Walk) -> dict[str, Any]:
@@ -79,6 +85,7 @@ def markdown(walk: Walk) -> str:
     lines += _markdown_list(
         "Who would re-create what", (f"{each.who}: {each.what}, because {each.because}" for each in verdict.recreations)
     )
+    lines += _markdown_list("By hand", [_ORDER] if _is_stuck_deletion(verdict) else [])
     lines += _markdown_list("Next", (f"`{each}`" for each in verdict.next))
     for each in walk.hops:
         if each.facts:
@@ -126,7 +133,12 @@ def _verdict_lines(verdict: Verdict) -> list[str]:
         f"  re-creates   {output.printable(f'{each.who}: {each.what}, because {each.because}')}"
         for each in verdict.recreations
     ]
+    lines += [f"  order        {_ORDER}"] if _is_stuck_deletion(verdict) else []
     return lines + [f"  next         {output.printable(each)}" for each in verdict.next]
+
+
+def _is_stuck_deletion(verdict: Verdict) -> bool:
+    return verdict.deleting and verdict.state is not State.OK
 
 
 def _evidence(each: Evidence) -> str:
@@ -192,6 +204,7 @@ def _verdict_model(verdict: Verdict) -> Mapping[str, Any]:
             for each in verdict.contradictions
         ],
         "recreations": [{"who": each.who, "what": each.what, "because": each.because} for each in verdict.recreations],
+        "safeOrder": list(recreation.SAFE_ORDER) if _is_stuck_deletion(verdict) else [],
         "next": list(verdict.next),
     }
 

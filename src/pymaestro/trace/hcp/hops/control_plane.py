@@ -78,7 +78,7 @@ def judge(scene: Scene) -> Report:
         state = State.BAD if hopeless else State.BEHIND
         return replace(report, state=state, code="HCP-801", reason=sentence(waiting), evidence=evidence)
     if pods:
-        return replace(report, reason=f"all {len(pods)} pods are ready")
+        return replace(report, reason=f"{len(pods)} of {len(pods)} pods are ready")
     return _without(scene, report)
 
 

@@ -57,7 +57,7 @@ def judge(scene: Scene) -> Report:
     report = Report(
         name=NAME,
         state=State.OK,
-        reason=f"all {len(found)} bundles are delivered, applied and reported",
+        reason=f"{len(found)} of {len(found)} bundles are delivered, applied and reported",
         facts=tuple(fact for each in found for fact in (_fact(each), *_feedback(each))),
         notes=(*scene.notes(Topic.BUNDLE, Topic.CONSUMER), *_unsynced(found), *_hidden_feedback(found)),
     )

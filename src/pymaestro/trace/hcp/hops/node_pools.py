@@ -35,7 +35,7 @@ def judge(scene: Scene) -> Report:
     report = Report(
         name=NAME,
         state=State.OK,
-        reason=f"all {len(found)} are as they should be",
+        reason=f"{len(found)} of {len(found)} are as they should be",
         facts=tuple(fact for each in found for fact in _facts(each)),
         notes=scene.notes(Topic.NODE_POOL),
     )

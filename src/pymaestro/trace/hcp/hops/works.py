@@ -57,7 +57,7 @@ def judge(scene: Scene) -> Report:
     report = Report(
         name=NAME,
         state=State.OK,
-        reason=f"all {len(seen)} ManifestWorks are applied{how}",
+        reason=f"{len(seen)} of {len(seen)} ManifestWorks are applied{how}",
         facts=tuple(_fact(each) for each in seen),
         notes=scene.notes(Topic.WORK),
     )
