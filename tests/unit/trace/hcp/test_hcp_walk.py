@@ -304,11 +304,14 @@ class TestDeletion:
         told = stuck()
         deleting(told)
         change(told)
-        return walked(write(tmp_path, told), now=NOW + timedelta(hours=2))
+        return walked(write(tmp_path, told), now=NOW + self.later)
+
+    later = timedelta(hours=2)
 
     def test_nothing_is_deleted_below_yet(self, tmp_path: Path) -> None:
         verdict = self.story(tmp_path, lambda _: None).verdict
         assert verdict.deleting
+        assert (verdict.hop, verdict.code) == ("clusters-service", "HCP-310")
         who = {each.who for each in verdict.recreations}
         assert who == {"the Maestro agent", "ACM's work agent", "the HyperShift operator"}
 
@@ -321,6 +324,26 @@ class TestDeletion:
         assert MAIN_BUNDLE in verdict.reason
         assert "HCP-016" in {each.code for each in verdict.contradictions}
         assert not any(MAIN_BUNDLE in each.because for each in verdict.recreations)
+
+    def test_agent_has_just_been_told(self, tmp_path: Path) -> None:
+        def change(told: Documents) -> None:
+            told["bundles"]["items"][0] = document("14-maestro-softdeleted-bundle.json")
+
+        self.later = timedelta(hours=1, minutes=25)
+        verdict = self.story(tmp_path, change).verdict
+        assert (verdict.hop, verdict.code, verdict.state) == ("agent", "HCP-502", State.BEHIND)
+
+    def test_managed_cluster_holds_it(self, tmp_path: Path) -> None:
+        def change(told: Documents) -> None:
+            told["bundles"]["items"][2]["deleted_at"] = "2026-08-20T12:00:00Z"
+            told["managed"]["metadata"] |= {
+                "deletionTimestamp": "2026-08-20T12:00:01Z",
+                "finalizers": ["hosting-addon"],
+            }
+
+        verdict = self.story(tmp_path, change).verdict
+        assert (verdict.hop, verdict.code) == ("managed-cluster", "HCP-615")
+        assert "held by hosting-addon" in verdict.reason
 
     def test_held_by_finalizers(self, tmp_path: Path) -> None:
         def change(told: Documents) -> None:
@@ -356,6 +379,7 @@ class TestDeletion:
 
         verdict = self.story(tmp_path, change).verdict
         assert verdict.deleting
+        assert (verdict.hop, verdict.code) == ("maestro", "HCP-408")
         assert "HCP-018" in {each.code for each in verdict.contradictions}
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pymaestro.trace.hcp import reading, views
 from pymaestro.trace.hcp.decode import Bundle
+from pymaestro.trace.hcp.hops.maestro import PATIENCE_MINUTES
 from pymaestro.trace.hcp.identity import Known
 from pymaestro.trace.hcp.model import Fact, Report, Scene, State
 from pymaestro.trace.hcp.question import Document, Outcome, Question, Topic
@@ -44,6 +45,9 @@ def judge(scene: Scene) -> Report:
             )
             for each in desynced
         )
+        if not any(scene.is_older(each.deleted, PATIENCE_MINUTES) for each in desynced):
+            reason = f"it has not begun to delete {desynced[0].title} of bundle {desynced[0].id}"
+            return replace(report, state=State.BEHIND, code="HCP-502", reason=reason, evidence=evidence)
         reason = (
             f"it lost the deletion of bundle {desynced[0].id}: {desynced[0].title} is still there, nobody deletes it; "
             "a deletion sent again, or a restart of the agent, heals it"

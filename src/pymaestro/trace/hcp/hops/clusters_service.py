@@ -59,30 +59,40 @@ def judge(scene: Scene) -> Report:
 
 
 def _by_state(scene: Scene, report: Report, *, state: str, found: Document) -> Report:
-    match state:
-        case "ready":
-            return report
-        case "error":
-            said = " ".join(_errors(scene, found)) or "no reason is given"
-            return replace(report, state=State.BAD, code="HCP-303", reason=f"the cluster is in error: {said}")
-        case "validating":
-            reason = "it still runs its inflight checks (validating)"
-            return replace(report, state=State.BEHIND, code="HCP-308", reason=reason)
-        case "pending":
-            reason = "it still prepares Azure and the manifests (pending): its log names the provision step"
-            return replace(report, state=State.BEHIND, code="HCP-302", reason=reason)
-        case "installing" if scene.outcome(Topic.BUNDLE) is Outcome.ABSENT:
-            reason = "it says installing, but Maestro has no bundle of it: nothing was sent"
-            return replace(report, state=State.BEHIND, code="HCP-304", reason=reason)
-        case "installing" if views.is_available(scene):
-            reason = "it says installing, but the HostedCluster is available: it has not taken note"
-            return replace(report, state=State.BEHIND, code="HCP-306", reason=reason)
-        case "installing" | "updating" | "uninstalling":
-            reason = f"the cluster is {state}: it waits for the hops below"
-            return replace(report, state=State.BEHIND, code="HCP-305", waits=True, reason=reason)
-        case _:
-            reason = f"the cluster is {state or 'without a state'}, which the resource provider does not handle"
-            return replace(report, state=State.BEHIND, code="HCP-309", reason=reason)
+    if state == "ready":
+        return report
+    if state == "error":
+        said = " ".join(_errors(scene, found)) or "no reason is given"
+        return replace(report, state=State.BAD, code="HCP-303", reason=f"the cluster is in error: {said}")
+    if state in _OWN_WORK:
+        code, reason = _OWN_WORK[state]
+    elif own := _own_omission(scene, state):
+        code, reason = own
+    elif state in {"installing", "updating", "uninstalling"}:
+        reason = f"the cluster is {state}: it waits for the hops below"
+        return replace(report, state=State.BEHIND, code="HCP-305", waits=True, reason=reason)
+    else:
+        code = "HCP-309"
+        reason = f"the cluster is {state or 'without a state'}, which the resource provider does not handle"
+    return replace(report, state=State.BEHIND, code=code, reason=reason)
+
+
+_OWN_WORK = {
+    "validating": ("HCP-308", "it still runs its inflight checks (validating)"),
+    "pending": ("HCP-302", "it still prepares Azure and the manifests (pending): its log names the provision step"),
+}
+
+
+def _own_omission(scene: Scene, state: str) -> tuple[str, str] | None:
+    """Return what it has not done, where it seems to wait for others."""
+    bundles = views.bundles(scene)
+    if state == "installing" and scene.outcome(Topic.BUNDLE) is Outcome.ABSENT:
+        return "HCP-304", "it says installing, but Maestro has no bundle of it: nothing was sent"
+    if state == "installing" and views.is_available(scene):
+        return "HCP-306", "it says installing, but the HostedCluster is available: it has not taken note"
+    if state == "uninstalling" and bundles and not any(each.deleted for each in bundles):
+        return "HCP-310", "it is uninstalling and has deleted no bundle yet: its log names the destructor not through"
+    return None
 
 
 def _without(scene: Scene) -> Report:

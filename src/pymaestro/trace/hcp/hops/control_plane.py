@@ -71,6 +71,9 @@ def judge(scene: Scene) -> Report:
             reason=reason,
             evidence=(Evidence(where=stuck[0].where, says=says),),
         )
+    if pods and views.is_deleting(scene):
+        reason = f"{len(pods)} pods are still there"
+        return replace(report, state=State.BEHIND, code="HCP-804", reason=reason, waits=True)
     waiting = blockers(scene)
     if waiting:
         hopeless = any(each.reason in _HOPELESS for each in waiting)

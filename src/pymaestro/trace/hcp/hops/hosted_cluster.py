@@ -52,6 +52,10 @@ def judge(scene: Scene) -> Report:
     )
     if found.document and reading.is_going(found.document.value):
         return _going(scene, report, found.document)
+    if views.is_deleting(scene):
+        # How it is does not matter any more; that it still is, does.
+        reason = f"HostedCluster {found.name} is still there, and nobody has deleted it yet"
+        return replace(report, state=State.BEHIND, code="HCP-707", reason=reason, waits=True)
     wrong = expected.HOSTED_CLUSTER.deviations(found.conditions)
     if not found.conditions:
         reason = f"HostedCluster {found.name} has no status: the HyperShift operator has not taken it"

@@ -73,6 +73,9 @@ def judge(scene: Scene) -> Report:
 def _trouble(scene: Scene, found: Bundle) -> Trouble | None:
     if found.deleted:
         return _deletion(scene, found)
+    if scene.outcome(Topic.CS_CLUSTER) is Outcome.ABSENT and not found.read_only:
+        says = "is left behind: Clusters Service has forgotten its cluster, and nobody will delete it"
+        return Trouble(state=State.BAD, code="HCP-408", says=says)
     if not found.has_status:
         late = scene.is_older(found.created, PATIENCE_MINUTES)
         age = since_text(scene.age(found.created))

@@ -56,6 +56,9 @@ def judge(scene: Scene) -> Report:
         finalizers = reading.finalizers(live.value)
         reason = f"it is being deleted and held by {finalizers}"
         return replace(report, state=State.BEHIND, code="HCP-615", reason=reason, waits=False)
+    if views.is_deleting(scene):
+        reason = "it is still there, and nobody has deleted it yet"
+        return replace(report, state=State.BEHIND, code="HCP-616", reason=reason, waits=True)
     if wrong or missing:
         code = "HCP-612" if any(each.type == expected.MANAGED_CLUSTER_TRUE[2] for each in wrong) else "HCP-611"
         said = str(wrong[0]) if wrong else f"{missing[0]} is not reported yet"

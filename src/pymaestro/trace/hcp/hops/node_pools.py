@@ -39,21 +39,24 @@ def judge(scene: Scene) -> Report:
         facts=tuple(fact for each in found for fact in _facts(each)),
         notes=scene.notes(Topic.NODE_POOL),
     )
-    troubles = [(each, said) for each in found if (said := _trouble(each))]
+    still = "is still there, and nobody has deleted it yet" if views.is_deleting(scene) else ""
+    troubles = [(each, said) for each in found if (said := _trouble(each, still=still))]
     if not troubles:
         return report
     evidence = tuple(Evidence(where=each.where, says=f"{reading.name(each.value)}: {said}") for each, said in troubles)
     each, said = troubles[0]
     reason = f"NodePool {reading.name(each.value)} {said}"
-    waits = not views.is_available(scene)
+    waits = views.is_deleting(scene) or not views.is_available(scene)
     return replace(report, state=State.BEHIND, code="HCP-901", reason=reason, waits=waits, evidence=evidence)
 
 
-def _trouble(each: Document) -> str:
+def _trouble(each: Document, *, still: str) -> str:
     value = each.value
     if reading.is_going(value):
         finalizers = reading.finalizers(value)
         return f"is being deleted and held by {finalizers}"
+    if still:
+        return still
     wanted, have = reading.number(value, "spec", "replicas"), reading.number(value, "status", "replicas") or 0
     wrong = expected.NODE_POOL.deviations(decode.conditions(reading.objects(value, "status", "conditions")))
     parts = [f"has {have} of {wanted} replicas"] if wanted is not None and wanted != have else []
