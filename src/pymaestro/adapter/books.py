@@ -4,9 +4,10 @@ import logging
 from dataclasses import dataclass
 
 from pymaestro.adapter.event import Event
-from pymaestro.adapter.hyperfleet import Discarded, HyperFleet
+from pymaestro.adapter.hyperfleet import API_VARIABLES, Discarded, HyperFleet
 from pymaestro.adapter.report import Report
 from pymaestro.adapter.resource import Resource, known_from
+from pymaestro.sdk.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
@@ -20,10 +21,19 @@ class Books:
     """The resource itself, for a Job that is told everything."""
 
     async def fetch(self, event: Event) -> Resource | None:
-        """Return the resource: the given one, the API's, or the little the event says."""
+        """Return the resource: the given one, the API's, or the event's, if the event carries the spec."""
         if self.given is not None:
             return self.given
-        return await self.api.fetch(event) if self.api is not None else known_from(event)
+        if self.api is not None:
+            return await self.api.fetch(event)
+        if "spec" not in event.data:
+            # A missing spec must not be read as an empty one: adapters have defaults, and clusters would follow them.
+            raise ConfigError(
+                "nobody says what the resource is: the event carries no spec",
+                doing=f"read {event.kind} {event.resource_id}",
+                advice=f"set {API_VARIABLES[0]}, or give --resource",
+            )
+        return known_from(event)
 
     async def tell(self, event: Event, resource: Resource, report: Report) -> None:
         """Hand the report to the API, if there is one, and to the log."""

@@ -82,7 +82,9 @@ def _told(event: Event, resource: Resource, *, report: Report, failure: Failure 
         # The resource went while we worked; the works of a resource that is gone go with its deletion.
         return Outcome(report=report, failure=failure)
     except Exception as error:  # noqa: BLE001 - judged like any other
-        return Outcome(report=report, failure=failure or judge(error))
+        unheard = judge(error)
+        # What nobody heard must come again, also when it was to be told only once.
+        return Outcome(report=report, failure=unheard if unheard.is_transient else failure or unheard)
     return Outcome(report=report, failure=failure)
 
 

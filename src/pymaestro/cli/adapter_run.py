@@ -159,7 +159,13 @@ def _conditions(outcome: "Outcome") -> list[str]:
         f"{each.type:<{width}}  {each.status:<7}  {each.reason}{f': {each.message}' if each.message else ''}"
         for each in outcome.report.conditions
     ]
-    return [*lines, *(f"{key} = {value}" for key, value in outcome.report.data.items())]
+    return [*lines, *(f"{key} = {_shown(value)}" for key, value in outcome.report.data.items())]
+
+
+def _shown(value: object) -> str:
+    import orjson
+
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
 async def _show(

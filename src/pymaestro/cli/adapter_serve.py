@@ -1,5 +1,6 @@
 """`maestro adapter serve`: deal with every event that comes in over HTTP, until asked to stop."""
 
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,6 +51,7 @@ async def _run(adapter: "Adapter", flags: WorldFlags, *, listening: tuple[str, i
     import asyncio
     import logging
 
+    from pymaestro.adapter import hyperfleet
     from pymaestro.adapter import running as kit
     from pymaestro.adapter.inbox_http import HttpInbox
     from pymaestro.adapter.service import Service
@@ -59,6 +61,9 @@ async def _run(adapter: "Adapter", flags: WorldFlags, *, listening: tuple[str, i
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     for each in ("httpx", "uvicorn.error"):
         logging.getLogger(each).setLevel(logging.WARNING)
+    if hyperfleet.from_environment(os.environ) is None:
+        advice = "set %s: without it events must carry their spec, and reports end in this log"
+        logging.getLogger(__name__).warning(advice, hyperfleet.API_VARIABLES[0])
     host, port, workers = listening
     inbox = HttpInbox()
     listener = HttpListener(inbox.app, host=host, port=port)

@@ -192,8 +192,9 @@ def test_an_event_for_what_is_gone_needs_nothing() -> None:
     assert script.names == ["Fetch"]
 
 
-def test_a_report_that_nobody_takes_is_a_failure() -> None:
-    script = Script(query=[[]], tell=errors.Unavailable("the API is away"))
+@pytest.mark.parametrize("query", [[[]], errors.Invalid("bad")], ids=["of-success", "of-failure"])
+def test_a_report_that_nobody_takes_comes_again(query: Any) -> None:
+    script = Script(query=query, tell=errors.Unavailable("the API is away"))
     assert ran(script, wanting(work())).comes_again
 
 
