@@ -319,7 +319,7 @@ def test_calls_per_work() -> None:
         assert sandbox.counts - before == {
             ("create", "appliedmanifestworks.work.open-cluster-management.io"): 10,
             ("create", "configmaps"): 10,
-            ("patch", "appliedmanifestworks/status.work.open-cluster-management.io"): 20,
+            ("patch", "appliedmanifestworks/status.work.open-cluster-management.io"): 10,
         }
 
     run(scenario)

@@ -324,9 +324,9 @@ class Applier:
         )
         return await self._permissions.denial(question, resource=place.resource, manifest=dict(step.manifest))
 
-    async def delete(self, place: Place, *, uid: str) -> Json | None:
-        """Delete one life of an object; returns it if it is still there, held by something."""
-        which = Deletion(uid=uid)
+    async def delete(self, place: Place, *, uid: str, version: str = "") -> Json | None:
+        """Delete one life, or one version, of an object; returns it if it is still there, held by something."""
+        which = Deletion(uid=uid, resource_version=version)
         answer = await self._client.delete(place.resource, place.name, namespace=place.namespace, deletion=which)
         if answer.get("kind") == "Status":
             self._observer.learn(place, None)

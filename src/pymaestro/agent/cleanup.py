@@ -9,7 +9,7 @@ from pymaestro.agent.observe import Place
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Key
-from pymaestro.kube import errors
+from pymaestro.kube import errors, objects
 from pymaestro.kube.objects import Json
 
 
@@ -61,7 +61,27 @@ class Cleaner:
     async def _end(
         self, resource: ownership.AppliedResource, place: Place, *, owner: ownership.Owner, told: dict[str, object]
     ) -> deletion.Blocker | None:
-        live = await self._applier.get(place)
+        """End one object; returns what keeps it."""
+        seen = await self._applier.look(place)
+        try:
+            blocker = await self._judge(resource, place, seen, owner=owner, told=told)
+        except errors.Conflict:
+            # Not as the watch last told: it may have another owner by now, or be another one.
+            found = await self._applier.get(place)
+            blocker = await self._judge(resource, place, found, owner=owner, told=told)
+        if blocker is None:
+            self._applier.forget(place, owner)
+        return blocker
+
+    async def _judge(
+        self,
+        resource: ownership.AppliedResource,
+        place: Place,
+        live: Json | None,
+        *,
+        owner: ownership.Owner,
+        told: dict[str, object],
+    ) -> deletion.Blocker | None:
         match deletion.judge(resource, live, owner=owner):
             case deletion.Forget():
                 if live is None:
@@ -71,18 +91,17 @@ class Cleaner:
             case deletion.Wait(finalizers=finalizers):
                 return deletion.Blocker(resource=resource, finalizers=finalizers)
             case deletion.Delete(uid=uid):
-                held = await self._delete(place, uid=uid, told=told)
+                assert live is not None
+                held = await self._delete(place, uid=uid, version=objects.resource_version(live), told=told)
                 if held is not None:
                     return deletion.Blocker(resource=resource, finalizers=tuple(finalizers_of(held)))
-        self._applier.forget(place, owner)
         return None
 
-    async def _delete(self, place: Place, *, uid: str, told: dict[str, object]) -> Json | None:
+    async def _delete(self, place: Place, *, uid: str, version: str, told: dict[str, object]) -> Json | None:
         """Delete an object; returns it if it is still there. Most are gone with the answer."""
         try:
-            held = await self._applier.delete(place, uid=uid)
-        except (errors.NotFound, errors.Conflict):
-            # Gone, or another one by now.
+            held = await self._applier.delete(place, uid=uid, version=version)
+        except errors.NotFound:
             return None
         self._journal.info(Phrase.DELETED, told)
         return held

@@ -88,6 +88,8 @@ class Reconciler:
         self._clock = clock
         self._jitter = jitter
         self._journal = journal
+        self._unfolded: set[str] = set()
+        """The uids of leaving records that list all there is."""
 
     async def turn(self, key: str) -> Again | None:
         """Look at the work and the record behind `key`, and do what is due."""
@@ -145,14 +147,16 @@ class Reconciler:
         """Apply all manifests of one wish, write down what is there, and say so."""
         if held.wanted is not wanted:
             return Again(0)
-        record = await self._welcome(await self._parts.records.ensure(wanted))
+        created = [step.meta for step in planned.steps if step.meta.resource and step.is_owned and _writes(step)]
+        coming = [_entry(meta, uid="") for meta in created]
+        record = await self._welcome(await self._parts.records.ensure(wanted, coming=coming))
         if _is_leaving(record):
             # What it lists is to go first; a new record will own what is created then.
             return Again(0)
         await self._expect(key, planned)
         listed = {each.key for each in ownership.read_resources(record)}
         if held.followed is not wanted:
-            record = await self._announce(record, planned)
+            record = await self._announce(record, coming)
         context = self._context(held)
         may_wait = held.followed is wanted and self._clock.monotonic() < held.followed_until
         outcomes: list[Outcome] = []
@@ -168,25 +172,26 @@ class Reconciler:
                 context=context,
             )
             outcomes.append(await self._parts.applier.apply(task))
-        left = await self._record(record, outcomes, name=wanted.name, context=context)
-        await self._watch(key, _places(outcomes), left.resources)
         # The work may have changed or left while we wrote: what we say then belongs to a wish nobody has any more.
+        if held.wanted is wanted:
+            self._say(held, outcomes)
+        announced = ownership.read_announced(record) if held.followed is None else ()
+        left = await self._record(record, outcomes, name=wanted.name, context=context, announced=announced)
+        await self._watch(key, _places(outcomes), left.resources)
         if held.wanted is not wanted:
             return Again(0)
-        self._say(held, outcomes)
         if not may_wait:
             held.followed, held.followed_until = wanted, self._clock.monotonic() + self._resync_seconds()
         if any(outcome.should_retry for outcome in outcomes) or left.problems:
             raise NotYet(_problems(outcomes, left))
         return Again(self._next(held, outcomes, is_pending=bool(left.resources)))
 
-    async def _announce(self, record: Json, planned: plan.Plan) -> Json:
+    async def _announce(self, record: Json, coming: Sequence[ownership.AppliedResource]) -> Json:
         """Write down what is about to be created: whatever happens then, it will be found and ended with the work."""
         previous = ownership.read_resources(record)
-        known = {each.key for each in previous}
-        created = (step.meta for step in planned.steps if step.meta.resource and step.is_owned and _writes(step))
-        coming = [_entry(meta, uid="") for meta in created if identity.key_of(meta) not in known]
-        return await self._parts.records.list_resources(record, [*previous, *coming]) if coming else record
+        known = {each.key for each in [*previous, *ownership.read_announced(record)]}
+        news = [each for each in coming if each.key not in known]
+        return await self._parts.records.list_resources(record, [*previous, *news]) if news else record
 
     async def _expect(self, key: str, planned: plan.Plan) -> None:
         """Open the eyes before anything is written, so that nothing that happens afterwards is missed."""
@@ -242,7 +247,13 @@ class Reconciler:
         self._parts.reporter.report(held)
 
     async def _record(
-        self, record: Json, outcomes: Sequence[Outcome], *, name: str, context: dict[str, object]
+        self,
+        record: Json,
+        outcomes: Sequence[Outcome],
+        *,
+        name: str,
+        context: dict[str, object],
+        announced: Sequence[ownership.AppliedResource],
     ) -> Leftovers:
         """Write down which objects the work has, and end those it no longer wants."""
         if _is_leaving(record):
@@ -252,7 +263,7 @@ class Reconciler:
             ownership.Unresolved(group=meta.group, namespace=meta.namespace, name=meta.name)
             for meta in (each.step.meta for each in outcomes if each.place is None or each.problem)
         ]
-        previous = ownership.read_resources(record)
+        previous = [*ownership.read_resources(record), *announced]
         # What is wanted and not there needs no cleaning up.
         wanted = {identity.key_of(each.step.meta) for each in outcomes if each.place is not None and not each.problem}
         previous = [each for each in previous if each.key not in wanted]
@@ -272,6 +283,8 @@ class Reconciler:
 
     async def _leave(self, key: str, held: Held | None, record: Json | None) -> Again | None:
         """Take the next step of a deletion."""
+        if record is not None and record["metadata"]["uid"] not in self._unfolded:
+            record = await self._unfold(record)
         match deletion.next_stage(record):
             case deletion.Finish():
                 self._rest(key)
@@ -290,12 +303,22 @@ class Reconciler:
                 assert record is not None
                 return await self._release(key, held, record, patch=dict(patch))
 
+    async def _unfold(self, record: Json) -> Json:
+        """List what the record only announced, so that its end waits for that too."""
+        announced = ownership.read_announced(record)
+        if announced:
+            listed = ownership.read_resources(record)
+            record = await self._parts.records.list_resources(record, [*listed, *announced])
+        self._unfolded.add(record["metadata"]["uid"])
+        return record
+
     async def _release(self, key: str, held: Held | None, record: Json, *, patch: Json) -> Again:
         """Let the record go; it is gone unless somebody else holds it."""
         if patch:
             record = await self._parts.records.patch(record, patch)
         holders = finalizers_of(record)
         if not holders:
+            self._unfolded.discard(record["metadata"]["uid"])
             self._parts.records.forget(key)
             return Again(0)
         itself = ownership.AppliedResource(group=ownership.GROUP, resource=RECORDS.plural, name=key)
@@ -313,9 +336,11 @@ class Reconciler:
             reason=deletion.reason_terminating(name),
             context={Key.LOGGER: Logger.APPLIED_WORK_FINALIZER, Key.APPLIED_MANIFEST_WORK_NAME: key},
         )
-        await self._parts.records.list_resources(record, left.resources)
         if not left.resources:
-            return Again(0)
+            return await self._release(
+                key, held, record, patch=ownership.finalizer_patch(record, is_wanted=False) or {}
+            )
+        await self._parts.records.list_resources(record, left.resources)
         self._journal.info(Phrase.PENDING_DELETION, {Key.NUM_OF_RESOURCES: len(left.resources)}, v=4)
         self._say_deleting(held, blockers=left.blockers)
         if left.problems:

@@ -4,7 +4,7 @@ They are the only memory that outlives the agent, and a Go agent reads and write
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -79,13 +79,14 @@ class Records:
                 self._on_trouble(error)
                 await asyncio.sleep(2)
 
-    async def ensure(self, wanted: work.ManifestWork) -> Json:
-        """Return the record of a work, made or mended if necessary."""
+    async def ensure(self, wanted: work.ManifestWork, *, coming: Sequence[ownership.AppliedResource]) -> Json:
+        """Return the record of a work, made or mended if necessary; a new one announces what is coming."""
         name = self.name_for(wanted.name)
         record = self._records.get(name)
         if record is None:
             try:
-                record = await self._client.create(RECORDS, ownership.new_record(wanted, identity=self._identity))
+                new = ownership.new_record(wanted, identity=self._identity, coming=coming)
+                record = await self._client.create(RECORDS, new)
             except errors.AlreadyExists:
                 record = await self._client.get(RECORDS, name)
         for patch in (

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pymaestro.wire import jsontypes, options, status, work
+from pymaestro.wire import errors, jsontypes, options, status, work
 from pymaestro.wire.jsontypes import Object
 
 API_VERSION = work.API_VERSION
 KIND = "AppliedManifestWork"
 GROUP = "work.open-cluster-management.io"
 FINALIZER = "cluster.open-cluster-management.io/applied-manifest-work-cleanup"
+ANNOUNCED = "pymaestro/announced-resources"
+"""What a record was created for, before any of it was there; the status of a record cannot be created with it."""
+_ANNOUNCED_MAX_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +74,23 @@ def record_name(hub: str, work_name: str) -> str:
     return f"{hub}-{work_name}"
 
 
-def new_record(wanted: work.ManifestWork, *, identity: Identity) -> dict[str, Any]:
-    """Return the record to create for a work; it takes the work's labels once and for all."""
+def new_record(
+    wanted: work.ManifestWork, *, identity: Identity, coming: Sequence[AppliedResource] = ()
+) -> dict[str, Any]:
+    """Return the record to create for a work; it takes the work's labels once and for all.
+
+    What is `coming` is announced in it: should the agent die before it can list what it created, that is found all
+    the same. What does not fit is not announced.
+    """
     metadata: dict[str, Any] = {
         "name": record_name(identity.hub_hash, wanted.name),
         "finalizers": [FINALIZER],
     }
     if wanted.labels:
         metadata["labels"] = dict(wanted.labels)
+    announcement = jsontypes.encode({"resources": [[*each.key, each.version] for each in coming]})
+    if coming and len(announcement) <= _ANNOUNCED_MAX_BYTES:
+        metadata["annotations"] = {ANNOUNCED: announcement.decode()}
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -120,6 +132,24 @@ def read_resources(record: Object) -> Sequence[AppliedResource]:
         AppliedResource(**{name: jsontypes.text_at(found, name) for name in AppliedResource.__slots__})
         for found in jsontypes.objects_at(record, "status", "appliedResources")
     ]
+
+
+def read_announced(record: Object) -> Sequence[AppliedResource]:
+    """Return the objects a record announced and does not list, as they may or may not be there."""
+    text = jsontypes.text_map_at(record, "metadata", "annotations").get(ANNOUNCED, "")
+    listed = {each.key for each in read_resources(record)}
+    try:
+        members = jsontypes.decode_object(text, what=ANNOUNCED) if text else {}
+        found = [_announced(each) for each in members.get("resources") or ()]
+    except (errors.WireError, TypeError, ValueError):
+        # Somebody else wrote it.
+        return []
+    return [each for each in found if each.key not in listed]
+
+
+def _announced(found: Any) -> AppliedResource:
+    group, resource, namespace, name, version = map(str, found)
+    return AppliedResource(group=group, version=version, resource=resource, namespace=namespace, name=name)
 
 
 def is_owned(option: options.DeleteOption | None, meta: status.ResourceMeta) -> bool:
