@@ -74,7 +74,10 @@ class Resyncs:
         await self._publish.wait_online()
         while self._questions[consumer]:
             question = self._questions[consumer][0]
-            await self._answer(consumer, question)
+            try:
+                await self._answer(consumer, question)
+            except errors.WireError as error:
+                self._journal.warning("request refused", {Key.CONSUMER: consumer, Key.REASON: str(error)})
             self._questions[consumer].pop(0)
             question.answered()
         del self._questions[consumer]
@@ -84,11 +87,7 @@ class Resyncs:
 
     async def _answer(self, consumer: str, question: Question) -> None:
         started = self._world.clock.monotonic()
-        try:
-            reported = resync.decode_versions(question.body)
-        except errors.WireError as error:
-            self._journal.warning("request refused", {Key.CONSUMER: consumer, Key.REASON: str(error)})
-            return
+        reported = resync.decode_versions(question.body)
         async with self._world.database.connection() as connection:
             pending = await events.pending_of_consumer(connection, consumer)
             known = await resources.versions_of_consumer(connection, consumer)

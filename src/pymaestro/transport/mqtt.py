@@ -11,14 +11,15 @@ that can only happen while as many are unacknowledged as the protocol allows, so
 
 import asyncio
 import socket
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pymaestro.aio import tasks
 from pymaestro.transport.base import Disconnected, Rejected
 from pymaestro.transport.mqtt_endpoint import Endpoint, Stamps, split_host, stamps, tls_context
+from pymaestro.transport.mqtt_inbound import Inbound
+from pymaestro.transport.mqtt_inbound import Incoming as Incoming
 from pymaestro.wire import errors, mqtt
 from pymaestro.wire import mqttpackets as packets
 
@@ -27,27 +28,15 @@ PACKET_SECONDS = 10.0
 RECEIVE_MAXIMUM = 65535
 """How many messages may wait for our acknowledgement: as many as possible, because brokers keep few beyond these
 (Mosquitto a thousand) and drop the others."""
-HELD_BYTES = 64 * 2**20
-"""How much may wait to be handled before we stop reading; this bounds our memory."""
 UNLIMITED_BYTES = packets.LONGEST + 5
 """The packet size of a broker that sets no limit."""
 _WINDOW = 128
-_QOS_0_WAITING = 1000
 _CHUNK_BYTES = 256 * 1024
 _TRANSIENT = frozenset((0x80, 0x83, 0x91, 0x97))
 
 
 class TooLarge(Rejected):
     """The broker would not take a message of this size, so it was not sent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
-    """A message that arrived; the broker keeps it until `acknowledge` is called."""
-
-    topic: str
-    message: mqtt.Message
-    acknowledge: Callable[[], None]
 
 
 @asynccontextmanager
@@ -98,15 +87,10 @@ class Client:
         self._window = asyncio.Semaphore(min(_WINDOW, limits.receive_maximum))
         self._waiting: dict[int, asyncio.Future[packets.Acknowledged | packets.Subscribed]] = {}
         self._last_number = 0
-        self._inbound: asyncio.Queue[Incoming | None] = asyncio.Queue()
-        # Acknowledgements must go out in the order in which the messages came in.
-        self._owed: deque[_Debt] = deque()
-        self._most_owed = receive_maximum
-        self._was_full = False
+        self._inbound = Inbound(
+            receive_maximum=receive_maximum, acknowledge=self._acknowledge, relieved=lambda: self.on_relief(self)
+        )
         self.on_relief: Callable[[Client], None] = _nothing
-        self._held_bytes = 0
-        self._room = asyncio.Event()
-        self._room.set()
         self._broken: Disconnected | None = None
         self._confirm = _confirmation(writer)
         self._heard_at = asyncio.get_running_loop().time()
@@ -149,10 +133,7 @@ class Client:
 
     async def messages(self) -> AsyncIterator[Incoming]:
         """Yield what arrives; raises `Disconnected` when the connection ends."""
-        while True:
-            incoming = await self._inbound.get()
-            if incoming is None:
-                break
+        while (incoming := await self._inbound.get()) is not None:
             yield incoming
         assert self._broken is not None
         raise self._broken
@@ -167,8 +148,7 @@ class Client:
                 waiter.set_exception(Disconnected(str(reason)))
                 waiter.exception()  # whoever waited may have gone: then nobody else looks at it
         self._waiting.clear()
-        self._room.set()
-        self._inbound.put_nowait(None)
+        self._inbound.close()
         self._window.release()  # wakes the first who waits to send; each that gives up wakes the next
 
     async def close(self) -> None:
@@ -193,7 +173,7 @@ class Client:
             self.fail(Disconnected(str(error)))
 
     async def _next_chunk(self) -> bytes:
-        await self._room.wait()
+        await self._inbound.wait_for_room()
         chunk = await self._reader.read(_CHUNK_BYTES)
         self._confirm()
         return chunk
@@ -206,7 +186,7 @@ class Client:
         while self._broken is None:
             await asyncio.sleep(self._keep_alive / 2)
             silence = loop.time() - self._heard_at
-            if self._room.is_set() and silence > 1.5 * self._keep_alive:
+            if self._inbound.has_room and silence > 1.5 * self._keep_alive:
                 self.fail(Disconnected(f"the broker has been silent for {silence:.0f} s"))
                 return
             with suppress(Disconnected):
@@ -240,7 +220,7 @@ class Client:
         while not waiter.done():
             await asyncio.wait([waiter], timeout=PACKET_SECONDS)
             # The answer may be among what we do not read at the moment: then it is us who are late.
-            if not waiter.done() and self._room.is_set():
+            if not waiter.done() and self._inbound.has_room:
                 raise self._too_late()
         return waiter.result()
 
@@ -267,7 +247,7 @@ class Client:
     def _take(self, packet: packets.Received) -> None:
         match packet:
             case packets.Publish():
-                self._receive(packet)
+                self._inbound.put(packet)
             case packets.Acknowledged(number=number):
                 if number in self._waiting:
                     self._window.release()
@@ -285,51 +265,13 @@ class Client:
         if waiter is not None and not waiter.done():
             waiter.set_result(packet)
 
-    def _receive(self, packet: packets.Publish) -> None:
-        message = mqtt.Message(content_type=packet.content_type, properties=packet.properties, payload=packet.payload)
-        if packet.number is None:
-            # Nobody is told when such a message is lost, so nobody may rely on it either.
-            if self._inbound.qsize() < _QOS_0_WAITING:
-                self._inbound.put_nowait(Incoming(topic=packet.topic, message=message, acknowledge=_no_debt))
-            return
-        debt = _Debt(packet.number, len(packet.payload))
-        self._owed.append(debt)
-        self._was_full = self._was_full or len(self._owed) >= self._most_owed
-        self._held_bytes += debt.size
-        if self._held_bytes > HELD_BYTES:
-            self._room.clear()
-
-        def acknowledge() -> None:
-            if not debt.is_due:
-                debt.is_due = True
-                self._held_bytes -= debt.size
-                self._settle()
-
-        self._inbound.put_nowait(Incoming(topic=packet.topic, message=message, acknowledge=acknowledge))
-
-    def _settle(self) -> None:
-        if 2 * self._held_bytes <= HELD_BYTES:
-            self._room.set()
-        while self._owed and self._owed[0].is_due:
-            debt = self._owed.popleft()
-            if self._broken is None:
-                self._writer.write(packets.acknowledge(debt.number))
-        if self._was_full and 2 * len(self._owed) <= self._most_owed:
-            self._was_full = False
-            self.on_relief(self)
+    def _acknowledge(self, number: int) -> None:
+        if self._broken is None:
+            self._writer.write(packets.acknowledge(number))
 
     def _raise_if_broken(self) -> None:
         if self._broken is not None:
             raise Disconnected(str(self._broken))
-
-
-@dataclass(slots=True)
-class _Debt:
-    """A message that the broker keeps until we acknowledge it."""
-
-    number: int
-    size: int
-    is_due: bool = False
 
 
 def _confirmation(writer: asyncio.StreamWriter) -> Callable[[], None]:
@@ -341,17 +283,13 @@ def _confirmation(writer: asyncio.StreamWriter) -> Callable[[], None]:
     quick: int | None = getattr(socket, "TCP_QUICKACK", None)  # Linux forgets it now and then, so it is said again
     connection = writer.get_extra_info("socket")
     if quick is None or connection is None:
-        return _no_debt
+        return lambda: None
 
     def confirm() -> None:
         with suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, quick, 1)
 
     return confirm
-
-
-def _no_debt() -> None:
-    """There is nothing to acknowledge."""
 
 
 def _nothing(_: Client) -> None:

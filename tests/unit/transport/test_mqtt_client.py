@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conformance.memory_broker import MemoryBroker, memory_broker
 
-from pymaestro.transport import base, mqtt, mqtt_config
+from pymaestro.transport import base, mqtt, mqtt_config, mqtt_inbound
 from pymaestro.transport.mqtt_endpoint import Endpoint
 from pymaestro.wire import mqtt as binding
 
@@ -86,7 +86,7 @@ def test_acknowledgements_go_out_in_the_order_of_arrival(tmp_path: Path) -> None
 def test_too_much_to_handle_is_not_read_and_answers_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mqtt, "HELD_BYTES", 1000)
+    monkeypatch.setattr(mqtt_inbound, "HELD_BYTES", 1000)
     monkeypatch.setattr(mqtt, "PACKET_SECONDS", 0.2)
 
     async def scenario() -> None:
