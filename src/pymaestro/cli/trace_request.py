@@ -59,7 +59,9 @@ class Reporting:
     stage_timeout: Annotated[float, Parameter(name="--stage-timeout")] = 30.0
     """Seconds after which a stage that has not come counts as missing."""
     broker: Annotated[Literal["auto", "mqtt", "grpc"], Parameter(name="--broker")] = "auto"
+    """How servers and agents speak; the logs usually show it."""
     subscription: Annotated[Literal["auto", "broadcast", "shared"], Parameter(name="--subscription")] = "auto"
+    """How several servers share statuses; the logs usually show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +69,19 @@ class Choice:
     """Which request; given several, all must fit."""
 
     resource_id: Annotated[str, Parameter(name="--resource-id")] = ""
+    """The ID of the resource bundle."""
     op_id: Annotated[str, Parameter(name="--op-id")] = ""
+    """The operation id; of a delete only the arrival carries its own."""
     work_name: Annotated[str, Parameter(name="--work-name")] = ""
+    """The name of the ManifestWork."""
     manifest_name: Annotated[str, Parameter(name="--manifest-name")] = ""
     """The name of an object in the work, as the agent's lines show it."""
     event_id: Annotated[str, Parameter(name="--event-id")] = ""
+    """The id of the CloudEvent, or of the event in the database."""
     resource_request: Annotated[str, Parameter(name="--resource-request")] = ""
     """create_request, update_request or delete_request."""
     version: Annotated[int, Parameter(name="--version")] = 0
+    """The version that the request led to."""
     nth: Annotated[int | None, Parameter(name="--nth", allow_leading_hyphen=True)] = None
     """Which one in order of time: 0 the first, -1 the last."""
 

@@ -23,6 +23,7 @@ _AFTER = 24 << 10
 _TAIL = 64 << 10
 _MOST_FINDS = 200_000
 _WORTH_A_PROCESS = 64 << 20
+_LOOKED_AT = 16 << 20
 
 
 @dataclass(slots=True, kw_only=True)
@@ -207,7 +208,7 @@ def _note_verbosity(writer: Writer, memory: mmap.mmap) -> None:
         (b'] "Received event"', 2, What.RECEIVED_STATUS),
         (b'] "Received event from channel"', 4, What.NOTIFIED),
     ):
-        if writer.verbosity < verbosity and memory.find(phrase) >= 0:
+        if writer.verbosity < verbosity and memory.find(phrase, 0, _LOOKED_AT) >= 0:
             writer.verbosity = verbosity
             writer.seen[what] += 1
 
@@ -222,14 +223,19 @@ def pieces(memory: mmap.mmap, needles: Sequence[bytes]) -> Iterator[Iterator[Raw
             spans.append((max(0, at - _BEFORE), min(size, at + _AFTER)))
             # The rest of the neighbourhood is read anyway.
             at, finds = memory.find(needle, at + _AFTER // 2), finds + 1
+    last = max((start for start, _ in spans[2:]), default=0)
     number, counted = 1, 0
     for start, end in _merged(spans):
         start = memory.rfind(b"\n", 0, start) + 1 if start else 0  # noqa: PLW2901 - grown to whole lines
         line_end = memory.find(b"\n", end - 1) if end < size else size
         end = line_end if line_end >= 0 else size  # noqa: PLW2901 - grown to whole lines
         start = max(start, counted)  # noqa: PLW2901 - the span before has read the rest
-        number += _newlines(memory, counted, start)
         data = memory[start:end]
+        if start > last:
+            # Nobody will point at a line of the file's end; counting up to it would take longer than the search.
+            yield sources.lines_between(data, number=0, offset=start)
+            return
+        number += _newlines(memory, counted, start)
         yield sources.lines_between(data, number=number, offset=start)
         number += data.count(b"\n") + 1
         counted = end + 1
@@ -251,12 +257,13 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def resources_of(hits: Iterable[Hit], identifiers: Sequence[str]) -> dict[str, set[str]]:
-    """Return the resource IDs that each identifier stands for: as resource, operation, name or event."""
+    """Return the resource IDs that each identifier stands for: as resource, operation, name, event or manifest."""
     found: dict[str, set[str]] = {each: set() for each in identifiers}
     for hit in hits:
         if not hit.resource:
             continue
-        for value in (hit.resource, hit.op, hit.name, hit.event, hit.ce):
+        manifest = hit.detail.rsplit("/", 1)[-1] if hit.what in (What.APPLIED, What.REMOVED) else ""
+        for value in (hit.resource, hit.op, hit.name, hit.event, hit.ce, manifest):
             if value in found:
                 found[value].add(hit.resource)
     return found
