@@ -176,5 +176,5 @@ def test_a_recorded_run_is_replayed_without_a_fleet(
 
 def test_a_missing_spec_is_not_an_empty_one(fleet: RunningFleet) -> None:
     ran = command("run", HOSTED, CLUSTER_ID="job9", GENERATION="1", **fleet.environ)
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert "the event carries no spec; set HYPERFLEET_API_URL, or give --resource" in ran.stdout

@@ -6,6 +6,7 @@ adapter = Adapter("controlplane")
 def control_plane(event: Event, cluster: Resource) -> Wish: ...
 """
 
+import inspect
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -45,6 +46,8 @@ class Adapter:
         def take(function: Function) -> Function:
             if kind in self._handlers:
                 raise BadAdapter(f"adapter {self.name!r} has two functions for {kind}; keep one")
+            if inspect.iscoroutinefunction(function):
+                raise BadAdapter(f"the function for {kind} is async; make it a plain one: the kit does what takes time")
             self._handlers[kind] = function
             return function
 

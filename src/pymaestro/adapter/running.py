@@ -12,11 +12,14 @@ from pymaestro.adapter.failure import judge
 from pymaestro.adapter.perform import Performs
 from pymaestro.adapter.pipeline import Outcome, Part
 from pymaestro.adapter.resource import Resource
+from pymaestro.sdk.errors import ConfigError
 
 DONE = 0
 """The report is out, and says whatever it says."""
 FAILED = 1
 """Trying again cannot help; the report says why."""
+MISUSED = 2
+"""A setting is missing or wrong, as for every command."""
 AGAIN = 75
 """It may work later, or is not available yet: run it again (EX_TEMPFAIL of sysexits.h)."""
 
@@ -62,6 +65,8 @@ async def deal(
 def exit_code(outcome: Outcome, *, is_awaited: bool) -> int:
     """Return how a Job ends; `is_awaited` says that it was to wait for success."""
     if outcome.failure is not None:
+        if outcome.failure.reason == ConfigError.__name__:
+            return MISUSED
         return AGAIN if outcome.comes_again else FAILED
     if outcome.report is None:
         return DONE

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from pymaestro.cli.failure import CommandError
+from pymaestro.cli.failure import UsageError
 
 app = App(
     name="init",
@@ -28,7 +28,7 @@ def act(
     from pymaestro.adapter import scaffold
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandError(f"{folder} is there already and not empty; name another folder")
+        raise UsageError(f"{folder} is there already and not empty; name another folder")
     found = scaffold.files(name or folder.absolute().name)
     for path, text in found.items():
         target = folder / path

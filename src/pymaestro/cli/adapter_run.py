@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from pymaestro.cli import failure, running
+from pymaestro.cli import adapter_world, failure, running
 from pymaestro.cli.adapter_world import WorldFlags
-from pymaestro.cli.failure import CommandError
+from pymaestro.cli.failure import UsageError
 
 if TYPE_CHECKING:
     from pymaestro.adapter.definition import Adapter
@@ -36,7 +36,8 @@ Examples:
   maestro adapter run adapter.py --replay run.json
       keep what happened, and do it again without a fleet
 
-Exit codes: 0 the report is out; 1 the adapter failed, and will again; 75 run it again; 2 a mistake in the call."""
+Exit codes: 0 the report is out; 1 the adapter failed, and will again; 75 run it again; 2 a mistake in the
+call or the environment."""
 
 app = App(
     name="run",
@@ -75,7 +76,14 @@ def act(  # noqa: PLR0913 - one parameter per flag
     flags = world or WorldFlags()
     if dry_run or recorded is not None:
         return running.run(lambda _: _show(loaded, found, given=given, recorded=recorded, consumer=flags.consumer))
-    job = _Job(loaded, found, given=given, wait=_seconds(wait), results=_results(results), record=record)
+    job = _Job(
+        loaded,
+        found,
+        given=given,
+        wait=adapter_world.seconds(wait, flag="--wait"),
+        results=_results(results),
+        record=record,
+    )
     return running.run(lambda stop: job.run(flags, stop))
 
 
@@ -126,9 +134,9 @@ class _Job:
     async def _dealt_with(self, flags: WorldFlags) -> "Outcome":
         from pymaestro.adapter import recording
         from pymaestro.adapter import running as kit
-        from pymaestro.cli import adapter_world
 
-        patience = kit.Patience(wait_seconds=self.wait)
+        limit = adapter_world.seconds(flags.event_timeout, flag="--event-timeout")
+        patience = kit.Patience(wait_seconds=self.wait, event_seconds=limit)
         async with adapter_world.opened(self.adapter, flags, given=self.given) as world:
             recorder = recording.Recorder(world, self.event)
             outcome = await kit.deal(self.adapter, self.event, world=recorder, patience=patience, tells_transient=True)
@@ -199,7 +207,7 @@ def _event(path: Path | None, *, recorded: "Recording | None") -> "Event":
         return event.parse(orjson.dumps(dict(recorded.event)))
     found = event.from_environment(os.environ)
     if found is None:
-        raise CommandError("there is no event: give --event FILE, or set EVENT, or CLUSTER_ID and GENERATION")
+        raise UsageError("there is no event: give --event FILE, or set EVENT, or CLUSTER_ID and GENERATION")
     return found
 
 
@@ -228,17 +236,8 @@ def _results(path: Path | None) -> "Results | None":
     return Results(named) if named else None
 
 
-def _seconds(text: str) -> float:
-    import re
-
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)?", text.strip())
-    if found is None:
-        raise CommandError(f"--wait is {text!r}; give seconds, or a duration such as 10m")
-    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2] or "s"]
-
-
 def _text(path: Path, flag: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
-        raise CommandError(f"{flag}={path} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{flag}={path} cannot be read: {error.strerror}") from error

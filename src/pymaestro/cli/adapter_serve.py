@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from pymaestro.cli import running
+from pymaestro.cli import adapter_world, running
 from pymaestro.cli.adapter_world import WorldFlags
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ async def _run(adapter: "Adapter", flags: WorldFlags, *, listening: tuple[str, i
     from pymaestro.adapter import running as kit
     from pymaestro.adapter.inbox_http import HttpInbox
     from pymaestro.adapter.service import Service
-    from pymaestro.cli import adapter_world
     from pymaestro.transport.http_listener import HttpListener
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
@@ -67,7 +66,8 @@ async def _run(adapter: "Adapter", flags: WorldFlags, *, listening: tuple[str, i
     host, port, workers = listening
     inbox = HttpInbox()
     listener = HttpListener(inbox.app, host=host, port=port)
-    patience = kit.Patience()
+    limit = adapter_world.seconds(flags.event_timeout, flag="--event-timeout")
+    patience = kit.Patience(event_seconds=limit)
     async with adapter_world.opened(adapter, flags) as world:
         service = Service(
             inbox, lambda event: kit.deal(adapter, event, world=world, patience=patience), workers=workers

@@ -1,12 +1,15 @@
 """What an adapter runs on, from flags and environment: a transport, a target, the HyperFleet API."""
 
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
+
+from pymaestro.cli.failure import UsageError
 
 if TYPE_CHECKING:
     from pymaestro.adapter.definition import Adapter
@@ -19,8 +22,9 @@ _GROUP = Group("World", sort_key=80)
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldFlags:
-    """Where works go. Maestro is found by MAESTRO_API_URL, MAESTRO_GRPC_URL and so on, as by any client."""
+    """Where works go; Maestro itself is found by MAESTRO_API_URL, MAESTRO_GRPC_URL and so on, as by any client."""
 
+    event_timeout: Annotated[str, Parameter(group=_GROUP, help="How long one event may take, beside --wait.")] = "2m"
     transport: Annotated[
         Literal["maestro", "kubernetes"], Parameter(group=_GROUP, help="What carries works to clusters.")
     ] = "maestro"
@@ -77,3 +81,11 @@ def _with_source(environ: Mapping[str, str], name: str) -> dict[str, str]:
 
     is_set = any(environ.get(variable) for variable in VARIABLES["source"])
     return dict(environ) if is_set else {**environ, VARIABLES["source"][0]: name}
+
+
+def seconds(text: str, *, flag: str) -> float:
+    """Read a length of time: seconds, or a number with its unit."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", text.strip())
+    if found is None:
+        raise UsageError(f"{flag} is {text!r}; give seconds, or a duration such as 10m")
+    return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2] or "s"]

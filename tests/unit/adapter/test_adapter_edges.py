@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ from pymaestro.adapter import hyperfleet, kuberecord, report
 from pymaestro.adapter.event import Event
 from pymaestro.adapter.failure import Failure
 from pymaestro.adapter.pipeline import Outcome
-from pymaestro.adapter.running import AGAIN, DONE, FAILED, exit_code
+from pymaestro.adapter.running import AGAIN, DONE, FAILED, MISUSED, exit_code
 from pymaestro.adapter.service import Again, Delivery, Done, Service, Settlement
 from pymaestro.sdk import errors
 from pymaestro.testing.hyperfleet import judge
@@ -120,7 +121,9 @@ def test_a_record_holds_no_content() -> None:
 
 PASSING = Failure(reason="Unavailable", message="away", is_transient=True)
 LASTING = Failure(reason="Invalid", message="bad", is_transient=False)
+UNSET = Failure(reason="ConfigError", message="api_url is not set", is_transient=False)
 TOLD = report.failed("a", 5, reason="R", message="m")
+WELL = replace(TOLD, health=report.healthy(), available=report.condition("Available", "False", "Provisioning"))
 
 
 @pytest.mark.parametrize(
@@ -130,8 +133,12 @@ TOLD = report.failed("a", 5, reason="R", message="m")
         (Outcome(report=TOLD, failure=PASSING), False, AGAIN),
         (Outcome(report=TOLD, failure=LASTING), False, FAILED),
         (Outcome(report=TOLD), False, FAILED),
+        (Outcome(report=TOLD, failure=UNSET), False, MISUSED),
+        (Outcome(report=WELL), False, DONE),
+        (Outcome(report=WELL), True, AGAIN),
+        (Outcome(report=replace(WELL, available=report.condition("Available", "True", "R"))), True, DONE),
     ],
-    ids=["gone", "away", "invalid", "foreign"],
+    ids=["gone", "away", "invalid", "foreign", "unset", "not-yet", "not-yet-and-awaited", "awaited"],
 )
 def test_exit_codes(outcome: Outcome, *, is_awaited: bool, code: int) -> None:
     assert exit_code(outcome, is_awaited=is_awaited) == code

@@ -146,7 +146,13 @@ def test_an_adapter_knows_its_kinds() -> None:
         found.handler("NodePool")
     with pytest.raises(BadAdapter, match="two functions for Cluster"):
         found.reconciles("Cluster")(good)
+    with pytest.raises(BadAdapter, match="the function for NodePool is async"):
+        found.reconciles("NodePool")(_asynchronous)
     with pytest.raises(BadAdapter, match="the adapter's name is 'A B'"):
         Adapter("A B")
     with pytest.raises(BadAdapter, match="the adapter's name is"):
         scaffold.files("A B")
+
+
+async def _asynchronous(*_: Any) -> Any:
+    return None
