@@ -407,16 +407,19 @@ def _event(extensions: dict[str, Any], kind: tuple[str, str], *, ce: str, source
         version = int(version) if str(version).isdigit() else -1
     sequence = str(extensions.get("sequenceid") or "0")
     deleting = "deletiontimestamp" in extensions or "deletionTimestamp" in metadata
+    resource = str(extensions.get("resourceid") or metadata.get("uid") or "")
+    name = str(metadata.get("name") or "")
     return Event(
         kind[0],
         kind[1],
-        str(extensions.get("resourceid") or metadata.get("uid") or ""),
+        resource,
         version,
         int(sequence) if sequence.isdigit() and len(sequence) < 20 else 0,
         str(op),
         ce,
         source,
-        str(metadata.get("name") or ""),
+        # Between server and agent a work is named by its id, which is no news.
+        "" if name == resource else name,
         str(extensions.get("clustername") or ""),
         deleting,
         deleting and not metadata.get("finalizers"),

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 from trace_request_logs import AGENT, BASE, Story, write
 
@@ -69,6 +70,8 @@ def test_the_json_model_has_its_published_shape(tmp_path: Path, capsys: pytest.C
     assert model["stats"]["byVerdict"] == {"complete": 1, "incomplete": 1}
     assert model["stats"]["hops"]["1-2"]["n"] == 2
     assert model["inputs"]["environment"]["instances"] == 3
+    schema = json.loads((DATA.parents[1] / "docs" / "trace-request.schema.json").read_text())
+    jsonschema_rs.validator_for(schema).validate(model)
     evidence = stopped["stages"][0]["evidence"][0]
     assert evidence["line"] > 0
     assert evidence["file"].startswith("maestro-")
