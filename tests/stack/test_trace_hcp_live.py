@@ -229,7 +229,7 @@ def test_walk_over_managed_forwards(namespace: str, tmp_path: Path) -> None:
         assert states["shard"] is State.OK
         assert states["maestro"] is states["hosted-cluster"] is State.UNKNOWN
         assert 'services "maestro" not found' in found.hop("maestro").reason
-        assert "--mgmt-kubeconfig" in found.hop("hosted-cluster").reason
+        assert "no context is named after dev-westus3-mgmt-1" in found.hop("hosted-cluster").reason
         assert found.scene.known.cid == cast.CID
         assert found.verdict.code == "HCP-001"
 
@@ -342,6 +342,7 @@ def test_management_cluster_that_does_not_tell(token: str, words: str, tmp_path:
             assert found.hop(hop).state is State.UNKNOWN
             assert words in found.hop(hop).reason
         assert found.verdict.code == "HCP-001"
+        assert any("is it the right management cluster?" in each.says for each in found.verdict.contradictions)
 
     asyncio.run(scene())
 

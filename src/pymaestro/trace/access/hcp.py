@@ -5,9 +5,10 @@ unknown, with the remedy in the sentence; nothing here raises for a single place
 """
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -48,12 +49,13 @@ class Reach:
     def source(self) -> str:
         """What a report calls it."""
         given = [f"{place.value} {url}" for place, url in self.urls.items()]
-        given += [f"service cluster {self.svc_context or self.svc_kubeconfig}"] if self._has_service else []
+        given += [f"service cluster {self.svc_context or self.svc_kubeconfig}"] if self.has_service else []
         given += [f"management cluster {self.mgmt_context or self.mgmt_kubeconfig}"] if self.has_management else []
         return ", ".join(given) or "nothing: no address and no kubeconfig was given"
 
     @property
-    def _has_service(self) -> bool:
+    def has_service(self) -> bool:
+        """Whether there is a way to the service cluster."""
         return bool(self.svc_kubeconfig or self.svc_context)
 
     @property
@@ -74,6 +76,7 @@ class Live:
         self._cluster: Management | NoAccess | None = None
         self._service_cluster: tuple[KubeClient, str] | NoAccess | None = None
         self._management: identity.ManagementCluster | None = None
+        self._doubt = ""
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
@@ -108,7 +111,8 @@ class Live:
             if place is Place.BACKEND:
                 return unknown("the RP backend cannot be asked")
             if place is Place.MANAGEMENT:
-                return await (await self._management_cluster()).answer(question)
+                told = await (await self._management_cluster()).answer(question)
+                return replace(told, disagreements=(self._doubt,)) if self._doubt else told
             service = await self._service(place)
         except NoAccess as error:
             return unknown(str(error))
@@ -174,14 +178,24 @@ class Live:
 
     def _choose_management(self) -> Choice:
         reach = self._reach
-        if not reach.has_management:
+        if not reach.has_management and not reach.has_service:
             raise NoAccess("no way to the management cluster is given; give --mgmt-kubeconfig or --mgmt-context")
-        context = reach.mgmt_context
-        if not context:
-            context = hcp_kube.choose_context(hcp_kube.contexts(Path(reach.mgmt_kubeconfig)), self._management)
-        files = (reach.mgmt_kubeconfig,) if reach.mgmt_kubeconfig else ()
+        file = reach.mgmt_kubeconfig or ("" if reach.mgmt_context else reach.svc_kubeconfig)
+        known = hcp_kube.contexts([Path(file)] if file else self._usual_kubeconfigs())
+        context = reach.mgmt_context or hcp_kube.choose_context(
+            # A kubeconfig that was given for the service cluster may hold nothing else.
+            known,
+            self._management,
+            takes_the_only_one=reach.has_management,
+        )
+        self._doubt = hcp_kube.doubt(context, known, self._management)
+        files = (file,) if file else ()
         wanted = choosing.Wanted(mgmt_contexts=(context,), mgmt_kubeconfigs=files)
         return choosing.management_clusters(wanted, self._place)[0]
+
+    def _usual_kubeconfigs(self) -> Sequence[Path]:
+        named = [Path(each) for each in self._place.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
+        return named or [self._place.home / ".kube" / "config"]
 
     async def _client(self, choice: Choice) -> KubeClient:
         settings = ClientSettings(user_agent="maestro-trace", timeout=self._reach.timeout_seconds)

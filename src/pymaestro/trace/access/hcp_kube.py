@@ -83,8 +83,16 @@ class Management:
         return self._records
 
 
-def contexts(path: Path) -> Mapping[str, str]:
-    """Return the contexts of a kubeconfig with the names of their clusters."""
+def contexts(paths: Sequence[Path]) -> Mapping[str, str]:
+    """Return the contexts of kubeconfigs with the names of their clusters; of several files, missing ones are skipped."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if len(paths) == 1 or path.exists():
+            found = {**_contexts(path), **found}
+    return found
+
+
+def _contexts(path: Path) -> Mapping[str, str]:
     try:
         content = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError) as error:
@@ -94,11 +102,14 @@ def contexts(path: Path) -> Mapping[str, str]:
     return {text(each, "name"): text(each, "context", "cluster") for each in entries if text(each, "name")}
 
 
-def choose_context(known: Mapping[str, str], management: ManagementCluster | None) -> str:
+def choose_context(
+    known: Mapping[str, str], management: ManagementCluster | None, *, takes_the_only_one: bool = True
+) -> str:
     """Return the context that leads to the management cluster; raises NoAccess if that cannot be told. Pure."""
+    only = next(iter(known)) if takes_the_only_one and len(known) == 1 else ""
     if management is None:
-        if len(known) == 1:
-            return next(iter(known))
+        if only:
+            return only
         raise NoAccess("which management cluster it is on is not known, because no shard was read; give --mgmt-context")
     exact = [name for name, cluster in known.items() if management.name in {name, cluster}]
     if len(exact) == 1:
@@ -111,6 +122,18 @@ def choose_context(known: Mapping[str, str], management: ManagementCluster | Non
     ]
     if len(stamped) == 1:
         return stamped[0]
-    if len(known) == 1:
-        return next(iter(known))
-    raise NoAccess(f"no context is named after {management.name}; give --mgmt-context (there are {', '.join(known)})")
+    if only:
+        return only
+    raise NoAccess(
+        f"no context is named after {management.name}; give --mgmt-context (there are {', '.join(known) or 'none'})"
+    )
+
+
+def doubt(context: str, known: Mapping[str, str], management: ManagementCluster | None) -> str:
+    """Say that a context is not named after the cluster the shard names; empty if it is, or nobody knows. Pure."""
+    names = {context, known.get(context, "")}
+    if management is None or management.name in names:
+        return ""
+    if management.stamp and any(each.endswith(f"mgmt-{management.stamp}") for each in names):
+        return ""
+    return f"the shard names {management.name}, asked was context {context}: is it the right management cluster?"

@@ -19,7 +19,7 @@ CODES: Mapping[str, str] = {
     "HCP-019": "bundles go to another consumer than the shard's",
     "HCP-020": "the shard names several stamps",
     "HCP-021": "the control plane serves, ARM's api.url is empty",
-    "HCP-022": "documents of the directory tell the same thing differently",
+    "HCP-022": "sources tell the same thing differently, or another cluster was asked than the shard names",
     "HCP-101": "the request is stored and not dispatched",
     "HCP-102": "ARM waits for the hops below",
     "HCP-103": "ARM gave up",

@@ -119,6 +119,28 @@ class TestContext:
 
         assert hcp_kube.choose_context(contexts, self.management) == chosen
 
+    def test_the_service_clusters_file_may_hold_nothing_else(self) -> None:
+        from pymaestro.trace.access import hcp_kube
+
+        with pytest.raises(NoAccess, match="--mgmt-context"):
+            hcp_kube.choose_context({"svc": "svc"}, self.management, takes_the_only_one=False)
+
+    @pytest.mark.parametrize(
+        ("context", "cluster", "is_doubted"),
+        [
+            ("dev-westus3-mgmt-1", "", False),
+            ("mine", "dev-westus3-mgmt-1", False),
+            ("int-mgmt-1", "", False),
+            ("int-mgmt-2", "", True),
+            ("x", "y", True),
+        ],
+    )
+    def test_doubt(self, context: str, cluster: str, *, is_doubted: bool) -> None:
+        from pymaestro.trace.access import hcp_kube
+
+        assert bool(hcp_kube.doubt(context, {context: cluster}, self.management)) is is_doubted
+        assert hcp_kube.doubt(context, {context: cluster}, None) == ""
+
     @pytest.mark.parametrize(
         ("contexts", "management"),
         [

@@ -1,0 +1,59 @@
+"""No document of a stranger, however wrong, ends a walk: any field may be anything."""
+
+import asyncio
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from hcp_story import ARM, CID, MAIN_BUNDLE, NAMESPACE, NOW, document, stuck
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pymaestro.trace.hcp import identity, offline, recognise, render, saving, walk
+from pymaestro.trace.hcp.question import Taken, Topic
+
+BASE = {**stuck(), "checks": document("09-cs-inflight-checks-failed.json")}
+JUNK = [None, 5, "x", [], {}, [None, 5], {"a": {"b": 1}}, True, -1, "\x00\u202e", 1e300]
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inside:
+        yield from paths(each, (*path, key))
+
+
+PATHS = [each for each in paths(BASE) if each]
+
+
+def library(told: dict[str, Any]) -> offline.Library:
+    entries: dict[Topic, tuple[offline.Entry, ...]] = {}
+    for where, value in told.items():
+        for found in recognise.recognise(value):
+            if found.topic:
+                entry = offline.Entry(found=found, where=where)
+                entries[found.topic] = (*entries.get(found.topic, ()), entry)
+    return offline.Library(entries=entries, unused=(), unreadable=())
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    changes=st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(JUNK)), min_size=1, max_size=3),
+    entry=st.sampled_from([ARM, CID, MAIN_BUNDLE, f"{NAMESPACE}/f3k9q2"]),
+)
+def test_walk_ends_with_a_verdict(changes: list[tuple[tuple[Any, ...], Any]], entry: str) -> None:
+    told = copy.deepcopy(BASE)
+    for path, junk in changes:
+        place: Any = told
+        try:
+            for step in path[:-1]:
+                place = place[step]
+            place[path[-1]] = junk
+        except (KeyError, IndexError, TypeError):
+            continue  # an earlier change took it away
+    taken = Taken(now=NOW, is_offline=True)
+    found = asyncio.run(walk.run(identity.parse(entry), answerer=library(told), taken=taken))
+    assert found.verdict.reason
+    assert render.text(found, details=[each.name for each in found.hops])
+    assert render.model(found)["hops"]
+    assert list(saving.files(found))
