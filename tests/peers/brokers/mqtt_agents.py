@@ -60,6 +60,22 @@ class MqttAgent:
         """Return a status with the named conditions."""
         return self._pen.report(resource_id, version, *kinds, **changes)
 
+    async def obey(self) -> None:
+        """Report every wish as done, and what a server asks for once more; come what may."""
+        done: dict[str, int] = {}
+        while True:
+            got = await self.take(seconds=3600)
+            if got.type == event.STATUS_RESYNC_REQUEST:
+                known = resync.decode_hashes(got.data)
+                lacking = resync.status_answer([(each, f"done-{each}") for each in done], known)
+            else:
+                resource_id = got.text(event.RESOURCE_ID)
+                done[resource_id] = got.integer(event.RESOURCE_VERSION)
+                lacking = [resource_id]
+            for each in lacking:
+                with contextlib.suppress(base.Disconnected):  # nobody listens now; who comes back will ask
+                    await self.tell(each, done[each], hash=f"done-{each}")
+
     async def resync(self, versions: Mapping[str, int]) -> None:
         """Say what this agent has."""
         await self._connection.publish(

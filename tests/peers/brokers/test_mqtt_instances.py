@@ -227,3 +227,46 @@ def test_an_instance_is_killed_under_load_and_nothing_is_missing(
             await harness.until(survivor.has_nothing_pending, what="an empty queue")
 
     harness.play(scenario())
+
+
+@pytest.mark.parametrize("kind", ["shared", "broadcast"])
+def test_a_rolling_restart_loses_no_wish_and_no_status(kind: str, database: Dsn, broker: Mosquitto) -> None:
+    """Each instance is replaced while wishes come in; in the end every wish has its status."""
+
+    async def scenario() -> None:
+        config = broker.config(share="maestro" if kind == "shared" else "")
+        taken: list[str] = []
+
+        async def wish(server: harness.InProcess, name: str, count: int) -> None:
+            async with source(server.sources) as a:
+                for number in range(count):
+                    await a.create(f"{name}-{number}", "cluster1")
+                    taken.append(f"{name}-{number}")
+
+        async with agent(broker.config("agent"), "cluster1") as one:
+            obeying = asyncio.ensure_future(one.obey())
+            async with served(database, config, client_id="first", subscription_type=kind) as first:
+                await first.add_consumer("cluster1")
+                async with served(database, config, client_id="second", subscription_type=kind) as second:
+                    await connected(first, second)
+                    wishing = asyncio.ensure_future(wish(second, "a", 150))
+                    await harness.until(lambda: len(taken) > 30, what="a load")
+                    await first.stop()
+                    await wishing
+                    async with served(database, config, client_id="third", subscription_type=kind) as third:
+                        wishing = asyncio.ensure_future(wish(third, "b", 150))
+                        await harness.until(lambda: len(taken) > 180, what="a load")
+                        await second.stop()
+                        await wishing
+                        lacking = "SELECT count(*) FROM resources WHERE status ->> 'sequenceid' IS NULL"
+                        await harness.until(lambda: is_zero(third, lacking), seconds=30, what="every status")
+                        await harness.until(third.has_nothing_pending, what="an empty queue")
+                        assert len(await third.bundles()) == len(taken) == 300
+            obeying.cancel()
+            await asyncio.wait([obeying])
+
+    harness.play(scenario())
+
+
+async def is_zero(server: harness.InProcess, statement: str) -> bool:
+    return await server.value(statement) == 0
