@@ -34,6 +34,12 @@ def result_in(folder: Path) -> dict[str, object]:
     return found
 
 
+def works_for(cluster_id: str, fleet: RunningFleet) -> list[tuple[str, int]]:
+    with fleet.maestro("controlplane") as maestro:
+        works = list(maestro.works(None).list(labels={"hyperfleet.io/cluster-id": cluster_id}))
+    return [(each.name, each.version) for each in works]
+
+
 def test_it_waits_until_available_and_leaves_both_files(
     fleet: RunningFleet, hypershift: Cluster, hyperfleet: FakeHyperFleet, tmp_path: Path
 ) -> None:
@@ -70,17 +76,46 @@ def test_killed_in_the_middle_and_run_again_there_is_one_work_and_one_report(
     job.communicate()
     assert list(tmp_path.iterdir()) == []
     # What a run leaves that is killed while it writes.
-    (tmp_path / ".adapter-result.json.unfinished").write_text('{"status": "succ')
+    (tmp_path / f".adapter-result.json.{job.pid}.unfinished").write_text('{"status": "succ')
 
     hypershift.set_status(GROUP, "HostedCluster", "job3", namespace="clusters", status=READY)
     again = command("run", HOSTED, "--wait", "30s", **told)
     assert again.returncode == 0, again.stderr
-    with fleet.maestro("controlplane") as maestro:
-        works = list(maestro.works("cluster1").list(labels={"hyperfleet.io/cluster-id": "job3"}))
-    assert [(each.name, each.version) for each in works] == [("hostedcluster-job3", 1)]
+    assert works_for("job3", fleet) == [("hostedcluster-job3", 1)]
     assert list(hyperfleet.statuses["job3"]) == ["controlplane"]
     assert hyperfleet.answers == [201]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["adapter-report.json", "adapter-result.json"]
+
+
+@pytest.mark.parametrize("moment", ["GET", "PUT"], ids=["before-the-work", "after-the-report"])
+def test_killed_at_other_moments_the_end_is_the_same(
+    moment: str, fleet: RunningFleet, hypershift: Cluster, hyperfleet: FakeHyperFleet, tmp_path: Path
+) -> None:
+    name = f"killed-{moment.lower()}"
+    hyperfleet.put("Cluster", name, spec=SPEC)
+    told = environ(fleet, hyperfleet, name, tmp_path)
+    job = started("run", HOSTED, **told)
+    wait_until(lambda: any(each.startswith(moment) for each in hyperfleet.requests))
+    os.kill(job.pid, signal.SIGKILL)
+    job.communicate()
+    for path in tmp_path.glob("*.json"):
+        json.loads(path.read_text())  # whole, if it is there at all
+    again = command("run", HOSTED, **told)
+    assert again.returncode == 0, again.stderr
+    assert works_for(name, fleet) == [(f"hostedcluster-{name}", 1)]
+    assert list(hyperfleet.statuses[name]) == ["controlplane"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["adapter-report.json", "adapter-result.json"]
+
+
+def test_two_at_once_make_one_work(
+    fleet: RunningFleet, hypershift: Cluster, hyperfleet: FakeHyperFleet, tmp_path: Path
+) -> None:
+    hyperfleet.put("Cluster", "twice", spec=SPEC)
+    told = environ(fleet, hyperfleet, "twice", tmp_path)
+    jobs = [started("run", HOSTED, **told) for _ in range(3)]
+    outs = [job.communicate(timeout=40)[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0, 0], outs
+    assert works_for("twice", fleet) == [("hostedcluster-twice", 1)]
 
 
 def test_asked_to_stop_it_says_so(

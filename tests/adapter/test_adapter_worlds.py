@@ -71,6 +71,17 @@ def test_create_skip_patch_and_remove_what_is_no_longer_wanted(
     assert hyperfleet.statuses["m1"]["many"]["observed_generation"] == 2
 
 
+def test_an_event_that_names_its_kind_in_lower_case_finds_the_same_works(
+    fleet: RunningFleet, hyperfleet: FakeHyperFleet
+) -> None:
+    adapter = adapter_of("lower")
+    told = hyperfleet.put("Cluster", "l1", spec={"parts": ["a"]})
+    dealt_with(adapter, told, fleet=fleet, api=hyperfleet)
+    data = {**told["data"], "kind": "cluster"}
+    dealt_with(adapter, {**told, "data": data}, fleet=fleet, api=hyperfleet)
+    assert works_of(fleet, "lower") == {"lower-l1-a": 1}
+
+
 def test_a_cluster_once_chosen_is_kept(fleet: RunningFleet, hyperfleet: FakeHyperFleet) -> None:
     adapter = adapter_of("steady")
     told = hyperfleet.put("Cluster", "s1", spec={"parts": ["a"]})

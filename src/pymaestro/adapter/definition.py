@@ -53,11 +53,18 @@ class Adapter:
 
         return take
 
-    def handler(self, kind: str) -> Handler:
-        """Return the function for a kind; raises UnknownKind."""
-        # An event whose data does not name its kind has it from its type, which is in lower case.
-        found = next((each for name, each in self._handlers.items() if name.lower() == kind.lower()), None)
+    def kind_named(self, kind: str) -> str:
+        """Return a kind as this adapter writes it; raises UnknownKind.
+
+        An event whose data does not name its kind has it from its type, which is in lower case; labels and paths must
+        not depend on that.
+        """
+        found = next((each for each in self._handlers if each.lower() == kind.lower()), None)
         if found is None:
             known = ", ".join(self.kinds) or "none"
             raise UnknownKind(f"adapter {self.name!r} has no function for {kind}; it has some for: {known}")
         return found
+
+    def handler(self, kind: str) -> Handler:
+        """Return the function for a kind; raises UnknownKind."""
+        return self._handlers[self.kind_named(kind)]

@@ -30,7 +30,8 @@ class Recording:
     answers: tuple[Mapping[str, Any], ...] = ()
 
     def save(self, path: Path) -> None:
-        """Write it to a file."""
+        """Write it to a file that only its owner can read: manifests may be Secrets."""
+        path.touch(mode=0o600)
         path.write_bytes(orjson.dumps({"event": dict(self.event), "answers": self.answers}, option=orjson.OPT_INDENT_2))
 
     @classmethod

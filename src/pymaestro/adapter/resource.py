@@ -38,7 +38,8 @@ def parse(raw: Mapping[str, Any], event: Event) -> Resource:
     generation = raw.get("generation", event.generation)
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 < generation <= LARGEST_GENERATION:
         raise Invalid(
-            f"generation is {generation!r}, and must be a whole number above 0", doing=f"read {event.kind} {event.id}"
+            f"generation is {generation!r}, and must be a whole number above 0",
+            doing=f"read {event.kind} {event.resource_id}",
         )
     owner = raw.get("owner_references")
     first = owner[0] if isinstance(owner, list) and owner else owner

@@ -48,7 +48,7 @@ class Results:
             raise BadResults(
                 f"the results directory {folder} does not exist; mount it, or set {VARIABLE} to a file elsewhere"
             )
-        probe = folder / f".{self.result.name}.probe"
+        probe = _unfinished(self.result)
         try:
             probe.write_bytes(b"")
             probe.unlink()
@@ -66,14 +66,15 @@ class Results:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that appears at once; the unfinished one has a fixed name, so a killed run leaves at most one."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    """Write a file that appears at once, and clear away what runs left that were killed while they wrote."""
+    unfinished = _unfinished(path)
     try:
         with unfinished.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
+        _clear_away(path)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -81,6 +82,27 @@ def _write_whole(path: Path, content: bytes) -> None:
             os.close(folder)
     except OSError as error:
         raise _unwritable(path.parent, error) from error
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+
+
+def _clear_away(path: Path) -> None:
+    for left in path.parent.glob(f".{path.name}.*.unfinished"):
+        process = left.name.split(".")[-2]
+        if process.isdigit() and not _is_alive(int(process)):
+            left.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _unwritable(folder: Path, error: OSError) -> BadResults:

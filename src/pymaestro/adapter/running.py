@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pymaestro.adapter import perform, pipeline, reports
 from pymaestro.adapter.definition import Adapter
@@ -44,6 +44,7 @@ async def deal(
     """Do all that an event asks for and return how it ended; nothing is raised."""
     about = Resource(id=event.resource_id, kind=event.kind, generation=event.generation)
     try:
+        event = replace(event, kind=adapter.kind_named(event.kind))
         part = Part(
             adapter=adapter.name,
             handler=adapter.handler(event.kind),

@@ -52,7 +52,7 @@ class FakeHyperFleet:
     def put(
         self, kind: str, resource_id: str, *, spec: Mapping[str, Any], owner_id: str = "", **more: Any
     ) -> dict[str, Any]:
-        """Create a resource, or change its spec, which makes a new generation; returns the event's data for it."""
+        """Create a resource, or change its spec, which makes a new generation; returns the event for it."""
         before = self.resources.get(resource_id)
         base = f"{_ROOT}/clusters/{owner_id}/nodepools" if owner_id else f"{_ROOT}/clusters"
         generation = 1 if before is None else before["generation"] + (before["spec"] != dict(spec))
@@ -70,7 +70,7 @@ class FakeHyperFleet:
         return self.event(resource_id)
 
     def delete(self, resource_id: str) -> dict[str, Any]:
-        """Ask for a resource's end, which makes a new generation; returns the event's data for it."""
+        """Ask for a resource's end, which makes a new generation; returns the event for it."""
         found = self.resources[resource_id]
         self.resources[resource_id] = found | {
             "deleted_time": "2026-01-01T00:00:00Z",
