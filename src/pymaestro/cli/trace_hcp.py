@@ -62,7 +62,8 @@ _SINGLE = {
 Identifier = Annotated[
     str,
     Parameter(
-        help="ARM resource ID, Clusters Service id or href, bundle id, namespace, or HostedCluster NAMESPACE/NAME."
+        show_default=False,
+        help="ARM resource ID, Clusters Service id or href, bundle id, namespace, or HostedCluster NAMESPACE/NAME.",
     ),
 ]
 

@@ -12,7 +12,7 @@ _OUTPUT = Group("The report", sort_key=30)
 _SWITCH = Parameter(negative=())
 
 
-@Parameter(name="*", group=_ENTRY)
+@Parameter(name="*", group=_ENTRY, show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryOptions:
     """An HCP by the parts of its ARM resource ID."""
@@ -27,7 +27,7 @@ class EntryOptions:
     """The id of an asynchronous operation whose status is to be read too."""
 
 
-@Parameter(name="*", group=_ACCESS)
+@Parameter(name="*", group=_ACCESS, show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachOptions:
     """Documents, addresses, or kubeconfigs; they may be mixed, except documents."""
@@ -51,12 +51,12 @@ class ReachOptions:
     mgmt_context: str = ""
     """The management cluster's context, if you know better than the shard."""
     api_version: str = "2024-06-10-preview"
-    """Of the resource provider."""
+    """Of the resource provider. [2024-06-10-preview]"""
     timeout: float = 10.0
-    """Seconds for each answer."""
+    """Seconds for each answer. [10]"""
 
 
-@Parameter(name="*", group=_OUTPUT)
+@Parameter(name="*", group=_OUTPUT, show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
     """The report."""
@@ -74,6 +74,6 @@ class ReportOptions:
     watch: Annotated[bool, _SWITCH] = False
     """Walk again and again, until everything is well or Ctrl-C."""
     interval: float = 5.0
-    """Seconds between two walks of --watch."""
+    """Seconds between two walks of --watch. [5]"""
     exit_zero: Annotated[bool, _SWITCH] = False
     """End with 0 whatever was found."""

@@ -84,7 +84,7 @@ class Management:
 
 
 def contexts(paths: Sequence[Path]) -> Mapping[str, str]:
-    """Return the contexts of kubeconfigs with the names of their clusters; of several files, missing ones are skipped."""
+    """Return the contexts of kubeconfigs with the names of their clusters; of several files, some may be missing."""
     found: dict[str, str] = {}
     for path in paths:
         if len(paths) == 1 or path.exists():

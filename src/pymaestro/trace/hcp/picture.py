@@ -2,6 +2,7 @@
 
 from html import escape
 
+from pymaestro.journal import redact
 from pymaestro.trace.hcp.model import Report, State, Walk, since_text
 from pymaestro.trace.output import printable
 
@@ -122,7 +123,7 @@ def _details(walk: Walk, report: Report) -> str:
 
 
 def _text(value: str) -> str:
-    return escape(printable(value))
+    return escape(printable(redact.text(value)))
 
 
 def _id(name: str) -> str:

@@ -180,6 +180,16 @@ def test_page_escapes_what_strangers_wrote(tmp_path: Path) -> None:
     assert "\x1b" not in render.text(found, details=["hosted-cluster"]) + render.markdown(found)
 
 
+def test_no_report_shows_a_secret_that_a_message_carries(tmp_path: Path) -> None:
+    told = stuck()
+    told["hosted"]["status"]["conditions"][0]["message"] = "login failed: password=hunter2 rejected"
+    found = walked(write(tmp_path, told))
+    shown = [picture.page(found), render.text(found, details=["hosted-cluster"]), render.markdown(found)]
+    shown += [str(render.model(found)), render.single(found, ["hosted-cluster"])]
+    assert all("login failed" in each for each in shown)
+    assert not any("hunter2" in each for each in shown)
+
+
 def test_report_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
     arguments = [
