@@ -6,7 +6,7 @@ from typing import Any
 
 from pymaestro.trace.request import environment as surroundings
 from pymaestro.trace.request.codes import SQL, STAGES
-from pymaestro.trace.request.hits import Hit
+from pymaestro.trace.request.hits import Hit, What
 from pymaestro.trace.request.inputs import Environment, Writer
 from pymaestro.trace.request.model import Finding, Stage, Trace
 from pymaestro.trace.request.statistics import Statistics
@@ -122,8 +122,10 @@ def _stage(stage: Stage, known: Environment) -> dict[str, Any]:
 
 
 def pods(hits: Iterable[Hit], known: Environment) -> list[str]:
-    """Return the pods that wrote `hits`, in their order."""
-    return list(dict.fromkeys(known.writers[hit.file].pod for hit in hits))
+    """Return the pods that did something, in their order; where all stood by, those that said so."""
+    written = list(hits)
+    acting = [hit for hit in written if hit.what not in (What.NO_CLIENTS, What.OTHER_INSTANCE)]
+    return list(dict.fromkeys(known.writers[hit.file].pod for hit in acting or written))
 
 
 def _evidence(hit: Hit, known: Environment) -> dict[str, Any]:

@@ -44,27 +44,27 @@ class Writer:
 
     def note(self, said: Said) -> None:
         """Take what a record gives away about its writer."""
-        hit = said.hit
+        hit, phrase, generation, verbosity = said
+        what, at, stage = hit.what, hit.at, hit.stage
         self.hits += 1
-        if said.generation:
-            self.generations[said.generation] += 1
-        stage = hit.stage
-        if said.phrase.role:
-            self.roles[said.phrase.role] += 1
+        self.stages[stage] += 1
+        self.seen[what] += 1
+        if generation:
+            self.generations[generation] += 1
+        if phrase.role:
+            self.roles[phrase.role] += 1
         elif stage and hit.resource:
             self.roles["agent" if stage in AGENT_STAGES else "server"] += 1
-        self.stages[stage] += 1
-        self.seen[hit.what] += 1
-        self.verbosity = max(self.verbosity, said.verbosity)
-        if hit.consumer and stage in AGENT_STAGES:
+        self.verbosity = max(self.verbosity, verbosity)
+        if stage in AGENT_STAGES and hit.consumer:
             self.consumers.add(hit.consumer)
-        if hit.what is What.BROADCAST and hit.detail:
+        elif what is What.BROADCAST and hit.detail:
             self.instances.add(hit.detail)
-        if hit.what is What.STARTED:
-            self.started.append(hit.at)
-        if hit.at:
-            self.first = min(self.first or hit.at, hit.at)
-            self.last = max(self.last, hit.at)
+        elif what is What.STARTED:
+            self.started.append(at)
+        self.last = max(self.last, at)
+        if at and (at < self.first or not self.first):
+            self.first = at
 
     @property
     def role(self) -> str:
