@@ -1,4 +1,5 @@
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,14 @@ def test_a_file_that_is_no_adapter(tmp_path: Path, text: str, told: str) -> None
     with pytest.raises(BadAdapter) as raised:
         loading.load(str(path))
     assert told in str(raised.value)
+
+
+def test_the_page_lists_every_rule() -> None:
+    known = set(re.findall(r'_(?:error|warning)\(\s*"([\w-]+)"', Path(lint.__file__).read_text()))
+    page = (EXAMPLES.parent / "docs" / "write-an-adapter.md").read_text()
+    table = page.partition("## What lint finds")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`([\w-]+)`", "".join(rows))) == known
 
 
 def test_an_adapter_knows_its_kinds() -> None:
