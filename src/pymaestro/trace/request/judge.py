@@ -176,6 +176,10 @@ def _absent(stage: Stage, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Sta
         return replace(stage, state=State.PENDING), []
     until = moment + case.options.stage_timeout
     finding = causes.of_absence(number, wish, case.environment, case.components, since=moment, until=until)
+    if number == 6 and not any(proofs[each] for each in (3, 4, 5)):
+        # Nothing shows that the agent ever had it: that is as likely as a status that got lost.
+        detail = "no status came back; whether the agent received and handled it, these logs cannot show"
+        finding = replace(finding, confidence="possible", detail=detail)
     is_early = case.environment.end < until
     return replace(stage, state=State.PENDING if is_early else State.MISSING, note=finding.detail), [finding]
 

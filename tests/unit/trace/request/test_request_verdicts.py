@@ -174,6 +174,15 @@ def test_without_agent_logs_its_stages_are_not_observable(tmp_path: Path) -> Non
     assert [states(traces[0])[stage] for stage in (3, 4, 5)] == ["not-observable"] * 3
 
 
+def test_without_agent_logs_nobody_is_blamed_for_certain(tmp_path: Path) -> None:
+    folder = write(tmp_path, [replace(CREATE, until=2), Story(work="healthy", at=BASE - 100)])
+    (folder / f"{AGENT}.log").unlink()
+    traces, _ = traced([folder])
+    found = next(each for each in traces if each.key.resource == CREATE.resource)
+    assert (found.verdict, found.failed_stage, found.confidence) == (Verdict.INCOMPLETE, 6, "possible")
+    assert [states(found)[stage] for stage in (3, 4, 5, 6)] == ["not-observable"] * 3 + ["missing"]
+
+
 def test_a_quiet_agent_is_not_blamed(tmp_path: Path) -> None:
     folder = write(tmp_path, [replace(CREATE, until=4)])
     log = folder / f"{AGENT}.log"
