@@ -186,7 +186,8 @@ CODES: Final[dict[str, Code]] = dict(
         _code("MT-602", "error", "Source mismatch", "The status names another source than the server's.",
               "Align the source id of server and agent"),
         _code("MT-603", "error", "The server did not receive the status",
-              "No server logged the arrival of a status for this request.", "Check the broker and the servers' subscriptions",
+              "No server logged the arrival of a status for this request.",
+              "Check the broker and the servers' subscriptions",
               sql=("resource",)),
         _code("MT-701", "error", "Nobody owns the consumer",
               "Every instance passed the status over to another one: the hash ring was changing, or a dead instance is "
