@@ -172,6 +172,7 @@ class Agent:
             cleaner=Cleaner(applier, journal=self._journal),
             reporter=self._reporter,
             arrivals=arrivals,
+            is_crowded=lambda: len(self._queue) > 2 * self._character.workers,
             answered_at=lambda: self._answered_at,
         )
         return Reconciler(
@@ -187,6 +188,8 @@ class Agent:
         self._inbox.take(received)
 
     def _wake(self, held: Held) -> None:
+        # A new wish is tried as if nothing had failed before.
+        self._queue.forget(self._key(held))
         self._queue.add(self._key(held))
 
     async def _turn(self, key: str) -> keyed.Again | None:

@@ -35,6 +35,7 @@ from pymaestro.kube.objects import Json
 from pymaestro.wire import instant, options, status, work
 
 _PENDING_SECONDS = 5.0
+_LISTING_SECONDS = 0.5
 
 
 class NotYet(Exception):
@@ -51,6 +52,8 @@ class Rhythm:
     executor: timedelta = timedelta(seconds=executor.RETRY_SECONDS)
     """How long the cluster's answer about what an executor may do is believed."""
     eviction_grace: timedelta = timedelta(minutes=60)
+    arrival: timedelta = timedelta(seconds=10)
+    """How long after the server's first answer the works it sends may take to arrive."""
     json_raw_max_bytes: int = 1024 * 1024
 
 
@@ -65,6 +68,8 @@ class Parts:
     cleaner: Cleaner
     reporter: Reporter
     arrivals: Arrivals
+    is_crowded: Callable[[], bool]
+    """Whether many works wait for their turn."""
     answered_at: Callable[[], instant.Timestamp | None]
     """When the server first told, since the agent started, which works there are."""
 
@@ -159,22 +164,28 @@ class Reconciler:
             record = await self._announce(record, coming)
         context = self._context(held)
         may_wait = held.followed is wanted and self._clock.monotonic() < held.followed_until
-        outcomes: list[Outcome] = []
-        for step in planned.steps:
-            owner = _owner(record, is_wanted=step.is_owned)
-            task = Task(
-                step=step,
-                owner=owner,
-                executor=planned.executor,
-                generation=wanted.generation,
-                may_wait=may_wait,
-                is_new=identity.key_of(step.meta) not in listed,
-                context=context,
+        outcomes = [
+            await self._parts.applier.apply(
+                Task(
+                    step=step,
+                    owner=_owner(record, is_wanted=step.is_owned),
+                    executor=planned.executor,
+                    generation=wanted.generation,
+                    may_wait=may_wait,
+                    is_new=identity.key_of(step.meta) not in listed,
+                    context=context,
+                )
             )
-            outcomes.append(await self._parts.applier.apply(task))
+            for step in planned.steps
+        ]
         # The work may have changed or left while we wrote: what we say then belongs to a wish nobody has any more.
         if held.wanted is wanted:
             self._say(held, outcomes)
+        is_first = held.followed is None and not listed
+        if is_first and self._parts.is_crowded() and _is_announced(record, coming):
+            # Nothing is lost if the list waits until those have been served who have not even been looked at.
+            held.followed = wanted
+            return Again(_LISTING_SECONDS * (1 + self._jitter()))
         announced = ownership.read_announced(record) if held.followed is None else ()
         left = await self._record(record, outcomes, name=wanted.name, context=context, announced=announced)
         await self._watch(key, _places(outcomes), left.resources)
@@ -363,6 +374,10 @@ class Reconciler:
         """Decide about a record whose work we do not know."""
         grace = self._rhythm.eviction_grace
         now = self._now()
+        answered_at = self._parts.answered_at()
+        due = answered_at.seconds + self._rhythm.arrival.total_seconds() if answered_at is not None else 0
+        if due > now.seconds:
+            return Again(due - now.seconds)
         match eviction.judge(record, is_work_known=False, policy=self._policy(), now=now):
             case eviction.Mark(patch=patch):
                 await self._parts.records.mark(record, dict(patch))
@@ -439,6 +454,11 @@ def _entry(meta: status.ResourceMeta, *, uid: str) -> ownership.AppliedResource:
         name=meta.name,
         uid=uid,
     )
+
+
+def _is_announced(record: Json, coming: Sequence[ownership.AppliedResource]) -> bool:
+    """Whether a record that lists nothing yet announces exactly what is coming."""
+    return {each.key for each in ownership.read_announced(record)} == {each.key for each in coming}
 
 
 def _writes(step: plan.Step) -> bool:
