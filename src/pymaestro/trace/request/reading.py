@@ -6,53 +6,20 @@ Ids stand in keys (`resourceID="…"`), in JSON (`extensions={…}`), in JSON wi
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
 
-from pymaestro.trace.request import phrases
+from pymaestro.trace.request import cloudevents, phrases
+from pymaestro.trace.request.cloudevents import Event
 from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.klogtext import field, plain, unquoted
 from pymaestro.trace.request.lines import Clock, Raw
 
-_OP_KEY = "logging.open-cluster-management.io/op-id"
-_TYPE = re.compile(rb"(spec|status)\.([a-z_]+)")
-_LOOSE = re.compile(rb'(resourceid|resourceversion|sequenceid|clustername)\\*"*\s*:\s*\\*"*([0-9A-Za-z._-]+)')
-_BLOCK = re.compile(rb"^\s+([a-z]+): (.*)$", re.MULTILINE)
 _APPLIED_WORK = re.compile(r"[0-9a-f]{64}-(.+)")
 _RECORDER = re.compile(rb"(INFO: (?:Created|Updated) |WARNING: Failed to (?:create|update) )")
 _IN_ERROR = re.compile(r"(?:resource status update|for resource|resource with id) ([0-9a-f-]{36})")
-_ACTIONS = {
-    "create_request": "create",
-    "update_request": "update",
-    "delete_request": "delete",
-    "resync_request": "resync-request",
-    "resync_response": "resync",
-}
 _SPEC_OF_STATUS = {What.SENDING_SPEC: What.SENDING_STATUS, What.RECEIVED_SPEC: What.RECEIVED_STATUS}
-_ESCAPES = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
-_NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-
-
-class Event(NamedTuple):
-    """What a record says of a CloudEvent."""
-
-    subresource: str = ""
-    action: str = ""
-    resource: str = ""
-    version: int = -1
-    sequence: int = 0
-    op: str = ""
-    ce: str = ""
-    source: str = ""
-    name: str = ""
-    consumer: str = ""
-    is_deleting: bool = False
-    is_final: bool = False
-    """The deletion is confirmed: no finalizer is left."""
-    is_whole: bool = False
-    condition: str = ""
-    """Why the agent could not apply it, where the whole status is shown."""
 
 
 class Said(NamedTuple):
@@ -103,48 +70,6 @@ def is_known(line: bytes) -> bool:
     return True
 
 
-def field(line: bytes, key: bytes) -> str:
-    """Return the value of ` key="…"` or ` key=…` of a klog record, unquoted; empty when it is not there."""
-    at = line.rfind(b" " + key + b"=")
-    if at < 0:
-        return ""
-    at += len(key) + 2
-    if line[at : at + 1] == b'"':
-        return unquoted(line, at)
-    if line[at : at + 2] == b"<\n":
-        end = line.find(b"\n >", at)
-        body = line[at + 2 : end if end >= 0 else len(line)].decode("utf-8", "replace")
-        return "\n".join(part.removeprefix("\t") for part in body.split("\n"))
-    end = line.find(b" ", at)
-    return line[at : end if end >= 0 else len(line)].decode("utf-8", "replace")
-
-
-def unquoted(line: bytes, at: int) -> str:
-    """Return the Go string that begins with the quote at `at`; one that is cut off ends where the line does."""
-    end = at + 1
-    while True:
-        end = line.find(b'"', end)
-        if end < 0:
-            end = len(line)
-            break
-        back = end - 1
-        while line[back : back + 1] == b"\\":
-            back -= 1
-        if (end - 1 - back) % 2 == 0:
-            break
-        end += 1
-    text = line[at + 1 : end].decode("utf-8", "replace")
-    return _ESCAPES.sub(_unescaped, text) if "\\" in text else text
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    code = found.group(1)
-    if code[0] in "xuU" and len(code) > 1:
-        value = int(code[1:], 16)
-        return chr(value) if value < 0x110000 else "\ufffd"
-    return _NAMED.get(code, code)
-
-
 def _structured(raw: Raw, phrase: phrases.Phrase, message: bytes, *, clock: Clock, file: int) -> Said:
     line = raw.text
     at = clock.at(raw) if raw.stamp else clock.klog(line)
@@ -152,7 +77,7 @@ def _structured(raw: Raw, phrase: phrases.Phrase, message: bytes, *, clock: Cloc
     if short is not None:
         hit = short(raw, phrase, at, file)
         return Said(hit, phrase, "G3" if message == b"received action for resource" else "G4", phrase.verbosity)
-    event = _event_of_text(line) if phrase.carries_event else Event()
+    event = cloudevents.of_text(line) if phrase.carries_event else Event()
     if phrase.carries_event and event.resource and not event.is_whole:
         return _of_event(raw, phrase, event, at=at, file=file)
     generation = "G3" if b" context=<" in line else "G4"
@@ -161,32 +86,32 @@ def _structured(raw: Raw, phrase: phrases.Phrase, message: bytes, *, clock: Cloc
 
 def _step(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
     line = raw.text
-    resource, op = _plain(line, b' resourceID="'), _plain(line, b' op-id="')
+    resource, op = plain(line, b' resourceID="'), plain(line, b' op-id="')
     return Hit(phrase.what, at, file, raw.number, raw.offset, resource, -1, 0, op)
 
 
 def _publishing(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
-    return _step(raw, phrase, at, file)._replace(event=_plain(raw.text, b' event="'), action=phrase.action)
+    return _step(raw, phrase, at, file)._replace(event=plain(raw.text, b' event="'), action=phrase.action)
 
 
 def _broadcast(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
     line = raw.text
-    resource, event = _plain(line, b' resourceID="'), _plain(line, b' status_event="') or _plain(line, b' eventID="')
+    resource, event = plain(line, b' resourceID="'), plain(line, b' status_event="') or plain(line, b' eventID="')
     action = "delete" if b'"StatusDelete"' in line else "update"
-    source, instance = _plain(line, b' source="'), _plain(line, b' instanceID="')
+    source, instance = plain(line, b' source="'), plain(line, b' instanceID="')
     return Hit(phrase.what, at, file, raw.number, raw.offset, resource, -1, 0, "", event, "", "", "", source, action,
                False, instance)  # fmt: skip  # noqa: FBT003 - a column of a row
 
 
 def _applied(raw: Raw, phrase: phrases.Phrase, at: float, file: int) -> Hit:
     line = raw.text
-    resource = _plain(line, b' manifestWorkName="')
+    resource = plain(line, b' manifestWorkName="')
     if not resource:
-        found = _APPLIED_WORK.fullmatch(_plain(line, b' appliedManifestWorkName="'))
+        found = _APPLIED_WORK.fullmatch(plain(line, b' appliedManifestWorkName="'))
         resource = found.group(1) if found else ""
-    kind, namespace, own = (_plain(line, start) for start in (b' gvr="', b' resourceNamespace="', b' resourceName="'))
+    kind, namespace, own = (plain(line, start) for start in (b' gvr="', b' resourceNamespace="', b' resourceName="'))
     name = f"{kind} {namespace}/{own}"
-    op = _plain(line, b' op-id="')
+    op = plain(line, b' op-id="')
     return Hit(phrase.what, at, file, raw.number, raw.offset, resource, -1, 0, op, "", "", "", "", "", "", False, name)  # noqa: FBT003 - a column of a row
 
 
@@ -209,15 +134,6 @@ _SHORT: dict[What, Callable[[Raw, phrases.Phrase, float, int], Hit]] = {
 """Records with few and plain fields, which most records are; each is read with as few steps as possible."""
 
 
-def _plain(line: bytes, start: bytes) -> str:
-    """Return a value that has no escapes, such as an id."""
-    at = line.find(start)
-    if at < 0:
-        return ""
-    at += len(start)
-    return line[at : line.find(b'"', at)].decode("utf-8", "replace")
-
-
 def _of_event(raw: Raw, phrase: phrases.Phrase, event: Event, *, at: float, file: int) -> Said:
     """Return what the record of a CloudEvent says: nearly half of all records are of this kind."""
     what = _what(phrase.what, event)
@@ -231,8 +147,8 @@ def _of_event(raw: Raw, phrase: phrases.Phrase, event: Event, *, at: float, file
         event.resource,
         event.version,
         event.sequence,
-        event.op or _plain(line, b' op-id="'),
-        _plain(line, b' event="') if what is What.SENDING_SPEC or what is What.TO_AGENTS else "",
+        event.op or plain(line, b' op-id="'),
+        plain(line, b' event="') if what is What.SENDING_SPEC or what is What.TO_AGENTS else "",
         event.ce if what is What.WISH else "",
         event.name,
         event.consumer,
@@ -357,93 +273,6 @@ def _event_id(get: "_Fields | _Document", *, what: What, is_whole: bool) -> str:
     return "" if is_whole else get("event")
 
 
-def _event_of_text(line: bytes) -> Event:
-    kind = _kind(line)
-    at = line.find(b"extensions={")
-    try:
-        if at >= 0:
-            extensions = orjson.loads(line[at + 11 : line.rfind(b"}") + 1])
-            ce, source = _plain(line, b' eventID="'), _plain(line, b' eventSource="')
-            return _event(extensions, kind, ce=ce, source=source)
-        at = line.find(b'event="{')
-        if at >= 0:
-            return _whole(orjson.loads(unquoted(line, at + 6)), kind)
-    except (orjson.JSONDecodeError, TypeError, AttributeError):
-        return _loose(line, kind)
-    return _block(line, kind)
-
-
-def _whole(document: dict[str, Any], kind: tuple[str, str]) -> Event:
-    found = _event(document, kind, ce=str(document.get("id", "")), source=str(document.get("source", "")))
-    data = document.get("data")
-    conditions = data.get("conditions") if isinstance(data, dict) else None
-    problem = ""
-    for each in conditions or ():
-        if isinstance(each, dict) and each.get("type") == "Applied" and each.get("status") == "False":
-            problem = str(each.get("message") or each.get("reason") or "Applied is False")
-    return found._replace(is_whole=True, condition=problem)
-
-
-def _kind(line: bytes) -> tuple[str, str]:
-    """Return subresource and action of the event type in `line`."""
-    at = line.find(b".manifestbundles.s")
-    return ("", "") if at < 0 else _kind_of(line[at + 17 : at + 41])
-
-
-@lru_cache(maxsize=64)
-def _kind_of(text: bytes) -> tuple[str, str]:
-    found = _TYPE.match(text)
-    return (found.group(1).decode(), _ACTIONS.get(found.group(2).decode(), "")) if found else ("", "")
-
-
-def _event(extensions: dict[str, Any], kind: tuple[str, str], *, ce: str, source: str) -> Event:
-    metadata = extensions.get("metadata") or {}
-    if isinstance(metadata, str):
-        metadata = orjson.loads(metadata)
-    tracing = extensions.get("logtracing")
-    op = orjson.loads(tracing).get(_OP_KEY, "") if isinstance(tracing, str) and len(tracing) > 2 else ""
-    version = extensions.get("resourceversion", -1)
-    if type(version) is not int:
-        version = int(version) if str(version).isdigit() else -1
-    sequence = str(extensions.get("sequenceid") or "0")
-    deleting = "deletiontimestamp" in extensions or "deletionTimestamp" in metadata
-    resource = str(extensions.get("resourceid") or metadata.get("uid") or "")
-    name = str(metadata.get("name") or "")
-    return Event(
-        kind[0],
-        kind[1],
-        resource,
-        version,
-        int(sequence) if sequence.isdigit() and len(sequence) < 20 else 0,
-        str(op),
-        ce,
-        source,
-        # Between server and agent a work is named by its id, which is no news.
-        "" if name == resource else name,
-        str(extensions.get("clustername") or ""),
-        deleting,
-        deleting and not metadata.get("finalizers"),
-    )
-
-
-def _block(line: bytes, kind: tuple[str, str]) -> Event:
-    """Read the `Context Attributes,` block of the older generations."""
-    values = {key.decode(): value.decode("utf-8", "replace").strip() for key, value in _BLOCK.findall(line)}
-    try:
-        return _event(values, kind, ce=values.get("id", ""), source=values.get("source", ""))
-    except (orjson.JSONDecodeError, AttributeError):
-        return _loose(line, kind)
-
-
-def _loose(line: bytes, kind: tuple[str, str]) -> Event:
-    """Take what can be found in a record that is cut off or damaged."""
-    values = {key.decode(): value.decode() for key, value in _LOOSE.findall(line)}
-    try:
-        return _event(values, kind, ce="", source="")
-    except (orjson.JSONDecodeError, AttributeError):
-        return Event()
-
-
 def _recorder(raw: Raw, message: bytes, *, clock: Clock, file: int) -> Said | None:
     if not _RECORDER.match(message):
         return None
@@ -463,7 +292,7 @@ def _sentence(raw: Raw, text: bytes, generation: str, *, clock: Clock, file: int
         return None
     sentence, parts = found
     groups = {key: value.decode("utf-8", "replace") for key, value in parts.groupdict().items() if value}
-    event = _block(raw.text, _kind(raw.text)) if sentence.phrase.carries_event else Event()
+    event = cloudevents.of_block(raw.text, cloudevents.kind_of(raw.text)) if sentence.phrase.carries_event else Event()
     what = _what(sentence.phrase.what, event)
     action = event.action or sentence.phrase.action or {"StatusDelete": "delete"}.get(groups.get("kind", ""), "")
     if what is What.BROADCAST:
@@ -503,14 +332,14 @@ def _json(raw: Raw, *, clock: Clock, file: int) -> Said | None:
         return _sentence(raw, message, "G2", clock=clock, file=file)
     try:
         document = orjson.loads(line)
-        kind = _kind(line)
+        kind = cloudevents.kind_of(line)
         event = Event()
         if phrase.carries_event and isinstance(document.get("extensions"), dict):
-            event = _event(
+            event = cloudevents.of_attributes(
                 document["extensions"], kind, ce=document.get("eventID", ""), source=document.get("eventSource", "")
             )
         elif phrase.carries_event and str(document.get("event", "")).startswith("{"):
-            event = _whole(orjson.loads(document["event"]), kind)
+            event = cloudevents.of_whole(orjson.loads(document["event"]), kind)
     except (orjson.JSONDecodeError, AttributeError, TypeError):
         return None
     return _said(raw, phrase, event, _Document(document), at=clock.at(raw), file=file, generation="G4")
