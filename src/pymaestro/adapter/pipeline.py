@@ -46,7 +46,7 @@ class Part:
     wait_seconds: float = 0.0
     """How long to wait for available, or for the end of a deletion; 0 reports what is seen now."""
     settle_seconds: float = 3.0
-    """How long to wait, if not for available, for a first word of the cluster about what was just sent."""
+    """How long to wait, if not for available, for what was just sent to be applied."""
     tells_transient: bool = False
     """Whether a failure that may pass is reported, because nobody will bring the event again."""
 
@@ -209,7 +209,8 @@ def _is_available(works: Sequence[Work], wish: Wish) -> bool:
 
 
 def _is_settled(works: Sequence[Work], _: Wish) -> bool:
-    return all(conditions.is_current(each) for each in works)
+    # An agent's first answer may be that a kind or a namespace is missing, which is on its way: it tries again at once.
+    return conditions.applied(works).status == TRUE
 
 
 def _reading(works: Sequence[Work], *, wish: Wish) -> Reading:

@@ -35,7 +35,7 @@ class Patience:
     wait_seconds: float = 0.0
     """For available, or for the end of a deletion; 0 reports what is seen now."""
     settle_seconds: float = 3.0
-    """For a first word of the cluster about what was just sent."""
+    """For what was just sent to be applied, where nobody waits for available."""
 
 
 async def deal(

@@ -235,6 +235,15 @@ def test_waiting_ends_with_what_the_adapter_reads() -> None:
     assert script.report.available.status == "True"
 
 
+def test_a_first_no_is_given_a_moment() -> None:
+    first, later = reported(MINE, Applied="False"), reported(MINE, Applied="True", Available="True")
+    script = Script(query=[[first]], **{"await": [[later]]})
+    ran(script, wanting(work()), settle_seconds=3)
+    effect = next(each for each in script.asked if isinstance(each, Await))
+    assert (effect.seconds, effect.until([first]), effect.until([later])) == (3, False, True)
+    assert shown(script.report)["Applied"] == "True AppliedTold"
+
+
 def test_a_dry_run_changes_nothing_and_shows_everything() -> None:
     show = dryrun.DryRun(dryrun.Given(event=EVENT, resource=CLUSTER))
     part = Part(adapter="a", handler=wanting(work()), settle_seconds=0)
