@@ -2,23 +2,20 @@
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from pymaestro.sandbox import ports
+
 Found = TypeVar("Found")
 
 
 def free_ports(count: int) -> list[int]:
-    """Return that many loopback ports nobody listens on; all are held until all are known, so none comes twice."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Return that many loopback ports nobody listens on."""
+    return ports.free(count)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -26,6 +25,7 @@ from prometheus_client import CollectorRegistry
 
 from pymaestro.aio import clock as clocks
 from pymaestro.journal import emit
+from pymaestro.sandbox import ports
 from pymaestro.sandbox.postgres import Cluster
 from pymaestro.server import settings as configuration
 from pymaestro.server.main import Server
@@ -286,11 +286,7 @@ class Process(Running):
 
 def free_ports(count: int) -> list[int]:
     """Return ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    return ports.free(count)
 
 
 @dataclass(frozen=True, kw_only=True)

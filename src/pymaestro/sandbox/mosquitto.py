@@ -4,10 +4,10 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 from pathlib import Path
 from typing import Self
 
+from pymaestro.sandbox import ports
 from pymaestro.sandbox.errors import SandboxError
 
 _LOOKS = 100
@@ -28,7 +28,7 @@ class Mosquitto:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: asyncio.subprocess.Process | None = None
-        self.port = _free_port()
+        (self.port,) = ports.free(1)
         self.config = folder / "mqtt.yaml"
 
     async def __aenter__(self) -> Self:
@@ -55,12 +55,6 @@ class Mosquitto:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGTERM)
             await self._process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def _answers(port: int) -> bool:

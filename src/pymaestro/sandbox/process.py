@@ -3,14 +3,13 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from pymaestro.sandbox import ports
 from pymaestro.sandbox.errors import SandboxError
 from pymaestro.store.dsn import Dsn
 
@@ -30,11 +29,7 @@ class Ports:
     @classmethod
     def free(cls) -> Self:
         """Return ports that were free a moment ago."""
-        with ExitStack() as stack:
-            sockets = [stack.enter_context(socket.socket()) for _ in range(5)]
-            for each in sockets:
-                each.bind(("127.0.0.1", 0))
-            rest, health, metrics, sources, agents = (each.getsockname()[1] for each in sockets)
+        rest, health, metrics, sources, agents = ports.free(5)
         return cls(rest=rest, health=health, metrics=metrics, sources=sources, agents=agents)
 
 
@@ -57,16 +52,16 @@ class ServerProcess:
 
     async def start(self) -> None:
         """Start and wait until the server says it is ready."""
-        ports = self.ports
+        where = self.ports
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *("-m", "pymaestro.cli.main", "server", "--server-hostname=127.0.0.1", "--auto-migrate"),
-                f"--http-server-bindport={ports.rest}",
-                f"--health-check-server-bindport={ports.health}",
-                f"--metrics-server-bindport={ports.metrics}",
-                f"--grpc-server-bindport={ports.sources}",
-                f"--grpc-broker-bindport={ports.agents}",
+                f"--http-server-bindport={where.rest}",
+                f"--health-check-server-bindport={where.health}",
+                f"--metrics-server-bindport={where.metrics}",
+                f"--grpc-server-bindport={where.sources}",
+                f"--grpc-broker-bindport={where.agents}",
                 *self._flags,
                 env={**os.environ, "MAESTRO_DB_DSN": str(self._dsn), "MAESTRO_ENV": ""},
                 stdin=asyncio.subprocess.DEVNULL,
@@ -75,7 +70,7 @@ class ServerProcess:
             )
         try:
             async with asyncio.timeout(_READY_SECONDS):
-                while not await _is_ready(ports.health):
+                while not await _is_ready(where.health):
                     if self._process.returncode is not None:
                         raise SandboxError(f"the server ended at once; its log is {self._log}")
                     await asyncio.sleep(0.05)
