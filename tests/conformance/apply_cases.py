@@ -160,6 +160,7 @@ async def case_11_cluster_scoped_kind_with_a_namespace(fleet: Fleet) -> None:
     fleet.publish("w", role)
     report = await fleet.is_applied("w")
     assert report.status.manifests[0].resource_meta.namespace == ""
+    await fleet.records_exactly("w", f"clusterroles/{fleet.namespace}-role")
     record = await fleet.record("w")
     assert record is not None
     (entry,) = record["status"]["appliedResources"]
