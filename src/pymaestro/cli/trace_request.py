@@ -179,12 +179,16 @@ def explain_code(code: str = "", *, list_all: Annotated[bool, Parameter(name="--
         Print all codes with their titles.
     """
     from pymaestro.trace.request.codes import CODES, explained
+    from pymaestro.trace.work import codes as of_works
 
     if list_all or not code:
-        rows = (f"{entry.code}  {entry.severity:5}  {entry.title}\n" for entry in CODES.values())
-        sys.stdout.write("".join(rows))
+        entries = [*CODES.values(), *of_works.CATALOGUE.values()]
+        sys.stdout.write("".join(f"{entry.code}  {entry.severity:5}  {entry.title}\n" for entry in entries))
         return Exit.HEALTHY
     wanted = code.upper()
+    if wanted in of_works.CATALOGUE:
+        sys.stdout.write(of_works.explained(wanted))
+        return Exit.HEALTHY
     if wanted not in CODES:
         sys.stderr.write(f"Error: there is no code {code}; see `maestro trace explain --list`\n")
         return Exit.USAGE
