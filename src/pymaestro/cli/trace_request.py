@@ -182,8 +182,9 @@ def explain_code(code: str = "", *, list_all: Annotated[bool, Parameter(name="--
     from pymaestro.trace.work import codes as of_works
 
     if list_all or not code:
-        entries = [*CODES.values(), *of_works.CATALOGUE.values()]
-        sys.stdout.write("".join(f"{entry.code}  {entry.severity:5}  {entry.title}\n" for entry in entries))
+        rows = [f"{each.code}  {each.severity:5}  {each.title}\n" for each in CODES.values()]
+        rows += [f"{each.code}  {each.severity:5}  {each.title}\n" for each in of_works.CATALOGUE.values()]
+        sys.stdout.write("".join(rows))
         return Exit.HEALTHY
     wanted = code.upper()
     if wanted in of_works.CATALOGUE:
