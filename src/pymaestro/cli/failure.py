@@ -36,6 +36,16 @@ def sentence(error: BaseException) -> str:
     return f"something unexpected happened ({kind.__name__}: {words}); run again with -v=4 to see where"
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Say whether an error only followed from Ctrl-C: what was being cleaned up then may well fail."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, KeyboardInterrupt):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
 def exit_code(error: BaseException) -> int:
     """Return 2 for a mistake in the command line or in what stands for it (variables, files), else 1."""
     # By name: to import the settings and the client for their errors would slow every command down.

@@ -53,6 +53,8 @@ def call(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return failure.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last border: whatever went wrong, the user gets a sentence
+        if failure.was_interrupted(error):
+            return failure.INTERRUPTED
         sys.stderr.write(failure.report(error, verbosity=goflags.verbosity(arguments)))
         return failure.exit_code(failure.innermost(error))
     return result if isinstance(result, int) else 0

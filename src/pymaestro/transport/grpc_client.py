@@ -147,6 +147,8 @@ def _channel(endpoint: Endpoint) -> Any:
     options: list[tuple[str, int]] = [
         ("grpc.max_receive_message_length", -1),
         ("grpc.max_send_message_length", -1),
+        # A new client is a new attempt: it must not be answered with the failure of an older one to the same address.
+        ("grpc.use_local_subchannel_pool", 1),
         # The owner of the client backs off; a connection that is being tried should be tried now.
         ("grpc.initial_reconnect_backoff_ms", 200),
         ("grpc.max_reconnect_backoff_ms", 5000),
