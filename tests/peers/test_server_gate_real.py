@@ -112,7 +112,9 @@ def account(name: str) -> dict[str, str]:
 def home(real_cluster: KubeCluster) -> KubeCluster:
     """The cluster with the server's namespace."""
     with real_cluster.client() as api:
-        answer(api.post("/api/v1/namespaces", json={"metadata": {"name": HOME}}))
+        made = api.post("/api/v1/namespaces", json={"metadata": {"name": HOME}})
+        if made.status_code != 409:  # the tests of the manifests may have made it
+            answer(made)
     return real_cluster
 
 
