@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Tests with real processes can lose a race on a crowded machine: a second chance, and the summary names who took it.
+AGAIN  := --reruns 2 --reruns-delay 1 -rR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test check test-peers bench docs proto clean
@@ -35,11 +37,11 @@ check: setup  ## format, lint, import contract, types
 
 test: check  ## all tests that need no outside service
 	@echo "==> test: unit, store and stack tests on an embedded PostgreSQL"
-	@$(BIN)/pytest -q -m 'not peers' -n 3 --dist loadfile
+	@$(BIN)/pytest -q -m 'not peers' -n 3 --dist loadfile $(AGAIN)
 
 test-peers: setup  ## against the real Go Maestro; installs what it needs, says what it skips
 	@echo "==> test-peers: side by side with the Go Maestro"
-	@$(BIN)/pytest -q -m peers tests/peers
+	@$(BIN)/pytest -q -m peers $(AGAIN) tests/peers
 
 bench: setup  ## speed, printed as a table and written to bench/results
 	@$(BIN)/python -m bench
