@@ -145,11 +145,11 @@ def test_takeover(
             before, old_record = look(), record()
             seen = newest_report(server, uid)
 
-        # Transition times are whole seconds: within the same one, a second agent may well say the very same, which is
-            # no news to the server.
-            stopped = time.monotonic()
-            wait_for(lambda: time.monotonic() - stopped > 1.5, what="another second")
-            with start(second) as log:
+        # Transition times are whole seconds: within the same one, a second agent may well say the very same, which is no
+        # news to the server.
+        stopped = time.monotonic()
+        wait_for(lambda: time.monotonic() - stopped > 1.5, what="another second")
+        with start(second) as log:
             # A status newer than the first agent's shows that the second one has looked at everything.
             wait_for(lambda: newest_report(server, uid) != seen, what="a status of the second agent", seconds=60)
             wait_for(lambda: is_quiet(look), what="the agent to be done", seconds=60)
