@@ -145,7 +145,7 @@ def test_takeover(
             before, old_record = look(), record()
             seen = newest_report(server, uid)
 
-        # Transition times are whole seconds: within the same one, a second agent may well say the very same, which is no
+        # Transition times are whole seconds: within the same one, a second agent may say the very same, which is no
         # news to the server.
         stopped = time.monotonic()
         wait_for(lambda: time.monotonic() - stopped > 1.5, what="another second")
