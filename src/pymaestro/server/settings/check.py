@@ -141,6 +141,11 @@ def _durations(settings: ServerSettings) -> Iterator[str]:
 
 
 def _broker(settings: ServerSettings) -> Iterator[str]:
+    if settings.broker.mock:
+        yield (
+            "--enable-message-broker-mock is not in this version; "
+            "use `maestro up`, which answers with a real agent on a small cluster"
+        )
     if settings.broker.type == "pubsub" and not settings.broker.disabled:
         yield (
             f"--message-broker-type={settings.broker.type} is not in this version yet; "

@@ -177,7 +177,7 @@ class BrokerSettings:
     """Deliver nothing: no endpoint for agents, no delivery of events."""
 
     mock: bool = field(default=False, metadata=flag("--enable-message-broker-mock"))
-    """Pretend that an agent applied everything at once; for trying clients without a cluster."""
+    """Not in this version: `maestro up` gives clients a real agent to try against."""
 
     port: int = field(default=8091, metadata=flag("--grpc-broker-bindport"))
     """TCP port for agents. 0 lets the system choose one."""
