@@ -41,6 +41,11 @@ test: check  ## all tests that need no outside service
 
 test-peers: setup  ## against the real Go Maestro; installs what it needs, says what it skips
 	@echo "==> test-peers: side by side with the Go Maestro"
+	@PATH="$$PATH:/usr/sbin" command -v mosquitto > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+			&& echo "==> installing Mosquitto" && apt-get update -qq \
+			&& RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto > /dev/null; } \
+		|| echo "==> Mosquitto cannot be installed here; the tests that need it are skipped"
 	@$(BIN)/pytest -q -m peers $(AGAIN) tests/peers
 
 bench: setup  ## speed, printed as a table and written to bench/results
