@@ -198,10 +198,7 @@ class AsyncWorks:
         return self._watch(
             Wanted(
                 list=lambda: self.list(labels=labels),
-                includes=lambda work: (
-                    work.consumer in (self._consumer, work.consumer if not self._consumer else "")
-                    and wanted.matches(work.labels)
-                ),
+                includes=lambda work: self._is_of_consumer(work) and wanted.matches(work.labels),
             ),
             bookmarks=bookmarks,
         )
