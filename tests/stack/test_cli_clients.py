@@ -93,6 +93,8 @@ def test_a_work_from_file_to_grave(shell: Shell, tmp_path: Path, monkeypatch: py
     assert told.startswith("Version 2 is applied and available.\n")
     assert '{"x": 1}' in told
     assert "Applied" in shell(f"resourcebundle status {bundle_id}")
+    assert shell("resourcebundle describe hello") == shell("resourcebundle describe c1/hello") == told
+    assert shell("resourcebundle get c2/hello", expect=1) == "Error: resource bundle not found: c2/hello\n"
 
     gone = shell(f"resourcebundle delete {bundle_id} --yes --wait")
     assert gone == f"Resource bundle {bundle_id} deleted successfully\n"
@@ -117,6 +119,19 @@ def test_bundles_and_plain_manifests(shell: Shell, tmp_path: Path) -> None:
     assert "there is no consumer 'c2'" in shell(f"resourcebundle apply -f {plain} --consumer c2 --name plain", expect=1)
     plain.write_text("a: [\n")
     assert "line 2, column 1" in shell(f"resourcebundle apply -f {plain}", expect=1)
+
+
+def test_a_name_that_two_bundles_have_is_not_guessed(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "work.yaml"
+    for consumer in ("c1", "c2"):
+        shell(f"consumer create {consumer}")
+        file.write_text(WORK.replace("c1", consumer))
+        shell(f"resourcebundle apply -f {file}")
+    told = shell("resourcebundle delete hello --yes", expect=1)
+    assert told.startswith("Error: 2 resource bundles are called hello; name one by its id:\n")
+    assert "c1/hello" in told
+    assert "c2/hello" in told
+    assert shell("resourcebundle get c2/hello -o name").strip() in told
 
 
 def test_a_watch_ends_with_ctrl_c(shell: Shell, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The steps and words that the commands on resource bundles share: fetch one, wait for it, tell about it."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,12 +14,30 @@ if TYPE_CHECKING:
     from pymaestro.sdk.work import Work
 
 _LOOK_SECONDS = 0.2
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-def get(client: "Maestro", bundle_id: str) -> dict[str, Any]:
-    """Return a bundle, or say in the words scripts look for that there is none."""
-    with told(bundle_id):
-        return client.bundles.get(bundle_id)
+def get(client: "Maestro", wanted: str) -> dict[str, Any]:
+    """Return the bundle of an id or of a work's name, or say in the words scripts look for that there is none."""
+    with told(wanted):
+        return client.bundles.get(wanted) if _UUID.fullmatch(wanted) else _named(client, wanted)
+
+
+def _named(client: "Maestro", wanted: str) -> dict[str, Any]:
+    """Return the bundle of a work called NAME or CONSUMER/NAME; two with one name are told apart, never guessed."""
+    from pymaestro.sdk import selector
+
+    consumer, _, name = wanted.rpartition("/")
+    terms = [f"payload->'metadata'->>'name' = {selector.quoted(name)}"]
+    terms += [f"consumer_name = {selector.quoted(consumer)}"] if consumer else []
+    items = client.bundles.page(search=" and ".join(terms))["items"]
+    if not items:
+        raise CommandError(f"resource bundle not found: {wanted}")
+    if len(items) > 1:
+        known = "".join(f"\n  {each['id']} {each.get('consumer_name')}/{name}" for each in items)
+        raise CommandError(f"{len(items)} resource bundles are called {wanted}; name one by its id:{known}")
+    found: dict[str, Any] = items[0]
+    return found
 
 
 @contextmanager

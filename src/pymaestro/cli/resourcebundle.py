@@ -23,6 +23,7 @@ Examples:
   cat work.yaml | maestro resourcebundle diff -f -
   maestro resourcebundle list -l app=web -o wide
   maestro resourcebundle describe 55c61e54-a3f6-563d-9fec-b1fe297bdfdb
+  maestro resourcebundle describe cluster1/hello
   maestro resourcebundle watch --consumer cluster1
 
 Exit codes: 0 done (diff: no difference), 1 failed (diff: there are differences), 2 a mistake in the command line,
@@ -40,7 +41,7 @@ File = Annotated[
 Wait = Annotated[bool, Parameter(help="Wait until it is done, for as long as --timeout says.", negative=())]
 Yes = Annotated[bool, Parameter(name=("-y", "--yes"), help="Do not ask.", negative=())]
 ForConsumer = Annotated[str, Parameter(help="The consumer, if the file does not name it.")]
-BundleId = Annotated[str, Parameter(help="The id, as `list` shows it.")]
+Wanted = Annotated[str, Parameter(help="The id, as `list` shows it, or the name of a work: NAME or CONSUMER/NAME.")]
 Named = Annotated[str, Parameter(help="The name of the work that plain manifests become.")]
 
 
@@ -66,10 +67,10 @@ def list_(
 
 
 @app.command
-def get(bundle_id: BundleId, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
+def get(wanted: Wanted, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
     """Show one resource bundle."""
     with open_client(rest) as client:
-        found = bundle_story.get(client, bundle_id)
+        found = bundle_story.get(client, wanted)
     sys.stdout.write(rendering.single(found, output=output, fields=rendering.bundle_fields))
     return 0
 
@@ -123,7 +124,7 @@ def diff(
 
 @app.command
 def delete(
-    bundle_id: BundleId,
+    wanted: Wanted,
     /,
     *,
     yes: Yes = False,
@@ -133,7 +134,8 @@ def delete(
 ) -> int:
     """Ask for the deletion of a resource bundle."""
     with open_client(rest, grpc) as client:
-        found = bundle_story.get(client, bundle_id)
+        found = bundle_story.get(client, wanted)
+        bundle_id = found["id"]
         name = (found.get("metadata") or {}).get("name") or bundle_id
         inputs.confirm(f"Delete resource bundle {name} on {found.get('consumer_name')}?", yes=yes)
         client.bundles.delete(bundle_id)
@@ -144,23 +146,23 @@ def delete(
 
 
 @app.command
-def status(bundle_id: BundleId, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
+def status(wanted: Wanted, /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
     """Show what the agent says about a resource bundle."""
     with open_client(rest) as client:
-        found = bundle_story.get(client, bundle_id)
+        found = bundle_story.get(client, wanted)
     told = found.get("status") or {}
     if output in ("table", "wide"):
         sys.stdout.write(bundle_story.sentence(found) + rendering.table(bundle_story.condition_lines(found)))
     else:
-        sys.stdout.write(rendering.single({"id": bundle_id, **told}, output=output, fields=lambda _: ()))
+        sys.stdout.write(rendering.single({"id": found["id"], **told}, output=output, fields=lambda _: ()))
     return 0
 
 
 @app.command
-def describe(bundle_id: BundleId, /, *, rest: RestFlags | None = None) -> int:
+def describe(wanted: Wanted, /, *, rest: RestFlags | None = None) -> int:
     """Tell all about a resource bundle, the most important thing first."""
     with open_client(rest) as client:
-        found = bundle_story.get(client, bundle_id)
+        found = bundle_story.get(client, wanted)
     feedback = [
         [f"{each.kind}/{each.name}", name, json.dumps(value, ensure_ascii=False)]
         for each in bundle_story.work(found).leaves()
