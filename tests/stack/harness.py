@@ -30,6 +30,7 @@ from pymaestro.sandbox.postgres import Cluster
 from pymaestro.server import settings as configuration
 from pymaestro.server.main import Server
 from pymaestro.server.metrics import Metrics
+from pymaestro.server.stages import Stages
 from pymaestro.server.world import World
 from pymaestro.store import dsn as dsns
 from pymaestro.store import migrate, pool
@@ -194,7 +195,7 @@ class InProcess(Running):
     """A server in this event loop."""
 
     address: dsns.Dsn
-    server: Server
+    server: Stages
     world: World
     log: io.BytesIO
     _stop: Callable[[], Coroutine[Any, Any, None]]
@@ -255,7 +256,7 @@ async def in_process(
                 sources=where["gRPC for sources"],
                 agents=where.get("gRPC for agents", ""),
                 address=address,
-                server=server,
+                server=server.stages,
                 world=world,
                 log=log,
                 _stop=own.aclose,

@@ -4,21 +4,16 @@ import asyncio
 import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.types import ASGIApp
 
 from pymaestro.aio import tasks
 from pymaestro.journal.fields import Key
 from pymaestro.server import health, observe
-from pymaestro.server.absorb import Absorb
-from pymaestro.server.accept import Accept
 from pymaestro.server.auth import rest as rest_auth
 from pymaestro.server.auth import sources as source_auth
 from pymaestro.server.auth.agents import AgentIdentityPolicy, default_policy
-from pymaestro.server.deliver import Deliver
-from pymaestro.server.fanout import Fanout
-from pymaestro.server.membership import Membership
 from pymaestro.server.rest.app import create_app
 from pymaestro.server.rest.dependencies import RestDependencies
 from pymaestro.server.rpc.agents import Agents
@@ -26,24 +21,12 @@ from pymaestro.server.rpc.sources import Sources
 from pymaestro.server.rpc.subscriptions import Heartbeats
 from pymaestro.server.settings import ServerSettings
 from pymaestro.server.settings.surfaces import GrpcSettings
-from pymaestro.server.streams import Streams
+from pymaestro.server.stages import Stages
 from pymaestro.server.world import World
 from pymaestro.transport import grpc_server, tls
 from pymaestro.transport.http_listener import HttpListener
 
 _GRACE_SECONDS = 5.0
-
-
-class Stages(Protocol):
-    """What the ports lead to."""
-
-    accept: Accept
-    absorb: Absorb
-    deliver: Deliver
-    fanout: Fanout
-    membership: Membership
-    agents: Streams
-    sources: Streams
 
 
 class Listeners:

@@ -1,0 +1,112 @@
+"""The stages of one instance, put together: what wakes what, what goes round, in which order they start and finish.
+
+It opens no port and listens to no notification: `main` gives it those, and a simulation gives it others. It decides
+nothing either.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+
+from pymaestro.aio import tasks
+from pymaestro.journal.fields import Key, Logger
+from pymaestro.server.absorb import Absorb
+from pymaestro.server.accept import Accept
+from pymaestro.server.deliver import Deliver
+from pymaestro.server.fanout import Fanout
+from pymaestro.server.membership import Membership
+from pymaestro.server.outside import Outside
+from pymaestro.server.settings import ServerSettings
+from pymaestro.server.streams import Streams
+from pymaestro.server.sweep import Sweep, Thresholds
+from pymaestro.server.world import World
+
+# A subscriber that has this much waiting does not read any more; it is let go, reconnects and resyncs.
+_MAILBOX_ITEMS = 20_000
+_MAILBOX_BYTES = 64 * 2**20
+_GAUGES_EVERY = timedelta(seconds=30)
+
+
+class Stages:
+    """Accept, deliver, absorb, fan out, and what looks after them."""
+
+    def __init__(self, settings: ServerSettings, world: World, *, delays: Callable[[], Iterator[float]]) -> None:
+        self._settings = settings
+        self._journal = world.journal.bind({Key.LOGGER: Logger.SERVER})
+        self.agents = Streams(max_items=_MAILBOX_ITEMS, max_bytes=_MAILBOX_BYTES)
+        self.sources = Streams(max_items=_MAILBOX_ITEMS, max_bytes=_MAILBOX_BYTES)
+        self.absorb = Absorb(world)
+        self.deliver = Deliver(world, self.agents)
+        self.outside = Outside.build(settings, world, absorb=self.absorb, delays=delays) if settings.uses_mqtt else None
+        self.accept = Accept(world, cannot_carry=self.outside.publish.cannot_carry) if self.outside else Accept(world)
+        self._tickets = self.outside.publish.tickets if self.outside else self.deliver.tickets
+        self.fanout = Fanout(world, self.sources)
+        heartbeat = timedelta(seconds=settings.health.heartbeat_interval)
+        self.membership = Membership(world, heartbeat=heartbeat)
+        delivery = settings.delivery
+        thresholds = Thresholds(
+            undelivered=timedelta(seconds=delivery.undelivered_threshold),
+            stale_delete=timedelta(seconds=delivery.stale_delete_threshold),
+            event_retention=delivery.event_retention,
+        )
+        self.sweep = Sweep(world, thresholds=thresholds, look_again=self.look_again)
+        self._draining: list[asyncio.Task[None]] = []
+        self._connected: asyncio.Task[None] | None = None
+
+    @property
+    def channels(self) -> Mapping[str, Callable[[str], None]]:
+        """Whom the database's notifications wake, by channel."""
+        return {"events": self._tickets.add, "status_events": self.fanout.tickets.add}
+
+    def look_again(self) -> None:
+        """Look at everything: notifications may have been missed."""
+        self._tickets.add_everything()
+        self.fanout.tickets.add_everything()
+
+    def start(self, crew: tasks.Crew) -> None:
+        """Begin to work on what comes in."""
+        self._draining = [crew.start("accept", self.accept.run()), crew.start("absorb", self.absorb.run())]
+        crew.start("fanout", self.fanout.run())
+        if self._settings.serves_agents:
+            crew.start("deliver", self.deliver.run())
+
+    async def join(self, crew: tasks.Crew) -> None:
+        """Take part among the instances, and go round from now on."""
+        await self.membership.join()
+        if self.outside is not None:
+            self._connected = await self.outside.start(crew, on_error=self.reporter("ownership"))
+        heartbeat = self._settings.health.heartbeat_interval
+        sweep_seconds = self._settings.delivery.sweep_interval.total_seconds()
+        for name, seconds, turn in (
+            ("heartbeat", heartbeat, self.membership.beat),
+            ("liveness", max(1.0, heartbeat / 3), self.membership.judge),
+            ("sweep", sweep_seconds, self.sweep.look_again),
+            ("purge", sweep_seconds, self.sweep.purge),
+            ("record", 1.0, self.fanout.record),
+            ("detect", self.sweep.detectors_every.total_seconds(), self.sweep.detect),
+            ("gauges", _GAUGES_EVERY.total_seconds(), self.sweep.measure),
+        ):
+            crew.start(name, tasks.every(seconds, turn, on_error=self.reporter(name)))
+
+    def let_go(self) -> None:
+        """End every stream, after what is queued."""
+        self.agents.close_all()
+        self.sources.close_all()
+
+    async def finish(self) -> None:
+        """Finish what was taken; nothing new comes in any more."""
+        if self.outside is not None and self._connected is not None:
+            self.outside.broker.stop()
+            await asyncio.wait([self._connected])
+        self.accept.stop()
+        self.absorb.stop()
+        await asyncio.gather(*self._draining)
+        await tasks.attempt(self.fanout.record, on_error=self.reporter("record"))
+
+    def reporter(self, name: str) -> Callable[[Exception], None]:
+        """Return what tells of a failed turn of a round."""
+
+        def report(error: Exception) -> None:
+            self._journal.error("a periodic task failed; it is tried again", {Key.ACTION: name}, err=error)
+
+        return report
