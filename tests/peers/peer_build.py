@@ -28,6 +28,8 @@ class Programs:
     workclient: Path
     fakeagent: Path
     load: Path
+    impatient: Path
+    """The Go Maestro, which reconnects at once."""
 
 
 def programs(say: go_build.Say) -> Programs:

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	workv1client "open-cluster-management.io/api/client/work/clientset/versioned/typed/work/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
+	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic/clients"
 	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic/options/grpc"
 
 	"pymaestro/peers/jsonline"
@@ -77,7 +78,9 @@ type session struct {
 func main() {
 	rest := flag.String("rest", "http://127.0.0.1:8000", "base URL of the REST API")
 	address := flag.String("grpc", "127.0.0.1:8090", "address of the gRPC source service")
+	config := flag.String("grpc-config", "", "configuration file of the gRPC connection, for TLS, instead of -grpc")
 	source := flag.String("source", "peer-source", "source id")
+	pause := flag.Duration("reconnect-delay", 0, "pause before every reconnect (0: the SDK's own, growing ones)")
 	silence := flag.Duration("healthiness-timeout", 20*time.Second, "reconnect after this long without a heartbeat")
 	flag.Parse()
 
@@ -94,10 +97,10 @@ func main() {
 		Servers:       openapi.ServerConfigurations{{URL: *rest}},
 		HTTPClient:    &http.Client{Timeout: 30 * time.Second},
 	})
-	client, err := grpcsource.NewMaestroGRPCSourceWorkClient(ctx, logger, api, &grpc.GRPCOptions{
-		Dialer:                   &grpc.GRPCDialer{URL: *address},
-		ServerHealthinessTimeout: silence,
-	}, *source)
+	if *pause > 0 {
+		clients.DelayFn = func() time.Duration { return *pause }
+	}
+	client, err := grpcsource.NewMaestroGRPCSourceWorkClient(ctx, logger, api, connection(*address, *config, silence), *source)
 	if err != nil {
 		log.Fatalf("cannot build the work client: %v", err)
 	}
@@ -105,6 +108,18 @@ func main() {
 	open := &session{client: client, watchers: map[string]watch.Interface{}}
 	// The client keeps the namespace of the last call in itself, so commands run strictly one by one.
 	jsonline.Read(func(order command) { jsonline.Write(open.carryOut(ctx, order)) })
+}
+
+func connection(address, config string, silence *time.Duration) *grpc.GRPCOptions {
+	if config == "" {
+		return &grpc.GRPCOptions{Dialer: &grpc.GRPCDialer{URL: address}, ServerHealthinessTimeout: silence}
+	}
+	options, err := grpc.BuildGRPCOptionsFromFlags(config)
+	if err != nil {
+		log.Fatalf("cannot read -grpc-config: %v", err)
+	}
+	options.ServerHealthinessTimeout = silence
+	return options
 }
 
 func (s *session) carryOut(ctx context.Context, order command) answer {
