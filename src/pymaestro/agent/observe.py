@@ -1,8 +1,8 @@
 """Stage: what the cluster does to our objects wakes the works that own them.
 
-One shared watch per kind and namespace in use. Only objects that some work tracks are kept; of all others nothing but
-their name passes by. Where no watch can be had (forbidden, not synced yet), and where nothing was heard of an object
-since it is tracked, the answer is "ask", and the caller asks the API server itself.
+One shared watch per kind and namespace in use. Only objects that some work tracks are kept; of all others the watch
+remembers no more than that they are there. Where no watch can be had (forbidden, not synced yet), and where an object
+is there that nobody showed us since it is tracked, the answer is "ask", and the caller asks the API server itself.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
+from pymaestro.agent.decide import freshness
 from pymaestro.aio import tasks
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Key
@@ -45,7 +46,7 @@ class Wakes(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of an object without asking: nothing, if it is not watched."""
+    """What is known of an object without asking: nothing, if it is not watched, or was not shown since it is."""
 
     is_watched: bool
     live: Json | None
@@ -73,12 +74,10 @@ class Observer:
         self._group = group
         self._places: dict[str, frozenset[Place]] = {}
         self._watchers: dict[Place, set[str]] = {}
-        self._objects: dict[Place, Json | None] = {}
-        """What was heard of tracked objects; None if they do not exist."""
-        self._unconfirmed: set[Place] = set()
-        """What an answer told and the watch has not told yet."""
+        self._shown: dict[Place, Json] = {}
+        """Tracked objects as an answer or the watch last showed them; whether that is still so, `look` decides."""
         self._tasks: dict[_Scope, asyncio.Task[None]] = {}
-        self._synced: set[_Scope] = set()
+        self._synced: dict[_Scope, watch.Watch] = {}
 
     def track(self, key: str, places: Iterable[Place]) -> None:
         """Wake `key` when one of these objects changes, and no others."""
@@ -96,22 +95,23 @@ class Observer:
         self._adjust()
 
     def look(self, place: Place) -> Known:
-        """Return what the watch says about an object."""
-        if place not in self._objects or not any(scope in self._synced for scope in _scopes(place)):
-            return _UNKNOWN
-        return Known(is_watched=True, live=self._objects[place])
+        """Return how an object is now, if that is known without asking."""
+        match self._judge(place, self._shown.get(place)):
+            case freshness.Verdict.SHOWN:
+                return Known(is_watched=True, live=self._shown[place])
+            case freshness.Verdict.GONE:
+                return Known(is_watched=True, live=None)
+            case _:
+                return _UNKNOWN
 
     def learn(self, place: Place, live: Json | None) -> None:
         """Note what an answer of the API server just showed; the watch may be a moment behind, or ahead."""
         if place not in self._watchers:
             return
-        known = self._objects.get(place)
-        if live is None and known is not None:
-            # Which of the two is the newer one cannot be told: let the next look ask.
-            del self._objects[place]
-        elif live is None or known is None or not (objects.is_same(live, known) or objects.is_stale(live, known)):
-            self._objects[place] = live
-            self._unconfirmed.add(place)
+        if live is None:
+            self._shown.pop(place, None)
+        elif not _is_newer(self._shown.get(place), live):
+            self._shown[place] = live
 
     @property
     def watches(self) -> int:
@@ -123,8 +123,18 @@ class Observer:
         keys.discard(key)
         if not keys:
             self._watchers.pop(place, None)
-            self._objects.pop(place, None)
-            self._unconfirmed.discard(place)
+            self._shown.pop(place, None)
+
+    def _judge(self, place: Place, shown: Json | None) -> freshness.Verdict:
+        watching = next((self._synced[scope] for scope in _scopes(place) if scope in self._synced), None)
+        if watching is None:
+            return freshness.Verdict.ASK
+        told = watching.sight(place.namespace, place.name)
+        return freshness.judge(
+            None if shown is None else freshness.Version(objects.uid(shown), objects.resource_version(shown)),
+            None if told is None else freshness.Version(*told),
+            heard_until=watching.heard_until,
+        )
 
     def _adjust(self) -> None:
         """Open the watches that are needed and end those that are not."""
@@ -142,7 +152,7 @@ class Observer:
                 self._tasks[scope] = task
         for scope in self._tasks.keys() - needed:
             self._tasks.pop(scope).cancel()
-            self._synced.discard(scope)
+            self._synced.pop(scope, None)
 
     async def _follow(self, scope: _Scope) -> None:
         """Watch one kind in one namespace until nobody needs it; a kind that vanishes is looked for again."""
@@ -157,7 +167,7 @@ class Observer:
             try:
                 async with aclosing(follower.changes()) as changes:
                     async for change in changes:
-                        self._take(scope, change)
+                        self._take(scope, change, follower)
             except errors.NotFound as error:
                 self._on_trouble(scope, error)
                 await asyncio.sleep(5 + 5 * self._jitter())
@@ -165,44 +175,50 @@ class Observer:
     def _on_trouble(self, scope: _Scope, error: errors.KubeError) -> None:
         # Until the watch stands again its objects are asked for one by one. Mostly it stands again in a moment.
         if scope in self._synced:
-            self._synced.discard(scope)
+            del self._synced[scope]
             keys = {key for place, keys in self._watchers.items() if scope in _scopes(place) for key in keys}
             for key in keys:
                 self._wakes.unwatched(key)
         self._journal.warning("a watch is interrupted", {Key.GVR: str(scope.resource)}, err=error)
 
-    def _take(self, scope: _Scope, change: watch.Change) -> None:
+    def _take(self, scope: _Scope, change: watch.Change, follower: watch.Watch) -> None:
         if isinstance(change, watch.Synced):
-            self._synced.add(scope)
-            self._doubt(scope)
+            self._synced[scope] = follower
+            self._compare(scope)
             return
         place = _place(scope.resource, change.object)
         keys = self._watchers.get(place)
         if keys is None:
             return
-        known = self._objects.get(place)
-        self._unconfirmed.discard(place)
-        if isinstance(change, watch.Deleted):
-            if known is not None and objects.uid(known) != objects.uid(change.object):
-                return
-            self._objects[place] = None
-        elif known is not None and (objects.is_same(change.object, known) or objects.is_stale(change.object, known)):
-            # The echo of what we wrote or read ourselves.
+        if _is_known(self._shown.get(place), change):
             return
+        if isinstance(change, watch.Deleted):
+            self._shown.pop(place, None)
         else:
-            self._objects[place] = change.object
+            self._shown[place] = change.object
         for key in keys:
             self._wakes.changed(key)
 
-    def _doubt(self, scope: _Scope) -> None:
-        """Let those look again whose objects came or went in the gap before this list, where no watch could see it."""
+    def _compare(self, scope: _Scope) -> None:
+        """Let those look again whose objects came, changed or went in the gap before this list, unseen by a watch."""
         for place, keys in self._watchers.items():
-            is_confirmed = place in self._objects and place not in self._unconfirmed
-            if scope in _scopes(place) and not is_confirmed:
-                self._objects.pop(place, None)
-                self._unconfirmed.discard(place)
+            if scope in _scopes(place) and self._judge(place, self._shown.get(place)) != freshness.Verdict.SHOWN:
+                self._shown.pop(place, None)
                 for key in keys:
                     self._wakes.changed(key)
+
+
+def _is_known(shown: Json | None, change: watch.Added | watch.Modified | watch.Deleted) -> bool:
+    """Whether a change is the echo of what we wrote or read ourselves, or older than that."""
+    if shown is None:
+        return False
+    if isinstance(change, watch.Deleted):
+        return objects.uid(shown) != objects.uid(change.object) and _is_newer(shown, change.object)
+    return objects.is_same(shown, change.object) or _is_newer(shown, change.object)
+
+
+def _is_newer(shown: Json | None, other: Json) -> bool:
+    return shown is not None and freshness.is_newer(objects.resource_version(shown), objects.resource_version(other))
 
 
 def _scopes(place: Place) -> tuple[_Scope, _Scope]:

@@ -32,7 +32,7 @@ class Deleted:
     """An object is gone."""
 
     object: Json
-    """As it was last; if nobody saw it go, only apiVersion, kind and the metadata that identify it and its owners."""
+    """As it was last; if nobody saw it go, only apiVersion, kind and the metadata that identify it."""
     was_seen: bool = True
     """False if a list no longer had it: when it went, and what it was like then, nobody knows."""
 
@@ -49,10 +49,11 @@ Change = Added | Modified | Deleted | Synced
 _Place = tuple[str, str]  # namespace and name
 
 
-class _Remembered(NamedTuple):
+class Sighting(NamedTuple):
+    """Which life and version of an object was last told."""
+
     uid: str
     resource_version: str
-    owners: tuple[Json, ...]
 
 
 class Roster:
@@ -61,10 +62,14 @@ class Roster:
     def __init__(self, *, api_version: str, kind: str) -> None:
         self._api_version = api_version
         self._kind = kind
-        self._present: dict[_Place, _Remembered] = {}
+        self._present: dict[_Place, Sighting] = {}
 
     def __len__(self) -> int:
         return len(self._present)
+
+    def sight(self, namespace: str, name: str) -> Sighting | None:
+        """Return what was last told of an object; nothing if it is not there."""
+        return self._present.get((namespace, name))
 
     def take_listed(self, items: Iterable[Any], *, met: set[_Place]) -> Iterator[Change]:
         """Yield what a page of a list changes, and note in `met` who was on it."""
@@ -90,7 +95,7 @@ class Roster:
         place = _place(found)
         before = self._present.get(place)
         uid, version = objects.uid(found), objects.resource_version(found)
-        self._present[place] = _Remembered(uid, version, tuple(objects.owner_references(found)))
+        self._present[place] = Sighting(uid, version)
         if before is None:
             yield Added(found)
         elif before.uid != uid:
@@ -107,13 +112,11 @@ class Roster:
         # What asks for metadata only gets a kind that says so; readers want to know what it is the metadata of.
         return {**item, "apiVersion": self._api_version, "kind": self._kind}
 
-    def _tombstone(self, place: _Place, gone: _Remembered) -> Json:
+    def _tombstone(self, place: _Place, gone: Sighting) -> Json:
         namespace, name = place
         metadata: Json = {"name": name, "uid": gone.uid, "resourceVersion": gone.resource_version}
         if namespace:
             metadata["namespace"] = namespace
-        if gone.owners:
-            metadata["ownerReferences"] = list(gone.owners)
         return {"apiVersion": self._api_version, "kind": self._kind, "metadata": metadata}
 
 

@@ -19,9 +19,9 @@ from pymaestro.kube import errors, request
 from pymaestro.kube.client import KubeClient
 from pymaestro.kube.objects import Json
 from pymaestro.kube.request import ResourceType, Selector, WatchFrom
-from pymaestro.kube.roster import Added, Change, Deleted, Modified, Roster, Synced
+from pymaestro.kube.roster import Added, Change, Deleted, Modified, Roster, Sighting, Synced
 
-__all__ = ["Added", "Change", "Deleted", "Modified", "Pace", "Synced", "Watch", "split_lines"]
+__all__ = ["Added", "Change", "Deleted", "Modified", "Pace", "Sighting", "Synced", "Watch", "split_lines"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,15 @@ class Watch:
         """Where the watch goes on; empty when a list is needed first."""
         self._list_whole = False
         self._delays = self._fresh_delays()
+
+    @property
+    def heard_until(self) -> str:
+        """The version up to which everything was told; empty while there is no list to go on from."""
+        return self._version
+
+    def sight(self, namespace: str, name: str) -> Sighting | None:
+        """Return which version of an object was last told; nothing if it is not there."""
+        return self._roster.sight(namespace, name)
 
     async def changes(self) -> AsyncGenerator[Change, None]:
         """Yield changes until closed or cancelled."""

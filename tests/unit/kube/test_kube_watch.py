@@ -19,12 +19,11 @@ from pymaestro.kube.watch import Added, Change, Deleted, Modified, Pace, Synced,
 
 PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
 QUICK = Pace(open_for=60, idle=5, first_delay=0.001, longest_delay=0.002)
-OWNERS = [{"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "owner-uid"}]
 
 
-def pod(name: str, version: int, *, uid: str = "", owners: bool = False) -> dict[str, Any]:
+def pod(name: str, version: int, *, uid: str = "") -> dict[str, Any]:
     metadata = {"namespace": "ns", "name": name, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
-    return {"metadata": metadata | ({"ownerReferences": OWNERS} if owners else {})}
+    return {"metadata": metadata}
 
 
 def full(name: str, version: int, **more: Any) -> dict[str, Any]:
@@ -150,7 +149,7 @@ def test_a_forgotten_version_is_listed_anew_and_tells_what_changed_meanwhile(ref
     script = Sequenced(
         lists=[
             listed(5, pod("same", 1), pod("edited", 2), token="x"),
-            listed(5, pod("gone", 3, owners=True), pod("replaced", 4, uid="first-life"), token=""),
+            listed(5, pod("gone", 3), pod("replaced", 4, uid="first-life"), token=""),
             listed(90, pod("same", 1), pod("edited", 80), pod("replaced", 81, uid="second-life"), pod("new", 82)),
         ],
         watches=[refusal],
@@ -163,7 +162,7 @@ def test_a_forgotten_version_is_listed_anew_and_tells_what_changed_meanwhile(ref
         Deleted(full("replaced", 4, uid="first-life"), was_seen=False),
         Added(full("replaced", 81, uid="second-life")),
         Added(full("new", 82)),
-        Deleted(full("gone", 3, owners=True), was_seen=False),
+        Deleted(full("gone", 3), was_seen=False),
         Synced("90"),
     ]
     assert [type(each) for each in troubles] == [errors.Gone]
