@@ -37,7 +37,7 @@ class Kitchen:
         await asyncio.wait_for(self.running, 5)
 
 
-async def turns(count: int = 5) -> None:
+async def turns(count: int = 20) -> None:
     """Let other tasks run."""
     for _ in range(count):
         await asyncio.sleep(0)
@@ -49,6 +49,19 @@ def test_an_idle_batcher_waits_for_nobody() -> None:
             assert await kitchen.order("a") == "A"
             assert await kitchen.order("b") == "B"
         assert kitchen.groups == [["a"], ["b"]]
+
+    asyncio.run(scenario())
+
+
+def test_requests_on_their_way_through_the_loop_join_the_group() -> None:
+    async def scenario() -> None:
+        async def arrive(item: str, *, after: int) -> str:
+            await turns(after)
+            return await kitchen.order(item)
+
+        async with Kitchen() as kitchen:
+            await asyncio.gather(*(arrive(item, after=number) for number, item in enumerate("abcdefgh")))
+        assert kitchen.groups == [list("abcdefgh")]
 
     asyncio.run(scenario())
 
@@ -129,6 +142,7 @@ def test_a_caller_that_gave_up_gets_nothing_done_and_takes_no_room() -> None:
             await turns()
             kitchen.open.set()
             await first
+            await turns()
             assert await kitchen.order("large", size=90) == "LARGE"
         assert ["given up"] not in kitchen.groups
 
