@@ -8,14 +8,16 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from cyclopts import App
-from rich.console import Console
 
 from pymaestro.agent.settings import FLAGS as AGENT_FLAGS
 from pymaestro.cli.connection import DEFAULTS, SETTINGS
-from pymaestro.cli.main import app as maestro
-from pymaestro.flags import Flag, explanations
+from pymaestro.cli.panels import Page, Paper
+from pymaestro.cli.root import app as maestro
+from pymaestro.flags import Flag
+from pymaestro.flags.explanation import explanations
 from pymaestro.sdk.settings import VARIABLES
 from pymaestro.server.settings.load import FLAGS as SERVER_FLAGS
 
@@ -74,7 +76,7 @@ environment of `maestro config` are the flags without their dashes; `--env` or `
 
 def cli_reference() -> str:
     """Return docs/cli.md."""
-    found = list(_commands(maestro, ()))
+    found = list(commands())
     contents = [
         f"{'  ' * (len(words) - 1)}- [maestro {' '.join(words)}](#maestro-{'-'.join(words)})" for words in found
     ]
@@ -94,7 +96,8 @@ def settings_reference() -> str:
 PAGES: Mapping[Path, Callable[[], str]] = {DOCS / "cli.md": cli_reference, DOCS / "settings.md": settings_reference}
 
 
-def _commands(app: App, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def commands(app: App = maestro, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command, groups before what is in them."""
     for name in app:
         if name.startswith("-"):
             continue
@@ -105,7 +108,7 @@ def _commands(app: App, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             sys.stderr.write(f"left out: maestro {' '.join(words)} ({error})\n")
             continue
         yield words
-        yield from _commands(below, words)
+        yield from commands(below, words)
 
 
 def _command(words: tuple[str, ...]) -> str:
@@ -133,8 +136,9 @@ def _app(words: Iterable[str]) -> App:
 
 def _help(words: Iterable[str]) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=_WIDTH, color_system=None, force_terminal=False, soft_wrap=False, highlight=False)
-    maestro.help_print([*words], console=console)
+    page: Any = Page(Paper(width=_WIDTH), out=out)
+    maestro.help_formatter = page
+    maestro.help_print([*words], console=page)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 

@@ -81,7 +81,9 @@ def test_the_programs_take_their_flags(container: dict[str, Any]) -> None:
     command, *words = container["args"]
     loads = {"server": server_settings.load, "migration": server_settings.load, "agent": agent_settings.load}
     flags: dict[str, Flag] = dict(AGENT_FLAGS if command == "agent" else SERVER_FLAGS)
-    given = dict(word.split("=", 1) for word in commands.normalised(words, flags.values()))
+    line = commands.read(words, flags.values())
+    given = {name: value for name, value in line.flags.items() if value is not None}
+    assert not line.words, shlex.join(words)
     assert set(given) <= set(flags), shlex.join(words)
     loads[command](given, {})
 

@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping
 
 from pymaestro.agent import settings as configuration
-from pymaestro.cli import commands, running
+from pymaestro.cli import running
+from pymaestro.cli.commands import Command
 
 EXAMPLES = """\
 Examples:
@@ -32,9 +33,9 @@ async def _serve(settings: configuration.AgentSettings, *, stop: running.Stop) -
     return 0
 
 
-app = commands.build(
-    "agent",
-    flags=configuration.FLAGS.values(),
+COMMAND = Command(
+    name="agent",
+    flags=configuration.FLAGS,
     act=act,
     text="Run the agent of one cluster: apply what the server wants there, and report what became of it.",
     examples=EXAMPLES,

@@ -1,71 +1,62 @@
-"""Make a command from flags: what `--help` shows and what the parser accepts are both read from the settings."""
+"""Commands made of flags alone, such as `maestro server`: what they accept is read from the settings.
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+They read their words without the library that the other commands use: as Go does, and at once. Their help is written
+by `flaghelp`, their completion by `flagapps`.
+"""
 
-from cyclopts import App, Group, Parameter
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pymaestro.cli import goflags
-from pymaestro.flags import Flag, explanations
+from pymaestro.cli.failure import UsageError
+from pymaestro.flags import Flag
 
-_METAVARS = {"int": "N", "float": "N", "timedelta": "DURATION", "Path": "PATH", "str": "TEXT", "Dsn": "URL"}
-
-
-def build(
-    name: str, *, flags: Iterable[Flag], act: Callable[[Mapping[str, str]], int], text: str, examples: str
-) -> App:
-    """Return the command `name`, which hands the flags that were given to `act`."""
-    shown = list(flags)
-
-    def command(**given: str | None) -> int:
-        return act({by_parameter[key].name: value for key, value in given.items() if value is not None})
-
-    by_parameter = {f"{flag.group}_{flag.attribute}": flag for flag in shown}
-    helps = {flag.group_kind: explanations(flag.group_kind) for flag in shown}
-    groups = {kind: Group(str(kind.__doc__), sort_key=order) for order, kind in enumerate(helps)}
-    parameters = [
-        inspect.Parameter(
-            key,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[str | None, _parameter(flag, helps[flag.group_kind], group=groups[flag.group_kind])],
-        )
-        for key, flag in by_parameter.items()
-    ]
-    # cyclopts reads both; a function cannot have seventy parameters written out twice.
-    command.__annotations__ = {item.name: item.annotation for item in parameters}
-    vars(command)["__signature__"] = inspect.Signature(parameters)
-    app = App(name=name, help=text, help_epilogue=examples, help_format="plaintext", version_flags=[])
-    app.default(command)
-    return app
+_HELP = {"--help", "-h"}
 
 
-def normalised(arguments: list[str], flags: Iterable[Flag]) -> list[str]:
-    """Return `arguments` in the one form that cyclopts reads as Go does."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command; `act` gets the flags that were given, each with its text."""
+
+    name: str
+    flags: Mapping[str, Flag]
+    act: Callable[[Mapping[str, str]], int]
+    text: str
+    examples: str
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the command with `arguments`, or explain it."""
+        line = read(arguments, self.flags.values())
+        if not _HELP.isdisjoint(line.words):
+            from pymaestro.cli import flaghelp
+
+            flags = list(self.flags.values())
+            sys.stdout.write(flaghelp.page(self.name, text=self.text, flags=flags, examples=self.examples))
+            return 0
+        for word in line.words:
+            raise UsageError(f"{_complaint(word, self.flags)}; see `maestro {self.name} --help`")
+        given: dict[str, str] = {}
+        for name, value in line.flags.items():
+            if value is None:
+                raise UsageError(f"{name} requires an argument; see `maestro {self.name} --help`")
+            given[name] = value
+        return self.act(given)
+
+
+def read(arguments: Sequence[str], flags: Iterable[Flag]) -> goflags.Line:
+    """Return what `arguments` say, as Go reads them."""
     known = list(flags)
     switches = {flag.name for flag in known if flag.is_switch}
-    return goflags.normalise(arguments, switches=switches, valued={flag.name for flag in known} - switches)
+    return goflags.read(arguments, switches=switches, valued={flag.name for flag in known} - switches)
 
 
-def _parameter(flag: Flag, helps: Mapping[str, str], *, group: Group) -> Parameter:
-    text = " ".join(helps.get(flag.attribute, "").split())
-    default = "" if "Default" in text else flag.shown_default()
-    choices = f" One of {', '.join(flag.choices)}." if flag.choices else ""
-    return Parameter(
-        name=(flag.name, "--v") if flag.name == "-v" else flag.name,
-        group=group,
-        help=f"{text}{choices}" + (f" [{default}]" if default else ""),
-        show=not flag.hidden,
-        show_default=False,
-        negative=(),
-        allow_leading_hyphen=True,
-        metavar=_metavar(flag),
-    )
+def _complaint(word: str, flags: Iterable[str]) -> str:
+    if not word.startswith("-"):
+        return f"{word} is a word too many: this command takes only flags"
+    import difflib
 
-
-def _metavar(flag: Flag) -> str:
-    if flag.is_switch:
-        return ""
-    kinds: list[Any] = [flag.kind, *getattr(flag.kind, "__args__", ())]
-    return next((_METAVARS[kind.__name__] for kind in kinds if getattr(kind, "__name__", "") in _METAVARS), "TEXT")
+    # Without what follows the equals sign: it may be a secret.
+    name = word.partition("=")[0]
+    close = difflib.get_close_matches(name, list(flags), n=1)
+    return f"Unknown option: {name}" + (f". Did you mean {close[0]}?" if close else "")

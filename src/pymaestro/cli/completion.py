@@ -27,7 +27,7 @@ Examples:
 def act(shell: Literal["bash", "zsh", "fish"], /) -> int:
     """Print the script for a shell."""
     # Only this command needs all the others; they know nothing of it.
-    from pymaestro.cli.main import app as whole
+    from pymaestro.cli.root import app as whole
 
     _leave_out_what_is_not_installed(whole)
     sys.stdout.write(whole.generate_completion(prog_name="maestro", shell=shell))

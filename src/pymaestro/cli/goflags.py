@@ -26,8 +26,8 @@ _KLOG_VALUES = frozenset(
 
 
 @dataclass(slots=True)
-class _Line:
-    """What has been read of a command line so far."""
+class Line:
+    """What has been read of a command line: every known flag once, None where its value is missing, and the rest."""
 
     flags: dict[str, str | None] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
@@ -38,9 +38,9 @@ class _Line:
         self.flags[name] = value
 
 
-def normalise(arguments: Sequence[str], *, switches: Collection[str], valued: Collection[str]) -> list[str]:
-    """Return `arguments` with every known flag once, as one word `--flag=value`; unknown words stay as they are."""
-    line = _Line()
+def read(arguments: Sequence[str], *, switches: Collection[str], valued: Collection[str]) -> Line:
+    """Return what `arguments` say; words that are no known flag stay as they are."""
+    line = Line()
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
@@ -58,13 +58,12 @@ def normalise(arguments: Sequence[str], *, switches: Collection[str], valued: Co
             line.put(name, value if has_value else (rest.pop(0) if rest else None))
         else:
             line.words.append(word)
-    return [*line.words, *(name if value is None else f"{name}={value}" for name, value in line.flags.items())]
+    return line
 
 
 def verbosity(arguments: Sequence[str]) -> int:
     """Return the verbosity asked for; 0 if none or not a number."""
-    found = [word for word in normalise(arguments, switches=(), valued=("-v",))[-1:] if word.startswith("-v=")]
-    text = "".join(found).removeprefix("-v=")
+    text = read(arguments, switches=(), valued=("-v",)).flags.get("-v") or ""
     return int(text) if text.isascii() and text.isdigit() else 0
 
 

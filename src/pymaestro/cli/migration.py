@@ -5,9 +5,9 @@ import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
-from pymaestro.cli import commands, running
+from pymaestro.cli import running
+from pymaestro.cli.commands import Command
 from pymaestro.cli.failure import CommandError
-from pymaestro.sandbox.postgres import EmbeddedPostgres
 from pymaestro.server import settings as configuration
 from pymaestro.server.settings.load import FLAGS
 from pymaestro.store.dsn import Dsn
@@ -31,6 +31,8 @@ def act(given: Mapping[str, str]) -> int:
 
 
 async def _migrate(settings: configuration.ServerSettings, *, stop: running.Stop) -> int:
+    from pymaestro.sandbox.postgres import EmbeddedPostgres
+
     _, dsn = configuration.locate(settings)
     async with AsyncExitStack() as stack:
         embedded = EmbeddedPostgres(settings.database.data_dir)
@@ -52,9 +54,9 @@ async def _migrate_and_tell(address: Dsn) -> None:
     sys.stdout.write(f"{len(report.applied)} applied, {len(report.already_there)} were already there\n")
 
 
-app = commands.build(
-    "migration",
-    flags=MIGRATION_FLAGS.values(),
+COMMAND = Command(
+    name="migration",
+    flags=MIGRATION_FLAGS,
     act=act,
     text="Bring the schema of the database up to date.",
     examples=EXAMPLES,

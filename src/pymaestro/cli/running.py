@@ -1,9 +1,9 @@
 """Run something until it ends or somebody asks it to stop.
 
 SIGTERM ends in good order with exit code 0, Ctrl-C likewise with 130. A second signal does not wait for good order.
+asyncio is imported when something runs: every command imports this module, also to explain itself.
 """
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -17,6 +17,8 @@ class Stop:
     """Somebody's wish that we stop; `signal_number` says whose."""
 
     def __init__(self) -> None:
+        import asyncio
+
         self._event = asyncio.Event()
         self.signal_number: int | None = None
 
@@ -37,11 +39,13 @@ class Stop:
 
 def run(work: Callable[[Stop], Awaitable[int]]) -> int:
     """Run `work` to its end and return the exit code."""
+    import asyncio
+
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_with_signals(work))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def _loop_factory() -> Callable[[], Any] | None:
     try:
         import uvloop
     except ImportError:
@@ -50,6 +54,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _with_signals(work: Callable[[Stop], Awaitable[int]]) -> int:
+    import asyncio
+
     stop = Stop()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -73,6 +79,8 @@ async def _with_signals(work: Callable[[Stop], Awaitable[int]]) -> int:
 
 async def until(stop: Stop, work: Coroutine[Any, Any, None]) -> None:
     """Run `work` until it ends by itself; when `stop` is asked for, cancel it and let it clean up."""
+    import asyncio
+
     async with asyncio.TaskGroup() as group:
         working = group.create_task(work, name="work")
         waiting = group.create_task(stop.wait(), name="wait for the end")
@@ -83,6 +91,8 @@ async def until(stop: Stop, work: Coroutine[Any, Any, None]) -> None:
 
 def stop_when_closed(descriptor: int, stop: Stop) -> None:
     """Ask for the end when the other side of the pipe `descriptor` is gone."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
 
     def on_readable() -> None:

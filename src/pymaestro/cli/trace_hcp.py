@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from pymaestro.cli import running
 from pymaestro.cli.trace_hcp_options import EntryOptions, ReachOptions, ReportOptions
 from pymaestro.trace.errors import BadQuestion, NoAccess, TraceError, Unreadable
-from pymaestro.trace.output import Exit
+from pymaestro.trace.exits import Exit
 
 if TYPE_CHECKING:
     from pymaestro.trace.hcp.identity import Known

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from pymaestro.trace.errors import BadQuestion
-from pymaestro.trace.output import Exit
+from pymaestro.trace.exits import Exit
 
 app = App(
     name="id",

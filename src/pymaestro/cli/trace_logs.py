@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from pymaestro.cli import trace_inputs
-from pymaestro.trace.output import Exit
+from pymaestro.trace.exits import Exit
 
 app = App(
     name="logs",

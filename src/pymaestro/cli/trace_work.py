@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Coroutine, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from cyclopts import App
 from pymaestro.cli import failure, running
 from pymaestro.cli.trace_options import AccessOptions, DepthOptions, EntryOptions, NarrowOptions, OutputOptions
 from pymaestro.trace.errors import BadQuestion, Declined, NoAccess, TraceError, Unreadable
-from pymaestro.trace.output import Exit
+from pymaestro.trace.exits import Exit
 from pymaestro.trace.work.question import Manifest, Question, checked, parse_label, parse_list, parse_manifest
-from pymaestro.trace.work.report import Report
 
 EXAMPLES = """\
 Examples:
@@ -34,13 +32,13 @@ Examples:
 
 app = App(
     name="work",
+    # Written out, as the library would go through forty options to find the same.
+    usage="maestro trace work [OPTIONS]",
     help="From any identifier of a work to the whole relation: name, resource, applied works, manifests, objects.",
     help_epilogue=EXAMPLES,
     help_format="plaintext",
     version_flags=[],
 )
-_MOST_LIVE = 100
-"""Works up to which every object is looked at without being told."""
 _EXITS = {BadQuestion: Exit.USAGE, Unreadable: Exit.UNREADABLE, NoAccess: Exit.NO_ACCESS, Declined: Exit.DECLINED}
 
 
@@ -55,13 +53,15 @@ def act(
 ) -> int:
     """Trace a work."""
     try:
-        if depth.check:
-            return _run(_check(access))
-        question = _question(entry, narrow)
-        if depth.print_sql:
+        question = None if depth.check else _question(entry, narrow)
+        if question and depth.print_sql:
             return _print_sql(question, timeout=access.timeout)
+        from pymaestro.cli import trace_work_run
+
+        if not question:
+            return _run(trace_work_run.check(access))
         found: list[str] = []
-        code = _run(_trace(question, access, depth=depth, output=output, found=found))
+        code = _run(trace_work_run.trace(question, access, depth=depth, output=output, found=found))
         if depth.then_request is not None and found:
             code = _then_request(found[0], depth.then_request) or code
     except ModuleNotFoundError as error:
@@ -148,83 +148,8 @@ def _print_sql(question: Question, *, timeout: float) -> int:
     return 0
 
 
-async def _check(access: AccessOptions) -> int:
-    from pymaestro.cli import trace_sides
-    from pymaestro.cli.terminal import Terminal
-
-    async with AsyncExitStack() as stack:
-        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
-        found = await trace_sides.check(opening)
-    for each in found:
-        sys.stdout.write(f"{'✓' if each.is_met else '✗'} {each.what}: {each.says}\n")
-    is_ready = all(each.is_met for each in found)
-    sys.stdout.write("Ready to trace.\n" if is_ready else "Something is missing; see the lines with ✗.\n")
-    return 0 if is_ready else int(Exit.NO_ACCESS)
-
-
 def _then_request(resource_id: str, logs: Path) -> int:
     from pymaestro.cli import trace_request
 
     sys.stdout.write("\n")
     return trace_request.trace_request(str(logs), choice=trace_request.Choice(resource_id=resource_id))
-
-
-async def _trace(
-    question: Question,
-    access: AccessOptions,
-    *,
-    depth: DepthOptions,
-    output: OutputOptions,
-    found: list[str],
-) -> int:
-    """Trace, write the report, and tell which works were `found`."""
-    from pymaestro.aio.clock import Clock
-    from pymaestro.cli import trace_sides
-    from pymaestro.cli.terminal import Terminal
-    from pymaestro.trace.work import gather, report
-    from pymaestro.trace.work.facts import Wish
-    from pymaestro.trace.work.looking import Depth
-
-    looks = depth.live if depth.live is not None else len(question.values) <= _MOST_LIVE
-    async with AsyncExitStack() as stack:
-        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
-        sides = await trace_sides.open_sides(opening)
-        closely = Depth(objects=looks or depth.diff, nested=depth.nested, whole=depth.diff)
-        answer = await gather.gather(question, sides, depth=closely)
-    now = Clock().now()
-    wish = Wish(broker_host=depth.broker_host, agent_namespace=access.agent_namespace, compare=depth.diff)
-    built = report.build(answer, now=now, wish=wish)
-    _write(_rendered(built, output, depth=depth, generated_at=report.iso(now) or ""), output.out)
-    found += [name for each in built.works if (name := report.resource_id(each.facts))]
-    return int(built.exit)
-
-
-def _rendered(found: Report, output: OutputOptions, *, depth: DepthOptions, generated_at: str) -> str:
-    from pymaestro import __version__
-    from pymaestro.trace.output import envelope, json_text, yaml_text
-    from pymaestro.trace.work import exports, render, report
-
-    match output.output:
-        case "json" | "yaml" as form:
-            body = report.model(found)
-            whole = envelope(version=__version__, generated_at=generated_at, exit_code=int(found.exit), body=body)
-            return json_text(whole) if form == "json" else yaml_text(whole)
-        case "md":
-            return exports.markdown(found)
-        case "html":
-            return exports.html(found)
-        case "mermaid":
-            return exports.mermaid(found)
-        case form:
-            text = exports.tree(found) if depth.tree else render.text(found, is_wide=form == "wide")
-            return text + (exports.feedback(found) if depth.feedback else "")
-
-
-def _write(text: str, path: Path | None) -> None:
-    if path is None:
-        sys.stdout.write(text)
-        return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Unreadable(f"--out {path} cannot be written ({error.strerror})") from error

@@ -1,20 +1,17 @@
-"""What a command line flag is: its name, its kind of value, its default and its explanation.
+"""What a command line flag is: its name, its kind of value and its default.
 
-Everything is read from the settings dataclasses, so a flag is written down once. The explanation is the string
-under the field; it is read from the source only when someone asks for help. Nothing here knows which flags exist,
-nor kinds of value that belong to one program: such a field brings its own reader.
+Everything is read from the settings dataclasses, so a flag is written down once; its explanation is the string under
+the field, which `explanation` reads. Nothing here knows which flags exist, nor kinds of value that belong to one
+program: such a field brings its own reader.
 """
 
-import ast
 import dataclasses
-import inspect
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pymaestro.flags import duration
 from pymaestro.flags.errors import SettingsError
@@ -110,19 +107,6 @@ def flags_of(settings: type) -> Iterator[Flag]:
                     hidden=item.metadata["hidden"],
                     reader=item.metadata["read"],
                 )
-
-
-def explanations(group: type) -> dict[str, str]:
-    """Return what the source says under each field of `group`."""
-    body = cast("ast.ClassDef", ast.parse(inspect.getsource(group)).body[0]).body
-    found = {}
-    for statement, following in itertools.pairwise(body):
-        match statement, following:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = inspect.cleandoc(text)
-            case _:
-                pass
-    return found
 
 
 def _read_bool(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What every trace report shares: exit codes, tables, evidence lines, JSON and YAML text.
+"""What every trace report shares: findings, tables, evidence lines, JSON and YAML text.
 
 Pure: it turns values into text and never prints. What a report says is decided by whoever calls.
 """
@@ -6,38 +6,15 @@ Pure: it turns values into text and never prints. What a report says is decided 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import orjson
 import yaml
 
+from pymaestro.trace.exits import Exit as Exit
+
 SCHEMA_VERSION = "1"
 """Of the JSON model; it changes only when a field goes or changes its meaning."""
-
-
-class Exit(IntEnum):
-    """How a trace ends. Documented and stable: scripts rely on the numbers."""
-
-    HEALTHY = 0
-    """Traced, and everything is as it should be."""
-    PROBLEM = 1
-    """Traced, and something is wrong: failed, incomplete, drifted, orphaned."""
-    USAGE = 2
-    """The command line does not make sense."""
-    UNREADABLE = 3
-    """The input cannot be read, or holds nothing of Maestro."""
-    NOT_FOUND = 4
-    """Nobody knows the identifier."""
-    NO_ACCESS = 5
-    """A cluster, a database or a login refused."""
-    INCONCLUSIVE = 6
-    """Too little could be seen for a verdict."""
-    AMBIGUOUS = 7
-    """Several match; they are listed."""
-    DECLINED = 8
-    """The user did not say yes."""
-    INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

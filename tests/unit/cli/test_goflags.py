@@ -14,7 +14,7 @@ VALUED = {"--client-id", "-v"}
         pytest.param("--client-id=", "--client-id=", id="empty-value"),
         pytest.param("--client-id=a=b", "--client-id=a=b", id="equals-in-the-value"),
         pytest.param("--client-id -x", "--client-id=-x", id="value-like-a-flag"),
-        pytest.param("--client-id", "--client-id", id="value-missing-is-left-to-the-parser"),
+        pytest.param("--client-id", "--client-id", id="value-missing"),
         pytest.param("--enable-https", "--enable-https=true", id="switch"),
         pytest.param("--enable-https=false", "--enable-https=false", id="switch-off"),
         pytest.param("--enable-https false", "false --enable-https=true", id="switch-takes-no-word"),
@@ -34,7 +34,9 @@ VALUED = {"--client-id", "-v"}
     ],
 )
 def test_reads_as_go_does(line: str, expected: str) -> None:
-    assert goflags.normalise(line.split(), switches=SWITCHES, valued=VALUED) == expected.split()
+    read = goflags.read(line.split(), switches=SWITCHES, valued=VALUED)
+    flags = [name if value is None else f"{name}={value}" for name, value in read.flags.items()]
+    assert [*read.words, *flags] == expected.split()
 
 
 @pytest.mark.parametrize(

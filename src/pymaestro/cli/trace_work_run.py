@@ -1,0 +1,84 @@
+"""Carry out `maestro trace work` once the command line is understood: ask, judge, write the report."""
+
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from pymaestro import __version__
+from pymaestro.aio.clock import Clock
+from pymaestro.cli import trace_sides
+from pymaestro.cli.terminal import Terminal
+from pymaestro.cli.trace_options import AccessOptions, DepthOptions, OutputOptions
+from pymaestro.trace.errors import Unreadable
+from pymaestro.trace.exits import Exit
+from pymaestro.trace.output import envelope, json_text, yaml_text
+from pymaestro.trace.work import exports, gather, render, report
+from pymaestro.trace.work.facts import Wish
+from pymaestro.trace.work.looking import Depth
+from pymaestro.trace.work.question import Question
+from pymaestro.trace.work.report import Report
+
+_MOST_LIVE = 100
+"""Works up to which every object is looked at without being told."""
+
+
+async def check(access: AccessOptions) -> int:
+    """Say what a trace needs and what of it is missing."""
+    async with AsyncExitStack() as stack:
+        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
+        found = await trace_sides.check(opening)
+    for each in found:
+        sys.stdout.write(f"{'✓' if each.is_met else '✗'} {each.what}: {each.says}\n")
+    is_ready = all(each.is_met for each in found)
+    sys.stdout.write("Ready to trace.\n" if is_ready else "Something is missing; see the lines with ✗.\n")
+    return 0 if is_ready else int(Exit.NO_ACCESS)
+
+
+async def trace(
+    question: Question,
+    access: AccessOptions,
+    *,
+    depth: DepthOptions,
+    output: OutputOptions,
+    found: list[str],
+) -> int:
+    """Trace, write the report, and tell which works were `found`."""
+    looks = depth.live if depth.live is not None else len(question.values) <= _MOST_LIVE
+    async with AsyncExitStack() as stack:
+        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
+        sides = await trace_sides.open_sides(opening)
+        closely = Depth(objects=looks or depth.diff, nested=depth.nested, whole=depth.diff)
+        answer = await gather.gather(question, sides, depth=closely)
+    now = Clock().now()
+    wish = Wish(broker_host=depth.broker_host, agent_namespace=access.agent_namespace, compare=depth.diff)
+    built = report.build(answer, now=now, wish=wish)
+    _write(_rendered(built, output, depth=depth, generated_at=report.iso(now) or ""), output.out)
+    found += [name for each in built.works if (name := report.resource_id(each.facts))]
+    return int(built.exit)
+
+
+def _rendered(found: Report, output: OutputOptions, *, depth: DepthOptions, generated_at: str) -> str:
+    match output.output:
+        case "json" | "yaml" as form:
+            body = report.model(found)
+            whole = envelope(version=__version__, generated_at=generated_at, exit_code=int(found.exit), body=body)
+            return json_text(whole) if form == "json" else yaml_text(whole)
+        case "md":
+            return exports.markdown(found)
+        case "html":
+            return exports.html(found)
+        case "mermaid":
+            return exports.mermaid(found)
+        case form:
+            text = exports.tree(found) if depth.tree else render.text(found, is_wide=form == "wide")
+            return text + (exports.feedback(found) if depth.feedback else "")
+
+
+def _write(text: str, path: Path | None) -> None:
+    if path is None:
+        sys.stdout.write(text)
+        return
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Unreadable(f"--out {path} cannot be written ({error.strerror})") from error
