@@ -76,7 +76,7 @@ async def page(database: pool.Database, question: listing.Question) -> Page:
     """Return a page of consumers; its total and its rows are of one moment."""
     async with (
         database.connection() as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
+        pool.within(connection, isolation="repeatable_read", readonly=True),
     ):
         total = await connection.fetchval(listing.compose(_STATEMENTS["count"], question), *question.params)
         if not question.limit:

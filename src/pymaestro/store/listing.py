@@ -129,7 +129,7 @@ async def snapshot(database: pool.Database) -> AsyncIterator[Snapshot]:
     """Hold one moment of the database; it costs a connection for as long as it is held."""
     async with (
         database.connection() as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
+        pool.within(connection, isolation="repeatable_read", readonly=True),
     ):
         yield Snapshot(connection)
 

@@ -21,9 +21,13 @@ Connection = Any
 _holding: ContextVar[bool] = ContextVar("pymaestro_store_holding", default=False)
 
 # Long enough for a slow disk, short enough that a caller learns of a stuck database before its own deadline.
-COMMAND_TIMEOUT_SECONDS = 30.0
+COMMAND_TIMEOUT_SECONDS = 15.0
 ACQUIRE_TIMEOUT_SECONDS = 10.0
 CLOSE_TIMEOUT_SECONDS = 5.0
+# For undoing what was given up; a connection that cannot even do that is closed, which undoes it too.
+UNDO_TIMEOUT_SECONDS = 1.0
+# Beyond this many, whoever asks is told at once: a queue for a database that does not answer is only memory.
+MAX_WAITING = 2000
 
 
 class Database:
@@ -31,25 +35,38 @@ class Database:
 
     def __init__(self, pool: Any) -> None:
         self._pool = pool
+        self._waiting = 0
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """Lend a connection in autocommit mode; each statement is its own transaction."""
         if _holding.get():
             raise errors.Misuse("this task already holds a database connection; pass it on instead")
-        try:
-            connection = await self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS)
-        except errors.DRIVER_ERRORS as error:
-            raise errors.translate(error) from error
+        connection = await self._acquire()
         token = _holding.set(True)
         try:
             try:
                 yield connection
+            except TimeoutError:
+                # A path that is silently dead takes all connections with it; each would be found out one by one.
+                await self._pool.expire_connections()
+                raise
             finally:
                 _holding.reset(token)
-                await self._pool.release(connection)
+                await self._pool.release(connection, timeout=UNDO_TIMEOUT_SECONDS)
         except errors.DRIVER_ERRORS as error:
             raise errors.translate(error) from error
+
+    async def _acquire(self) -> Connection:
+        if self._waiting >= MAX_WAITING:
+            raise errors.Unavailable("too many wait for a connection to the database")
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS)
+        except errors.DRIVER_ERRORS as error:
+            raise errors.translate(error) from error
+        finally:
+            self._waiting -= 1
 
     @asynccontextmanager
     async def transaction(self, *, durable: bool = True) -> AsyncIterator[Connection]:
@@ -58,7 +75,7 @@ class Database:
         `durable=False` is for facts that a later sweep would find again (delivery marks, heartbeats): the commit
         does not wait for the disk.
         """
-        async with self.connection() as connection, connection.transaction():
+        async with self.connection() as connection, within(connection):
             if not durable:
                 await connection.execute("SET LOCAL synchronous_commit TO off")
             yield connection
@@ -70,6 +87,26 @@ class Database:
                 await self._pool.close()
         except errors.DRIVER_ERRORS:
             self._pool.terminate()
+
+
+@asynccontextmanager
+async def within(connection: Connection, **kind: object) -> AsyncIterator[None]:
+    """Run the block in a transaction; what is given up does not wait long for the database to hear of it.
+
+    The driver's own block would: a ROLLBACK on a dead connection takes as long as the statement that failed on it.
+    """
+    transaction = connection.transaction(**kind)
+    await transaction.start()
+    try:
+        yield
+    except BaseException:
+        try:
+            async with asyncio.timeout(UNDO_TIMEOUT_SECONDS):
+                await transaction.rollback()
+        except errors.DRIVER_ERRORS:
+            connection.terminate()
+        raise
+    await transaction.commit()
 
 
 async def _keep_as_it_is(_connection: Connection) -> None:
