@@ -204,9 +204,9 @@ async def _is_sound(target: Target) -> None:
     assert not server.lines("a call failed unexpectedly")
     rows = await server.sql("SELECT id, payload, status FROM resources")
     for row in rows:
-        assert record.from_parts(record.split(row["payload"])).extensions[event.RESOURCE_ID] == row["id"]
+        assert record.from_document(row["payload"]).extensions[event.RESOURCE_ID] == row["id"]
         if row["status"] not in (None, "null"):
-            assert record.from_parts(record.split(row["status"])).extensions[event.RESOURCE_ID] == row["id"]
+            assert record.from_document(row["status"]).extensions[event.RESOURCE_ID] == row["id"]
     streams = [subscribe(target.channel("agents"), cluster_name=name) for name in (CONSUMER, "cluster2")]
     for stream in streams:
         await stream.initial_metadata()

@@ -49,8 +49,8 @@ def encode(value: event.Event) -> bytes:
     return msgspec.json.encode(members)
 
 
-def from_members(members: Members) -> event.Event:
-    """Build an event from unparsed members."""
+def from_members(members: Members, **more: event.Attribute) -> event.Event:
+    """Build an event from unparsed members; `more` are extensions that are not among them."""
     time = _string(members, "time")
     return event.Event(
         id=_string(members, "id"),
@@ -64,7 +64,8 @@ def from_members(members: Members) -> event.Event:
             event.extension_name(name): _extension(name, raw)
             for name, raw in members.items()
             if name not in event.CONTEXT
-        },
+        }
+        | more,
         data=_data(members),
     )
 

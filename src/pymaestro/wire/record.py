@@ -34,14 +34,20 @@ class Parts:
 
 def to_parts(value: event.Event) -> Parts:
     """Take an event apart for storing; `metadata` must be a JSON object, as text, or absent."""
-    _refuse_nul(value)
+    envelope = envelope_of(value)
     metadata = value.extensions.get(event.METADATA)
-    without = {name: item for name, item in value.extensions.items() if name != event.METADATA}
-    return Parts(
-        envelope=msgspec.json.encode(jsonevent.context_members(replace(value, extensions=without))),
-        metadata=b"" if metadata is None else _object(metadata),
-        data=value.data,
-    )
+    return Parts(envelope=envelope, metadata=b"" if metadata is None else _object(metadata), data=value.data)
+
+
+def envelope_of(value: event.Event) -> bytes:
+    """Return the piece of an event that is neither metadata nor data."""
+    members = jsonevent.context_members(value)
+    metadata = members.pop(event.METADATA, None)
+    envelope = msgspec.json.encode(members)
+    # NUL is escaped in JSON, so one look tells that there is none.
+    if b"\\u0000" in envelope or (isinstance(metadata, str) and "\x00" in metadata):
+        _refuse_nul(value)
+    return envelope
 
 
 def from_parts(parts: Parts) -> event.Event:
@@ -54,16 +60,11 @@ def from_parts(parts: Parts) -> event.Event:
     return replace(found, extensions=extensions, data=parts.data)
 
 
-def split(stored: bytes | str) -> Parts:
-    """Take a stored document apart."""
+def from_document(stored: bytes | str) -> event.Event:
+    """Read a stored document."""
     members = jsonevent.split(stored, what="the stored event")
     metadata = members.pop(event.METADATA, None)
-    data = members.pop("data", None)
-    return Parts(
-        envelope=msgspec.json.encode(members),
-        metadata=b"" if metadata is None else bytes(metadata),
-        data=b"" if data is None or bytes(data) == b"null" else bytes(data),
-    )
+    return jsonevent.from_members(members, **({} if metadata is None else {event.METADATA: bytes(metadata).decode()}))
 
 
 def metadata_with(metadata: bytes, changes: Mapping[str, str]) -> str:

@@ -56,7 +56,7 @@ def orphan_deletion(
 
 def status_event(told: rows.Told) -> event.Event:
     """Return a status as the bundle's source gets it: the agent's event, with the spec it belongs to inside."""
-    stored = record.from_parts(record.split(told.status))
+    stored = record.from_document(told.status)
     return replace(stored, data=_with_bundle(stored.data or _EMPTY, told.data))
 
 

@@ -4,7 +4,7 @@ Reports travel at least once: they arrive twice, late and out of order. This mod
 anything, does this report change? `pymaestro.server.absorb` carries the verdict out.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -92,7 +92,8 @@ def read_report(received: event.Event, *, source_id: str, operation_id: str) -> 
         operation_id=operation_id,
         received=received,
         # Made here, where it can be refused, and not under the locks of a whole group of reports.
-        envelope=record.to_parts(_without_metadata(received)).envelope,
+        # Without the agent's copy of the metadata: the source's is stored instead.
+        envelope=record.envelope_of(received),
     )
     event.check_name(report.id, what="failed to get resourceid extension: it")
     original_source = received.text(event.ORIGINAL_SOURCE)
@@ -135,12 +136,6 @@ def stored_status(held: rows.Observed, report: Report) -> str:
     metadata = record.metadata_with(held.metadata, record.timestamps(created, deleted)) if is_object else "{}"
     parts = record.Parts(envelope=report.envelope, metadata=metadata.encode(), data=report.received.data)
     return parts.document()
-
-
-def _without_metadata(received: event.Event) -> event.Event:
-    """Leave out the agent's copy of the metadata: the source's is stored instead."""
-    kept = {name: value for name, value in received.extensions.items() if name != event.METADATA}
-    return replace(received, extensions=kept)
 
 
 def _says_deleted(data: bytes) -> bool:
