@@ -31,7 +31,8 @@ class Accept:
     async def submit(self, wish: admission.Wish) -> admission.Verdict:
         """Return what became of `wish`; when this returns a change, it is durable."""
         if wish.action != event.Action.DELETE_REQUEST and not wish.problem:
-            wish = replace(wish, problem=self._cannot_carry(wish.parts))
+            problem = self._cannot_carry(wish.parts)
+            wish = replace(wish, problem=problem) if problem else wish
         return await self._batcher.submit(wish, key=wish.id, size=wish.size)
 
     async def mark_deleting(self, resource_id: str, operation_id: str) -> None:

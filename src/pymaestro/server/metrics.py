@@ -10,6 +10,7 @@ Several worker processes share one port when PROMETHEUS_MULTIPROC_DIR is set bef
 
 import os
 from datetime import timedelta
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, multiprocess
@@ -132,6 +133,11 @@ class Metrics:
         self.status = ControllerMetrics("status", registry)
         self.event_queue = QueueMetrics(EVENT_QUEUE, queues)
         self.status_event_queue = QueueMetrics(STATUS_EVENT_QUEUE, queues)
+        # The library looks its children up under a lock, after making texts of the labels.
+        remember = lru_cache(maxsize=None)  # the budgets below bound what the labels can be
+        self._called = remember(self._rpc.called.labels)
+        self._processed = remember(self._rpc.processed.labels)
+        self._seconds = remember(self._rpc.seconds.labels)
         self._source = _Budget(_MAX_SOURCES).spend
         self._consumer = _Budget(_MAX_CONSUMERS).spend
 
@@ -153,13 +159,14 @@ class Metrics:
 
     def rpc_called(self, rpc: Rpc, source: str) -> None:
         """Count a call that arrived."""
-        self._rpc.called.labels(rpc, self._source(source)).inc()
+        self._called(rpc, self._source(source)).inc()
 
     def rpc_finished(self, rpc: Rpc, source: str, *, code: str, seconds: float | None = None) -> None:
         """Count a call that ended with a gRPC code such as `OK`; streams have no duration."""
-        self._rpc.processed.labels(rpc, self._source(source), code).inc()
+        known = self._source(source)
+        self._processed(rpc, known, code).inc()
         if seconds is not None:
-            self._rpc.seconds.labels(rpc, self._source(source)).observe(seconds)
+            self._seconds(rpc, known).observe(seconds)
 
     def messages_received(self, rpc: Rpc, source: str, *, count: int = 1) -> None:
         """Count messages from a client."""

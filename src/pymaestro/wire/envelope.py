@@ -6,6 +6,7 @@ Readers are lenient where transports differ (integers and timestamps also as str
 has one form.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -25,6 +26,7 @@ _DATA_SCHEMA = "ce-dataschema"
 _STRUCTURED = "application/cloudevents+json"
 # Of an event's own attributes only these stand in the map; the others have a field in the message.
 _IN_MAP = frozenset(("time", "subject", "dataschema"))
+_LONGEST_KNOWN_NAME = 64
 
 
 class Subscription(NamedTuple):
@@ -136,6 +138,11 @@ def to_message(value: event.Event) -> pb.CloudEvent:
 
 
 def _bare_name(name: str) -> str:
+    # Before the cache, which would keep it.
+    return _known_name(name) if len(name) <= _LONGEST_KNOWN_NAME else _checked_name(name)
+
+
+def _checked_name(name: str) -> str:
     bare = name[len(_PREFIX) :]
     if bare in _IN_MAP:
         return bare
@@ -143,6 +150,10 @@ def _bare_name(name: str) -> str:
         return event.extension_name(bare)
     except errors.Malformed as error:
         raise errors.Malformed(f"attribute {name[:64]!r}: {error}") from error
+
+
+# All senders use the same dozen names.
+_known_name = lru_cache(maxsize=256)(_checked_name)
 
 
 def _data(message: pb.CloudEvent) -> bytes:
