@@ -84,7 +84,7 @@ class Postgres:
     """The PostgreSQL of a test run."""
 
     def __init__(self, folder: Path) -> None:
-        self._cluster = Cluster(folder, max_connections=300)
+        self._cluster = Cluster(folder, max_connections=300, is_ephemeral=True)
         self._address = self._cluster.start()
         template = replace(self._address, database=_TEMPLATE)
         asyncio.run(self._run(f"CREATE DATABASE {_TEMPLATE}"))

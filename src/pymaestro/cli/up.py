@@ -73,6 +73,7 @@ def act(  # noqa: PLR0913 - one parameter per flag
             folder=folder,
             agents=agents,
             kubeconfig=given,
+            is_ephemeral=ephemeral,
             free_ports=free_ports,
             broker=broker,
             write_config=write_config,
@@ -85,6 +86,7 @@ class _Wanted:
     folder: Path
     agents: int
     kubeconfig: Path | None
+    is_ephemeral: bool
     free_ports: bool
     broker: Literal["grpc", "mqtt"]
     write_config: bool
@@ -106,6 +108,7 @@ async def _run(asked: _Wanted, *, stop: running.Stop) -> int:
             ports=ports,
             source="maestro-cli",
             broker=asked.broker,
+            is_ephemeral=asked.is_ephemeral,
             progress=lambda text: status.update(f"starting: {text}"),
         )
         async with fleet(wanted) as started:

@@ -61,7 +61,7 @@ async def run() -> None:
 async def _tell(story: _Story, folder: Path, stack: AsyncExitStack) -> None:
     log = stack.enter_context((folder / "agent.log").open("wb", buffering=0))
     async with story.step("a PostgreSQL of its own, from a Python package"):
-        dsn = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres"))
+        dsn = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres", is_ephemeral=True))
     async with story.step("the server, a process of its own: REST, gRPC for sources, gRPC for agents"):
         server = await stack.enter_async_context(ServerProcess(dsn, log=folder / "server.log"))
     client = AsyncMaestro(

@@ -33,6 +33,8 @@ class Wanted:
     """The source id of the client."""
     broker: Literal["grpc", "mqtt"] = "grpc"
     """What carries events between server and agents: the server itself, or a Mosquitto that is started too."""
+    is_ephemeral: bool = False
+    """Whether nobody will miss the data: the database starts sooner and forces nothing to the disk."""
     progress: Callable[[str], None] = field(default=lambda _: None)
     """Told what is being started."""
 
@@ -69,7 +71,9 @@ async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
     wanted.folder.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         wanted.progress("PostgreSQL")
-        dsn = await stack.enter_async_context(EmbeddedPostgres(wanted.folder / "postgres"))
+        dsn = await stack.enter_async_context(
+            EmbeddedPostgres(wanted.folder / "postgres", is_ephemeral=wanted.is_ephemeral)
+        )
         flags: list[str] = []
         broker: Path | None = None
         if wanted.broker == "mqtt":

@@ -63,9 +63,8 @@ def running_fleet(*consumers: str, folder: Path | None = None) -> Iterator[Runni
     with ExitStack() as stack:
         home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-test-")))
         loop = stack.enter_context(loop_thread("maestro-fleet"))
-        started = stack.enter_context(
-            loop.entered(fleet(Wanted(folder=home, consumers=consumers or ("cluster1",), source="test")))
-        )
+        wanted = Wanted(folder=home, consumers=consumers or ("cluster1",), source="test", is_ephemeral=folder is None)
+        started = stack.enter_context(loop.entered(fleet(wanted)))
         clusters = {
             consumer: Cluster(
                 stack.enter_context(loop.entered(client_for(kubeconfig))), loop=loop, kubeconfig=kubeconfig
