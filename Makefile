@@ -7,10 +7,10 @@ STAMP  := $(VENV)/.installed
 AGAIN  := --reruns 2 --reruns-delay 1 -rR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check test-peers bench docs proto clean
+.PHONY: help setup demo up test check test-peers compatibility bench docs proto clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## make .venv with the project and its tools
 
@@ -47,6 +47,9 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 			&& RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto > /dev/null; } \
 		|| echo "==> Mosquitto cannot be installed here; the tests that need it are skipped"
 	@$(BIN)/pytest -q -m peers $(AGAIN) tests/peers
+
+compatibility: setup  ## write docs/compatibility.md from a run of every client, server, agent and broker together
+	@PYMAESTRO_WRITE_DOCS=1 $(BIN)/pytest -q -m peers $(AGAIN) tests/peers/matrix/test_matrix.py
 
 bench: setup  ## speed, printed as a table and written to bench/results
 	@$(BIN)/python -m bench

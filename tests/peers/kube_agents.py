@@ -67,26 +67,46 @@ def agent_process(
     """Run an agent of either kind with its own defaults, as the cluster's administrator."""
     config = folder / f"{kind}-agent.yaml"
     config.write_text(json.dumps({"url": server.broker_addr}))
+    with configured_agent(
+        kind, programs.maestro, cluster=cluster, consumer=consumer, config=config, flags=flags
+    ) as running_one:
+        yield running_one
+
+
+@contextlib.contextmanager
+def configured_agent(
+    kind: str,
+    maestro: Path,
+    *,
+    cluster: KubeCluster,
+    consumer: str,
+    config: Path,
+    driver: str = "grpc",
+    flags: Sequence[str] = (),
+) -> Iterator[RunningAgent]:
+    """Run an agent of either kind whose way to the server a file describes; returns when it has subscribed."""
     (port,) = free_ports(1)
     command = [
-        *([str(programs.maestro)] if kind == "go" else PYTHON_CLI),
+        *([str(maestro)] if kind == "go" else PYTHON_CLI),
         "agent",
         "-v=2",
         f"--consumer-name={consumer}",
         f"--cloudevents-client-id={consumer}-work-agent",
-        "--workload-source-driver=grpc",
+        f"--workload-source-driver={driver}",
         f"--workload-source-config={config}",
         f"--kubeconfig={cluster.kubeconfig}",
         "--namespace=default",
         f"--listen=127.0.0.1:{port}",
         *flags,
     ]
-    log = folder / f"{kind}-agent.log"
+    log = config.with_name(f"{kind}-agent.log")
+    log.touch()
+    said = len(log.read_text())
     with running(command, log=log) as process:
 
         def subscribed() -> bool:
             assert process.poll() is None, f"the {kind} agent ended:\n{tail(log)}"
-            return '"subscribed to grpc server"' in log.read_text()
+            return f'"subscribed to {driver}' in log.read_text()[said:]
 
         wait_for(subscribed, what=f"the {kind} agent to subscribe (see {log})", seconds=30)
         yield RunningAgent(pid=process.pid, log=log)

@@ -134,8 +134,8 @@ class WorkClient(Lines):
         """Begin to watch; the id returned tells this watch's events from others'."""
         return self._ask("watch", namespace=namespace, selector=selector)["id"]
 
-    def wait_watched(self, watch: str, wanted: Callable[[Json], bool], *, what: str) -> Json:
-        return self.wait(lambda line: line.get("watch") == watch and wanted(line), what=what)
+    def wait_watched(self, watch: str, wanted: Callable[[Json], bool], *, what: str, seconds: float = 20) -> Json:
+        return self.wait(lambda line: line.get("watch") == watch and wanted(line), what=what, seconds=seconds)
 
     def _ask(self, op: str, **details: Any) -> Json:
         number = str(next(self._numbers))

@@ -49,27 +49,40 @@ class RunningServer:
 
 @contextlib.contextmanager
 def go_server(
-    programs: Programs, *, database: Database, folder: Path, flags: Sequence[str] = (), broker: str = "grpc"
+    programs: Programs,
+    *,
+    database: Database,
+    folder: Path,
+    flags: Sequence[str] = (),
+    broker: str = "grpc",
+    program: Path | None = None,
+    ports: Sequence[int] = (),
 ) -> Iterator[RunningServer]:
-    """Migrate the database with the Go Maestro and serve from it; `broker` is its --message-broker-type."""
+    """Migrate the database with the Go Maestro and serve from it; `broker` is its --message-broker-type.
+
+    Who starts a server again where it was gives `ports`, five of them.
+    """
+    maestro = str(program or programs.maestro)
     secrets = database_files(database, folder)
-    migrate([str(programs.maestro), "migration", *secrets])
+    migrate([maestro, "migration", *secrets])
     # REST without tokens, also where a version still knows them.
     open_doors = ["--enable-jwt=false", "--enable-authz=false"]
-    command = [str(programs.maestro), "server", "--v=4", *secrets, *open_doors]
-    with serving("go", command, broker=broker, database=database, folder=folder, flags=flags) as server:
+    command = [maestro, "server", "--v=4", *secrets, *open_doors]
+    with serving("go", command, broker=broker, database=database, folder=folder, flags=flags, ports=ports) as server:
         yield server
 
 
 @contextlib.contextmanager
 def python_server(
-    *, database: Database, folder: Path, flags: Sequence[str] = (), broker: str = "grpc"
+    *, database: Database, folder: Path, flags: Sequence[str] = (), broker: str = "grpc", ports: Sequence[int] = ()
 ) -> Iterator[RunningServer]:
     """The same with our own server."""
     where = ["--db-dsn", database.dsn]
     migrate([*PYTHON_CLI, "migration", *where])
     command = [*PYTHON_CLI, "server", "--v=4", *where]
-    with serving("python", command, broker=broker, database=database, folder=folder, flags=flags) as server:
+    with serving(
+        "python", command, broker=broker, database=database, folder=folder, flags=flags, ports=ports
+    ) as server:
         yield server
 
 
@@ -81,9 +94,16 @@ def python_server_exists() -> bool:
 
 @contextlib.contextmanager
 def serving(
-    kind: str, command: list[str], *, broker: str, database: Database, folder: Path, flags: Sequence[str]
+    kind: str,
+    command: list[str],
+    *,
+    broker: str,
+    database: Database,
+    folder: Path,
+    flags: Sequence[str],
+    ports: Sequence[int] = (),
 ) -> Iterator[RunningServer]:
-    rest, grpc, agents, health, metrics = free_ports(5)
+    rest, grpc, agents, health, metrics = ports or free_ports(5)
     server_flags = [
         f"--message-broker-type={broker}",
         "--client-id=maestro",

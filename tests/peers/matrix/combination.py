@@ -1,0 +1,53 @@
+"""Who plays which part in one run of the matrix, and which steps of it the Go programs cannot do.
+
+This is the only place where a step may be left out, and only with a reason that the report repeats.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+KINDS = ("go", "python")
+BROKERS = ("grpc", "mqtt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """One cell of the matrix."""
+
+    client: str
+    server: str
+    agent: str
+    broker: str
+
+    def __str__(self) -> str:
+        return f"{self.client}-client,{self.server}-server,{self.agent}-agent,{self.broker}"
+
+
+ALL = tuple(
+    Combination(client=client, server=server, agent=agent, broker=broker)
+    for broker, server, agent, client in itertools.product(BROKERS, KINDS, KINDS, KINDS)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A step that a Go program cannot do."""
+
+    step: str
+    applies: Callable[[Combination], bool]
+    reason: str
+
+
+LIMITS = (
+    Limit(
+        step="server certificate replaced",
+        applies=lambda each: each.server == "go",
+        reason="the Go server reads its certificate once and needs a restart",
+    ),
+)
+
+
+def limit_of(step: str, combination: Combination) -> str | None:
+    """Return why the combination cannot do the step, or None."""
+    return next((each.reason for each in LIMITS if each.step == step and each.applies(combination)), None)

@@ -1,0 +1,105 @@
+"""Writes what a full run of the matrix found as a page for people; pure but for reading versions."""
+
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+import combination
+import go_build
+import kube_build
+import mosquitto
+import peer_build
+from matrix_report import PASSED, Row
+
+PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+
+HEAD = """# Compatibility with the Go Maestro
+
+Every client on every server with every agent over every broker: sixteen combinations on one PostgreSQL, one real
+Kubernetes API server and one Mosquitto, each through the same scenario. `make compatibility` runs them and writes this
+page; `make test-peers` runs them without writing. What differs on purpose is listed in
+[differences.md](differences.md).
+"""
+
+NOTES = """## How it is run
+
+- Sources prove themselves by certificate and are reviewed by Kubernetes (mTLS, `/sources/<source>`); agents and servers
+  prove themselves by certificate to each other or to Mosquitto. REST is plain.
+- *agent down and back*: one work is updated, one deleted and one created meanwhile. *server down and back*: an object
+  on the cluster changes meanwhile. *certificate rotated*: an expired certificate is refused, then replaced without a
+  restart.
+- The Go programs wait 5 s before they reconnect, then up to two minutes. In these runs they reconnect at once (one
+  variable of the Go SDK is set); nothing else about them is changed.
+- A deletion that meets a status on its way is lost by the Go agent; the scenario deletes when that agent is quiet.
+"""
+
+
+def page(rows: Sequence[Row], *, versions: Mapping[str, str]) -> str:
+    """Return the page for these rows."""
+    steps = list(rows[0].outcomes)
+    notes = list(dict.fromkeys(text for row in rows for text in row.outcomes.values() if text != PASSED))
+    return "\n".join(
+        [
+            HEAD,
+            "## Versions\n",
+            "| part | version |",
+            "|---|---|",
+            *(f"| {name} | {version} |" for name, version in versions.items()),
+            "",
+            *_table(rows, steps, notes=notes),
+            *(f"{number}. {text}" for number, text in enumerate(notes, 1)),
+            "",
+            NOTES.rstrip(),
+            "",
+        ]
+    )
+
+
+def _table(rows: Sequence[Row], steps: Sequence[str], *, notes: Sequence[str]) -> list[str]:
+    lines = []
+    for broker in combination.BROKERS:
+        chosen = [row for row in rows if row.players.broker == broker]
+        heads = [f"{row.players.client}<br>{row.players.server}<br>{row.players.agent}" for row in chosen]
+        lines += [
+            f"## Over {'gRPC' if broker == 'grpc' else 'MQTT (Mosquitto)'}\n",
+            f"| client<br>server<br>agent | {' | '.join(heads)} |",
+            f"|---{'|---' * len(chosen)}|",
+        ]
+        for step in steps:
+            cells = [_cell(row.outcomes[step], notes=notes) for row in chosen]
+            lines.append(f"| {step} | {' | '.join(cells)} |")
+        lines.append("")
+    return lines
+
+
+def _cell(outcome: str, *, notes: Sequence[str]) -> str:
+    return "yes" if outcome == PASSED else f"not supported by Go ({notes.index(outcome) + 1})"
+
+
+def versions(*, postgres: Path) -> dict[str, str]:
+    """Return the versions of all parts."""
+    return {
+        "pymaestro": f"{metadata.version('pymaestro')}, Python {platform.python_version()}",
+        "Go Maestro": peer_build.maestro_version(),
+        "its sdk-go": go_build.pinned_version(peer_build.MODULE, "open-cluster-management.io/sdk-go"),
+        "its work agent (ocm)": go_build.pinned_version(peer_build.MODULE, "open-cluster-management.io/ocm"),
+        "kube-apiserver": kube_build.VERSION,
+        "PostgreSQL": told_by([str(postgres), "--version"]).rpartition(" ")[2],
+        "Mosquitto": told_by([mosquitto.program(), "-h"]).rpartition(" ")[2],
+    }
+
+
+def told_by(command: list[str]) -> str:
+    """Return the first line a program prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout or done.stderr).splitlines()[0].strip()
+
+
+def write(rows: Sequence[Row], *, postgres: Path) -> None:
+    """Write the page, if the run was a whole one."""
+    newest = {row.players: row for row in rows}
+    missing = [str(each) for each in combination.ALL if each not in newest]
+    assert not missing, f"docs/compatibility.md is written by whole runs only; missing: {missing}"
+    PAGE.write_text(page([newest[each] for each in combination.ALL], versions=versions(postgres=postgres)))

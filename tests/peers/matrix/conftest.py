@@ -1,0 +1,69 @@
+"""The ground that all combinations share: one Kubernetes, one Mosquitto with certificates, one authority."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import certificates
+import compatibility_page
+import matrix_report
+import peer_build
+import peer_postgres
+import pytest
+from kube_cluster import KubeCluster, answer
+from mosquitto import Mosquitto, mosquitto
+from stage import Ground
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> certificates.Authority:
+    """Who signs all certificates of the matrix."""
+    return certificates.make_ca(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def secure_broker(authority: certificates.Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mosquitto]:
+    """A broker that asks everybody for a certificate."""
+    files = authority.issue(cn="localhost", san=["localhost", "127.0.0.1"])
+    settings = f"cafile {authority.cert}\ncertfile {files.cert}\nkeyfile {files.key}\nrequire_certificate true"
+    with mosquitto(tmp_path_factory.mktemp("mosquitto"), settings=settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def ground(
+    programs: peer_build.Programs,
+    real_cluster: KubeCluster,
+    secure_broker: Mosquitto,
+    authority: certificates.Authority,
+) -> Iterator[Ground]:
+    """Everything but the players; members of the group `sources` may publish and subscribe."""
+    rule = {"nonResourceURLs": ["/sources/*"], "verbs": ["pub", "sub"]}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "matrix-sources"}
+    group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "sources"}
+    meta = {"name": "matrix-sources"}
+    with real_cluster.client() as api:
+        answer(api.post(f"{RBAC}/clusterroles", json={"metadata": meta, "rules": [rule]}))
+        binding = {"metadata": meta, "roleRef": reference, "subjects": [group]}
+        answer(api.post(f"{RBAC}/clusterrolebindings", json=binding))
+    with pytest.MonkeyPatch.context() as patch:
+        # The Go programs look at their certificates every five minutes otherwise.
+        patch.setenv("CERT_CALLBACK_REFRESH_DURATION", "1s")
+        yield Ground(programs=programs, cluster=real_cluster, broker=secure_broker, authority=authority)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a combination keeps its logs and certificates."""
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def recorded(postgres: peer_postgres.Cluster) -> Iterator[Callable[[matrix_report.Row], None]]:
+    """Remember the rows of this run; write the page of them when asked."""
+    rows: list[matrix_report.Row] = []
+    yield rows.append
+    if os.environ.get("PYMAESTRO_WRITE_DOCS"):
+        compatibility_page.write(rows, postgres=postgres.binaries / "postgres")

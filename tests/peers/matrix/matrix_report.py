@@ -1,0 +1,40 @@
+"""Plays the steps of one combination and remembers how each went; the page made of it is another module's."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import combination
+from combination import Combination
+from matrix_steps import Step
+from stage import Stage
+
+PASSED = "passed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """How one combination did: per step `passed`, or why the Go programs cannot do it."""
+
+    players: Combination
+    outcomes: Mapping[str, str]
+    seconds: float
+
+
+def play(stage: Stage, steps: Mapping[str, Step]) -> Row:
+    """Carry out the steps in order; the first that fails ends it with its name."""
+    begun = time.monotonic()
+    outcomes: dict[str, str] = {}
+    for name, step in steps.items():
+        reason = combination.limit_of(name, stage.players)
+        if reason is not None:
+            outcomes[name] = f"not supported by Go: {reason}"
+            continue
+        try:
+            step(stage)
+        except BaseException as error:
+            error.add_note(f"in the step {name!r} of {stage.players}; before it: {', '.join(outcomes)}")
+            raise
+        outcomes[name] = PASSED
+        print(f"{time.monotonic() - begun:6.1f} s  {name}")
+    return Row(players=stage.players, outcomes=outcomes, seconds=time.monotonic() - begun)

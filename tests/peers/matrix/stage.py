@@ -1,0 +1,233 @@
+"""One combination on the ground that all share: its processes, their certificates, and what the scenario looks at.
+
+Server, agent and client speak TLS with certificates of their own wherever the protocol knows TLS: sources over mTLS
+and Kubernetes' access reviews, agents over mTLS to the server or to Mosquitto. REST is plain, as behind a mesh.
+"""
+
+import contextlib
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+from certificates import Authority, CertFiles
+from combination import Combination
+from kube_agents import RunningAgent, configured_agent
+from kube_cluster import KubeCluster, answer
+from matrix_clients import Client, PythonClient, SecureWorkClient
+from mosquitto import TOPICS, Mosquitto
+from peer_build import Programs
+from peer_clients import Json, Refused, rest
+from peer_postgres import Database
+from peer_processes import free_ports, wait_for
+from peer_servers import RunningServer, go_server, python_server
+
+Found = TypeVar("Found")
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What all combinations stand on."""
+
+    programs: Programs
+    cluster: KubeCluster
+    broker: Mosquitto
+    authority: Authority
+    verbosity: int = 4
+
+
+@dataclass(kw_only=True)
+class Stage:
+    """A running combination."""
+
+    ground: Ground
+    players: Combination
+    database: Database
+    consumer: str
+    namespace: str
+    folder: Path
+    api: httpx.Client
+    on_log: Callable[[Path], None] = lambda _: None
+    ports: list[int] = field(default_factory=lambda: free_ports(5))
+    watch: str = ""
+
+    def __post_init__(self) -> None:
+        issue = self.ground.authority.issue
+        self.server_files = issue(cn="maestro", san=["127.0.0.1", "localhost"])
+        self.broker_files = issue(cn="maestro")
+        self.agent_files = issue(cn=f"{self.consumer}-work-agent")
+        self.client_files = issue(cn=self.source, o=["sources"])
+        self._server = ExitStack()
+        self._agent = ExitStack()
+        self._client: Client | None = None
+        self.server: RunningServer | None = None
+        self.agent: RunningAgent | None = None
+
+    @property
+    def source(self) -> str:
+        return f"source-of-{self.consumer}"
+
+    @property
+    def client(self) -> Client:
+        assert self._client is not None
+        return self._client
+
+    def start_server(self) -> None:
+        ground = self.ground
+        ca = ground.authority.cert
+        flags = [
+            f"--v={ground.verbosity}",
+            f"--grpc-tls-cert-file={self.server_files.cert}",
+            f"--grpc-tls-key-file={self.server_files.key}",
+            f"--grpc-client-ca-file={ca}",
+            "--grpc-authn-type=mtls",
+            f"--grpc-authorizer-config={ground.cluster.kubeconfig}",
+        ]
+        if self.players.broker == "grpc":
+            flags += [
+                f"--grpc-broker-tls-cert-file={self.server_files.cert}",
+                f"--grpc-broker-tls-key-file={self.server_files.key}",
+                f"--grpc-broker-client-ca-file={ca}",
+            ]
+        else:
+            flags.append(f"--message-broker-config-file={self._mqtt_config('server', self.broker_files)}")
+        how = {"database": self.database, "folder": self.folder, "flags": flags, "ports": self.ports}
+        if self.players.server == "go":
+            made = go_server(ground.programs, program=ground.programs.impatient, broker=self.players.broker, **how)
+        else:
+            made = python_server(broker=self.players.broker, **how)
+        self.server = self._server.enter_context(made)
+        self.on_log(self.server.log)
+
+    def stop_server(self) -> None:
+        self._server.close()
+
+    def start_agent(self) -> None:
+        assert self.server is not None
+        broker = self.players.broker
+        if broker == "grpc":
+            config = self._grpc_config("agent", f"127.0.0.1:{self.ports[2]}", self.agent_files)
+        else:
+            config = self._mqtt_config("agent", self.agent_files)
+        made = configured_agent(
+            self.players.agent,
+            self.ground.programs.impatient,
+            cluster=self.ground.cluster,
+            consumer=self.consumer,
+            config=config,
+            driver=broker,
+            # The Go agent polls the cluster; ours watches it.
+            flags=[f"-v={self.ground.verbosity}", "--status-sync-interval=1s"],
+        )
+        self.agent = self._agent.enter_context(made)
+        self.on_log(self.agent.log)
+
+    def stop_agent(self) -> None:
+        self._agent.close()
+
+    def start_client(self) -> None:
+        assert self.server is not None
+        if self.players.client == "go":
+            config = self._grpc_config("client", self.server.grpc_addr, self.client_files)
+            log = self.folder / "client.log"
+            self._client = SecureWorkClient(
+                self.ground.programs, self.server, source=self.source, config=config, log=log
+            )
+            self.on_log(log)
+        else:
+            self._client = PythonClient(
+                self.server, source=self.source, ca=self.ground.authority.cert, files=self.client_files
+            )
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            stack.callback(self.stop_server)
+            stack.callback(self.stop_agent)
+            if self._client is not None:
+                stack.callback(self._client.close)
+
+    def cut_off_the_agent(self) -> None:
+        """End the agent's connection; whom it spoke with is back at once."""
+        if self.players.broker == "grpc":
+            self.stop_server()
+            self.start_server()
+        else:
+            self.ground.broker.stop()
+            self.ground.broker.start()
+
+    # What the scenario looks at.
+
+    def work(self, name: str) -> Json:
+        return self.client.get(self.consumer, name)
+
+    def is_gone(self, name: str) -> bool:
+        try:
+            self.work(name)
+        except Refused as refused:
+            return refused.reason == "NotFound"
+        return False
+
+    def object(self, kind: str, name: str) -> Json | None:
+        """Return an object of the cluster, or None."""
+        group = "/apis/apps/v1" if kind == "deployments" else "/api/v1"
+        found = self.api.get(f"{group}/namespaces/{self.namespace}/{kind}/{name}")
+        return None if found.status_code == 404 else answer(found)
+
+    def value(self, name: str) -> str | None:
+        """Return what the ConfigMap of a work says."""
+        found = self.object("configmaps", name)
+        return None if found is None else found["data"]["value"]
+
+    def write_outside(self, text: str) -> None:
+        """Change the object that the work only reads."""
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps"
+        body = {"metadata": {"name": "outside"}, "data": {"seen": text}}
+        if self.object("configmaps", "outside") is None:
+            answer(self.api.post(path, json=body))
+        else:
+            answer(self.api.put(f"{path}/outside", json=body))
+
+    def served_certificate(self) -> bytes:
+        """Return the certificate that a new connection to the sources' port meets."""
+        return ssl.get_server_certificate(("127.0.0.1", self.ports[1])).encode()
+
+    def wait(self, look: Callable[[], Found | None], what: str, *, seconds: float = PATIENCE) -> Found:
+        """Return the first true thing that `look` finds; a refusal on the way is a reason to look again."""
+
+        def patient() -> Found | None:
+            with contextlib.suppress(Refused):
+                return look()
+            return None
+
+        return wait_for(patient, what=what, seconds=seconds)
+
+    def _grpc_config(self, name: str, url: str, files: CertFiles) -> Path:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(f"url: {url}\n{self._certificates(files)}")
+        return path
+
+    def _mqtt_config(self, name: str, files: CertFiles) -> Path:
+        path = self.folder / f"{name}.yaml"
+        path.write_text(f"brokerHost: {self.ground.broker.host}\n{self._certificates(files)}{TOPICS.format(share='')}")
+        return path
+
+    def _certificates(self, files: CertFiles) -> str:
+        ca = self.ground.authority.cert
+        return f"caFile: {ca}\nclientCertFile: {files.cert}\nclientKeyFile: {files.key}\n"
+
+
+@contextlib.contextmanager
+def staged(stage: Stage) -> Iterator[Stage]:
+    """Start everything; the agent has subscribed and the client can speak when this yields."""
+    with contextlib.closing(stage):
+        stage.write_outside("first")
+        stage.start_server()
+        assert stage.server is not None
+        rest(stage.server, "POST", "/consumers", {"name": stage.consumer})
+        stage.start_agent()
+        stage.start_client()
+        yield stage
