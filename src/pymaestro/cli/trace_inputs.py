@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from pymaestro.trace.errors import BadQuestion, NoAccess, TraceError, Unreadable
-from pymaestro.trace.output import Exit
+from pymaestro.trace.exits import Exit
 
 if TYPE_CHECKING:
     from pymaestro.trace.request.model import Options
@@ -59,6 +59,10 @@ class Report:
     format: str
     out: Path | None
     options: "Options"
+    html: Path | None = None
+    """A page to write besides."""
+    trace_log: bool = False
+    """Whether the lines themselves go to a file as well, under the name that runbooks know."""
 
 
 NO_LOGS = Logs()

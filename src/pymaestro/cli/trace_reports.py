@@ -7,19 +7,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pymaestro import __version__
 from pymaestro.aio.clock import Clock
-from pymaestro.cli import trace_inputs
+from pymaestro.cli import trace_inputs, trace_writing
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
-from pymaestro.trace.output import Exit, envelope, json_text, table, yaml_text
+from pymaestro.trace.output import Exit, json_text, table
 from pymaestro.trace.request import document, evidence, overview, scan, survey, waterfall
 from pymaestro.trace.request.codes import CODES
-from pymaestro.trace.request.hits import Hit
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Trace, Verdict
-from pymaestro.trace.request.statistics import PROBLEMS, Statistics, statistics
-from pymaestro.trace.request.words import said
+from pymaestro.trace.request.statistics import PROBLEMS, statistics
 
 _READ_WHOLE = 128 << 20
 _COMPONENTS = (
@@ -71,8 +68,19 @@ def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Rep
             answers = asyncio.run(_asked(question.dsn, traces))
             traces = [evidence.refined(trace, answer) for trace, answer in zip(traces, answers, strict=True)]
         code = exit_code(traces)
-        _write(_one_text(traces, answers, known, question, reporting=reporting, code=code), reporting)
+        trace_writing.write(_one_text(traces, answers, known, question, reporting=reporting, code=code), reporting)
+        _write_also(traces, known, reporting=reporting, code=code)
+        if reporting.trace_log:
+            flow = trace_writing.formatted(traces, known, statistics(traces), form="log", code=code, now=now)
+            trace_writing.put_trace_log(flow, paths, moment=f"{Clock().now():%Y-%m-%d_%H-%M-%S}")
     return code
+
+
+def _write_also(traces: Sequence[Trace], known: Environment, *, reporting: trace_inputs.Report, code: int) -> None:
+    if reporting.html is not None:
+        rows = trace_writing.page_rows(known)
+        rows.extend(traces)
+        trace_writing.put(trace_writing.html(rows, code=code, now=Clock().epoch()), out=reporting.html, option="--html")
 
 
 async def _asked(dsn: str, traces: Sequence[Trace]) -> list[evidence.Answers]:
@@ -158,11 +166,9 @@ def _one_text(
     code: int,
 ) -> str:
     if reporting.format != "text":
-        return _formatted(traces, known, statistics(traces), reporting=reporting, code=code)
-
-    def quote(hit: Hit) -> str:
-        return scan.line_of(known.writers, hit) or said(hit)
-
+        numbers = statistics(traces)
+        return trace_writing.formatted(traces, known, numbers, form=reporting.format, code=code, now=Clock().epoch())
+    quote = trace_writing.quoting(known.writers)
     parts = []
     if len(traces) > 1:
         parts.append("\n".join(waterfall.summary(traces)) + "\n")
@@ -170,39 +176,6 @@ def _one_text(
         text = waterfall.text(trace, known, quote=quote, with_timeline=question.with_timeline)
         parts.append(text + "".join(f"{line}\n" for line in evidence.lines(answer)))
     return "\n".join(parts)
-
-
-def _formatted(
-    traces: Sequence[Trace], known: Environment, numbers: Statistics, *, reporting: trace_inputs.Report, code: int
-) -> str:
-    match reporting.format:
-        case "csv":
-            return overview.csv_text(traces)
-        case "md":
-            return overview.markdown(traces, numbers)
-        case "mermaid":
-            return "\n".join(overview.mermaid(each, known) for each in traces)
-    body = {
-        "inputs": document.inputs_model(known),
-        "requests": [document.trace_model(each, known) for each in traces],
-        "notes": [document.finding_model(each, known) for each in survey.notes(known)],
-        "stats": document.statistics_model(numbers),
-    }
-    moment = document.stamp(Clock().epoch()) or ""
-    model = envelope(version=__version__, generated_at=moment, exit_code=code, body=body)
-    return yaml_text(model) if reporting.format == "yaml" else json_text(model)
-
-
-def _write(text: str, reporting: trace_inputs.Report) -> None:
-    if reporting.out is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        return
-    try:
-        reporting.out.write_text(text)
-    except OSError as error:
-        raise BadQuestion(f"--out {reporting.out} cannot be written: {error.strerror}; name another file") from error
-    sys.stdout.write(f"Report written to {reporting.out}\n")
 
 
 def all_of(
@@ -223,17 +196,29 @@ def all_of(
         read = scan.everything(inputs, now=clock.epoch(), progress=told, jobs=jobs or os.cpu_count() or 1)
     _check(read)
     known = survey.surroundings(read.hits, read.writers, options=reporting.options)
-    is_brief = reporting.format in ("text", "csv", "md")
-    traces = [
-        each.without_records() if is_brief else each
-        for each in survey.traces(read.hits, known, options=reporting.options)
-        if _is_selected(each, select)
-    ]
+    # A page takes what it needs of each request as it comes: the records of all are more than memory should hold.
+    rows = trace_writing.page_rows(known) if reporting.format == "html" or reporting.html else None
+    is_brief = reporting.format in ("text", "csv", "md", "html")
+    traces = []
+    for each in survey.traces(read.hits, known, options=reporting.options):
+        if not _is_selected(each, select):
+            continue
+        if rows is not None:
+            rows.add(each)
+        traces.append(each.without_records() if is_brief else each)
     traces.sort(key=lambda each: each.start)
     numbers = statistics(traces, top=top or 5)
     code = exit_code(traces)
+    if rows is not None:
+        text = trace_writing.html(rows, code=code, now=clock.epoch())
+        if reporting.html is not None:
+            trace_writing.put(text, out=reporting.html, option="--html")
+        if reporting.format == "html":
+            trace_writing.write(text, reporting)
+            return code
     if reporting.format != "text":
-        _write(_formatted(traces, known, numbers, reporting=reporting, code=code), reporting)
+        text = trace_writing.formatted(traces, known, numbers, form=reporting.format, code=code, now=clock.epoch())
+        trace_writing.write(text, reporting)
         return code
     shown = sorted(traces, key=lambda each: (each.verdict in _SETTLED, -each.duration))
     took = clock.monotonic() - started
@@ -243,7 +228,7 @@ def all_of(
     notes = [f"{each.code} {each.entry.title}: {each.detail}\n" for each in survey.notes(known)]
     if group_by != "none":
         text += "\n" + "\n".join(overview.grouped(traces, group_by)) + "\n"
-    _write(text + "".join(notes), reporting)
+    trace_writing.write(text + "".join(notes), reporting)
     return code
 
 

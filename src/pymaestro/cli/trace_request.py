@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from pymaestro.cli import trace_inputs
-from pymaestro.trace.output import Exit
+from pymaestro.trace.exits import Exit
 
-Format = Literal["text", "json", "yaml", "md", "csv", "mermaid"]
+Format = Literal["text", "json", "yaml", "md", "csv", "html", "mermaid", "log"]
 
 request = App(
     name="request",
@@ -54,6 +54,8 @@ class Reporting:
     """What to write."""
     out: Annotated[Path | None, Parameter(name="--out")] = None
     """A file to write to instead of the terminal."""
+    html: Annotated[Path | None, Parameter(name="--html")] = None
+    """A file for the report as one web page that needs no network, besides the other output."""
     exit_zero: Annotated[bool, Parameter(name="--exit-zero", negative=())] = False
     """End with 0 whatever was found, for reporting jobs."""
     stage_timeout: Annotated[float, Parameter(name="--stage-timeout")] = 30.0
@@ -203,7 +205,7 @@ def _plain(reporting: Reporting) -> trace_inputs.Report:
     options = Options(
         stage_timeout=reporting.stage_timeout, broker=reporting.broker, subscription=reporting.subscription
     )
-    return trace_inputs.Report(format=reporting.output, out=reporting.out, options=options)
+    return trace_inputs.Report(format=reporting.output, out=reporting.out, options=options, html=reporting.html)
 
 
 def _with_environment(choice: Choice, environ: Mapping[str, str]) -> Choice:

@@ -1,0 +1,141 @@
+"""A real browser, driven over its DevTools protocol: open a page, run a script in it, press keys, take a picture."""
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+_START_SECONDS = 60.0
+_PATIENCE = 60.0
+KEYS = {"Enter": 13, "Escape": 27, "Tab": 9}
+
+
+def program() -> str | None:
+    """Return where a Chromium is; None if there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    return next((found for name in names if (found := shutil.which(name))), None)
+
+
+class Page:
+    """One tab. What its console and its network did is kept from the beginning."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+
+    async def listen(self) -> None:
+        """Take what the browser says, until it is gone."""
+        async for message in self._socket:
+            said = message.json()
+            if "id" in said:
+                self._answers.pop(said["id"]).set_result(said)
+            elif said["method"] == "Network.requestWillBeSent":
+                self.requests.append(said["params"]["request"]["url"])
+            elif said["method"] == "Runtime.exceptionThrown":
+                self.errors.append(str(said["params"]["exceptionDetails"]))
+            elif said["method"] == "Log.entryAdded" and said["params"]["entry"]["level"] in ("error", "warning"):
+                self.errors.append(said["params"]["entry"]["text"])
+            elif said["method"] == "Runtime.consoleAPICalled" and said["params"]["type"] in ("error", "warning"):
+                self.errors.append(str(said["params"]["args"]))
+
+    async def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Call a method of the protocol."""
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        said = await asyncio.wait_for(answer, _PATIENCE)
+        assert "error" not in said, said
+        result: dict[str, Any] = said.get("result", {})
+        return result
+
+    async def open(self, path: Path, *, fragment: str = "") -> None:
+        """Open a file and wait until its data are shown."""
+        await self.ask("Page.navigate", url=path.as_uri() + fragment)
+        await self.until("document.documentElement?.dataset.ready !== undefined")
+
+    async def run(self, script: str) -> Any:
+        """Return the value of an expression."""
+        result = await self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    async def until(self, script: str) -> None:
+        """Wait until an expression is true."""
+        async with asyncio.timeout(_PATIENCE):
+            while not await self.run(f"Boolean({script})"):
+                await asyncio.sleep(0.02)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys one after the other."""
+        for key in keys:
+            code = KEYS.get(key, 0)
+            more: dict[str, Any] = {"windowsVirtualKeyCode": code} if code else {"text": key}
+            if key == "Enter":
+                more["text"] = "\r"
+            await self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, **more)
+            await self.ask("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    async def prefer(self, scheme: str) -> None:
+        """Let the system be light or dark."""
+        await self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    async def picture(self, file: Path) -> None:
+        """Write what is to be seen as PNG."""
+        # Two frames later everything that was asked for is drawn.
+        await self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        taken = await self.ask("Page.captureScreenshot", format="png")
+        file.write_bytes(base64.b64decode(taken["data"]))
+
+
+@contextlib.asynccontextmanager
+async def browser(folder: Path, *, width: int = 1440, height: int = 900) -> AsyncIterator[Page]:
+    """Yield a tab of a browser that ends with the block."""
+    found = program()
+    assert found
+    port_file = folder / "DevToolsActivePort"
+    process = await asyncio.create_subprocess_exec(
+        found,
+        *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--force-color-profile=srgb"),
+        *("--remote-debugging-port=0", f"--user-data-dir={folder}", f"--window-size={width},{height}", "about:blank"),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={**os.environ},
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            while not port_file.exists() or len(port_file.read_text().splitlines()) < 2:
+                assert process.returncode is None, "the browser ended at once"
+                await asyncio.sleep(0.05)
+        port = int(port_file.read_text().splitlines()[0])
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                tabs = await answer.json()
+            where = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
+            async with (
+                session.ws_connect(where, max_msg_size=1 << 28) as socket,
+                asyncio.TaskGroup() as group,
+            ):
+                page = Page(socket)
+                listening = group.create_task(page.listen(), name="listen to the browser")
+                for domain in ("Page", "Runtime", "Log", "Network"):
+                    await page.ask(f"{domain}.enable")
+                await page.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                               mobile=False)  # fmt: skip
+                yield page
+                listening.cancel()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
