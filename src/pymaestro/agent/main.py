@@ -10,13 +10,12 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from pymaestro.agent import config as hub
-from pymaestro.agent import probes
+from pymaestro.agent import leadership, probes
 from pymaestro.agent.agent import Agent, Character, Surroundings
 from pymaestro.agent.counted import CountedMedium
 from pymaestro.agent.metrics import Metrics
 from pymaestro.agent.reconcile import Rhythm
-from pymaestro.agent.settings import AgentSettings
+from pymaestro.agent.settings import AgentSettings, Listen
 from pymaestro.aio import clock as clocks
 from pymaestro.journal import emit
 from pymaestro.journal.fields import Broker, Key
@@ -24,11 +23,9 @@ from pymaestro.kube import config as kube_config
 from pymaestro.kube import leases
 from pymaestro.kube.address import ClusterAddress
 from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.transport import base, mqtt_config
+from pymaestro.transport import base, grpc_config, mqtt_config
 from pymaestro.transport.grpc_agent import GrpcMedium
 from pymaestro.transport.mqtt_agent import MqttMedium
-
-_LEASE = "maestro-agent-lock"
 
 
 async def run(settings: AgentSettings) -> None:
@@ -64,26 +61,49 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
         ),
         _character(settings),
     )
-    where = await _serve_probes(settings, agent, metrics=metrics, address=address, journal=journal, stack=stack)
+    identity = f"{socket.gethostname()}_{clocks.new_id()}"
+    election = leadership.election(settings, address, identity=identity)
+    _tell(election.notes, journal=journal)
+    candidate = None
+    if election.terms is not None:
+        candidate = leases.Candidate(
+            client,
+            election.terms,
+            clock=clock,
+            jitter=random.random,
+            on_trouble=lambda error: journal.warning("the lease could not be read or written", err=error),
+        )
+    app = probes.create_app(
+        fitness=lambda: _fitness(agent, candidate),
+        metrics=metrics,
+        gate=await _gate(settings.process.listen, address, stack=stack),
+    )
+    where = await stack.enter_async_context(
+        probes.serving(
+            settings.process.listen,
+            app,
+            now=clock.now(),
+            on_problem=lambda text: journal.warning("a security file was not taken", {Key.REASON: text}),
+        )
+    )
     gc.freeze()
     journal.info("starting the agent", {Key.CONSUMER_NAME: settings.hub.consumer_name, Key.BIND_ADDRESS: where})
-    if settings.cluster.disable_leader_election:
+    if candidate is None:
         await agent.run()
         return
-    candidate = leases.Candidate(
-        client,
-        leases.Terms(namespace=_namespace(settings), name=_LEASE, identity=f"{socket.gethostname()}_{clocks.new_id()}"),
-        clock=clock,
-        jitter=random.random,
-        on_trouble=lambda error: journal.warning("the lease could not be read or written", err=error),
-    )
-    await leases.lead(candidate, agent.run)
+    journal.info("waiting for leadership", {"lease": str(election.terms), "identity": identity})
+
+    async def act() -> None:
+        journal.info("leading", {"identity": identity})
+        await agent.run()
+
+    await leases.lead(candidate, act)
 
 
 def _medium(settings: AgentSettings, *, journal: emit.Journal) -> base.Medium:
-    wanted = settings.hub
+    wanted, flag = settings.hub, "--workload-source-config"
     if wanted.driver == "mqtt" and wanted.config_file is not None:
-        broker = mqtt_config.read(wanted.config_file, flag="--workload-source-config")
+        broker = mqtt_config.read(wanted.config_file, flag=flag)
         _tell(broker.notes, journal=journal)
 
         def on_problem(text: str) -> None:
@@ -92,7 +112,10 @@ def _medium(settings: AgentSettings, *, journal: emit.Journal) -> base.Medium:
         return MqttMedium(
             broker.endpoint, consumer=wanted.consumer_name, client_id=wanted.client_id, on_problem=on_problem
         )
-    way = hub.locate(wanted)
+    if wanted.config_file is not None:
+        way = grpc_config.read(wanted.config_file, flag=flag)
+    else:
+        way = grpc_config.plain(wanted.grpc_url or "", flag="--grpc-url")
     _tell(way.notes, journal=journal)
     return GrpcMedium(way.endpoint, consumer=wanted.consumer_name)
 
@@ -102,29 +125,19 @@ def _tell(notes: Iterable[str], *, journal: emit.Journal) -> None:
         journal.warning(note)
 
 
-async def _serve_probes(
-    settings: AgentSettings,
-    agent: Agent,
-    *,
-    metrics: Metrics,
-    address: ClusterAddress,
-    journal: emit.Journal,
-    stack: AsyncExitStack,
-) -> str:
-    listen = settings.process.listen
-    gate = None
-    if listen is not None and not listen.is_loopback:
-        gate = probes.Gate(await stack.enter_async_context(probes.reviewing(address)))
+async def _gate(listen: Listen | None, address: ClusterAddress, *, stack: AsyncExitStack) -> probes.Gate | None:
+    if listen is None or listen.is_loopback:
+        return None
+    return probes.Gate(await stack.enter_async_context(probes.reviewing(address)))
 
-    def missing() -> list[str]:
-        return [] if agent.is_ready else ["the connection to the server and the list of AppliedManifestWorks"]
 
-    app = probes.create_app(missing=missing, metrics=metrics, gate=gate)
-
-    def on_problem(text: str) -> None:
-        journal.warning("a security file was not taken", {Key.REASON: text})
-
-    return await stack.enter_async_context(probes.serving(listen, app, now=clocks.Clock().now(), on_problem=on_problem))
+def _fitness(agent: Agent, candidate: leases.Candidate | None) -> probes.Fitness:
+    if candidate is not None and not candidate.is_leading:
+        who = f", which {candidate.leader} has" if candidate.leader else ""
+        return probes.Fitness(note=f"waiting for leadership{who}")
+    if agent.is_ready:
+        return probes.Fitness()
+    return probes.Fitness(missing=("the connection to the server and the list of AppliedManifestWorks",))
 
 
 def _character(settings: AgentSettings) -> Character:
@@ -141,10 +154,3 @@ def _character(settings: AgentSettings) -> Character:
             json_raw_max_bytes=works.max_json_raw_length,
         ),
     )
-
-
-def _namespace(settings: AgentSettings) -> str:
-    if settings.cluster.namespace:
-        return settings.cluster.namespace
-    mounted = kube_config.SERVICE_ACCOUNT / "namespace"
-    return mounted.read_text().strip() if mounted.is_file() else "default"

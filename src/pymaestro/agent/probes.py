@@ -3,7 +3,7 @@
 | path | who | answer |
 |---|---|---|
 | /livez, /healthz | anybody | 200 `ok` while the process turns, whatever is away outside: a restart would not help |
-| /readyz | anybody | 200 `ok`, or 503 with what is missing |
+| /readyz | anybody | 200 `ok`, with a note if it waits for its turn, or 503 with what is missing |
 | /metrics | whom Kubernetes lets get that path; on a loopback address anybody | 200, 401, 403, or 503: it did not say |
 
 A serving certificate is taken from the place where operators mount one, and followed; without it a self-signed one is
@@ -12,8 +12,9 @@ made. This module does not decide what ready means.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -44,6 +45,16 @@ _REVIEW_LIMITS: Final = ClientSettings(
     user_agent="work-agent", qps=5.0, burst=20, timeout=_REVIEW_SECONDS, patience=Patience(attempts=1)
 )
 _MOUNTED: Final = tls.Flags(cert="the serving certificate", key="the serving key", client_ca="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitness:
+    """Whether the agent is fit for work."""
+
+    missing: tuple[str, ...] = ()
+    """What keeps it from working, in words."""
+    note: str = ""
+    """Why it does not work although nothing is missing."""
 
 
 class TokenReviews(Protocol):
@@ -87,15 +98,15 @@ class Gate:
         return HTTPStatus.OK if may else HTTPStatus.FORBIDDEN
 
 
-def create_app(*, missing: Callable[[], Sequence[str]], metrics: Metrics, gate: Gate | None) -> ASGIApp:
-    """Return the ASGI app; `missing` says what is not ready, in words; without a `gate` metrics are for everybody."""
+def create_app(*, fitness: Callable[[], Fitness], metrics: Metrics, gate: Gate | None) -> ASGIApp:
+    """Return the ASGI app; without a `gate` metrics are for everybody."""
 
     async def respond(path: str, headers: Headers) -> Response:
         match path:
             case "/livez" | "/healthz":
                 return PlainTextResponse("ok")
             case "/readyz":
-                return _readiness(missing())
+                return _readiness(fitness())
             case "/metrics":
                 verdict = await gate.judge(headers.get("authorization")) if gate else HTTPStatus.OK
                 return _shown(metrics) if verdict is HTTPStatus.OK else _refusal(verdict)
@@ -114,10 +125,10 @@ def create_app(*, missing: Callable[[], Sequence[str]], metrics: Metrics, gate: 
     return app
 
 
-def _readiness(missing: Sequence[str]) -> Response:
-    if not missing:
-        return PlainTextResponse("ok")
-    text = "".join(f"[-]{each}\n" for each in missing)
+def _readiness(found: Fitness) -> Response:
+    if not found.missing:
+        return PlainTextResponse(f"ok\n{found.note}\n" if found.note else "ok")
+    text = "".join(f"[-]{each}\n" for each in found.missing)
     return PlainTextResponse(f"{text}readyz check failed\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
 

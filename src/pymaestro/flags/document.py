@@ -1,6 +1,6 @@
 """Configuration files in YAML or JSON, read so that every complaint names the key and the remedy.
 
-No complaint quotes a value: any of them may be a secret. Nothing is opened here; the content is given.
+No complaint quotes a value: any of them may be a secret.
 """
 
 import base64
@@ -15,6 +15,16 @@ from pymaestro.flags import duration
 from pymaestro.flags.errors import SettingsError
 
 _Value = TypeVar("_Value")
+
+
+def read(path: Path, *, flag: str, example: str) -> "Section":
+    """Return the file that `flag` named; `example` is a line that it could hold."""
+    origin = f"{flag}={path}"
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"{origin} cannot be read ({error.strerror}); give the path of the file") from error
+    return load(content, origin=origin, example=example)
 
 
 def load(content: bytes, *, origin: str, example: str) -> "Section":
@@ -36,7 +46,8 @@ class Section:
 
     def __init__(self, values: Mapping[str, Any], *, origin: str) -> None:
         self._values = values
-        self._origin = origin
+        self.origin = origin
+        """What names this level in complaints."""
 
     def unknown(self, known: frozenset[str]) -> list[str]:
         """Return the keys that nobody knows."""
@@ -46,7 +57,7 @@ class Section:
         """Return the keys below `name`."""
         none: Mapping[str, Any] = {}
         values = self._read(name, _mapping, wanted="keys of its own, each on an indented line", default=none)
-        return Section(values, origin=f"{self._origin}: {name}")
+        return Section(values, origin=f"{self.origin}: {name}")
 
     def text(self, name: str) -> str:
         """Return a text, empty when it is absent."""
@@ -86,7 +97,7 @@ class Section:
         try:
             return read(value)
         except ValueError:
-            raise SettingsError(f"{self._origin}: {name} cannot be used; write {wanted}") from None
+            raise SettingsError(f"{self.origin}: {name} cannot be used; write {wanted}") from None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -41,6 +41,9 @@ class Terms:
     retry_seconds: float = 26.0
     """Pause between attempts to acquire or renew."""
 
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
@@ -162,6 +165,11 @@ class Candidate:
         self.leader = ""
         """Who leads, as far as we know."""
 
+    @property
+    def is_leading(self) -> bool:
+        """Whether we were the last to be granted the lease."""
+        return self.leader == self._terms.identity
+
     async def acquire(self) -> None:
         """Return when we lead."""
         while True:
@@ -179,12 +187,11 @@ class Candidate:
             try:
                 async with asyncio.timeout(max(0.0, left)):
                     while not await self._try():
-                        if self.leader != terms.identity:
-                            raise LeadershipLost(f"the lease {terms.namespace}/{terms.name} is held by {self.leader}")
+                        if not self.is_leading:
+                            raise LeadershipLost(f"the lease {terms} is held by {self.leader}")
                         await asyncio.sleep(terms.retry_seconds)
             except TimeoutError as error:
-                lease = f"{terms.namespace}/{terms.name}"
-                raise LeadershipLost(f"the lease {lease} was not renewed within {terms.renew_seconds:g}s") from error
+                raise LeadershipLost(f"the lease {terms} was not renewed within {terms.renew_seconds:g}s") from error
 
     async def release(self) -> None:
         """Let the next one lead now rather than when the lease runs out; a failure only costs them that wait."""

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import grpc
 
+from pymaestro.transport.certificates import Certificates
 from pymaestro.transport.status import Code, Refused
 from pymaestro.wire import envelope, event
 
@@ -26,18 +27,11 @@ class StreamTimeout(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Certificates):
     """Where the service is and how to prove who we are; files are read again for every new connection."""
 
     url: str
     """`host:port`."""
-    ca_file: Path | None = None
-    client_cert_file: Path | None = None
-    client_key_file: Path | None = None
-    ca_data: bytes | None = field(default=None, repr=False)
-    """PEM, as are the next two; each wins over its file."""
-    client_cert_data: bytes | None = field(default=None, repr=False)
-    client_key_data: bytes | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
     """Read again for every call: tokens rotate."""
@@ -52,21 +46,6 @@ class Endpoint:
     def is_secure(self) -> bool:
         """Whether TLS is spoken."""
         return any((self.has_ca, self.has_client_cert, self.token, self.token_file))
-
-    @property
-    def has_ca(self) -> bool:
-        """Whether we say ourselves whom to trust."""
-        return bool(self.ca_data or self.ca_file)
-
-    @property
-    def has_client_cert(self) -> bool:
-        """Whether we can show a certificate."""
-        return bool(self.client_cert_data or self.client_cert_file)
-
-    @property
-    def has_client_key(self) -> bool:
-        """Whether we have the key of a certificate."""
-        return bool(self.client_key_data or self.client_key_file)
 
 
 class GrpcClient:

@@ -16,25 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pymaestro.flags import SettingsError, document
+from pymaestro.transport import certificate_keys
 from pymaestro.transport.mqtt_endpoint import Endpoint, split_host
 from pymaestro.wire import errors, topics
 
+_EXAMPLE = "brokerHost: host:port"
 _KEYS = frozenset(
     {
         "brokerHost",
         "username",
         "password",
-        "caFile",
-        "caData",
-        "clientCertFile",
-        "clientCertData",
-        "clientKeyFile",
-        "clientKeyData",
         "keepAlive",
         "dialTimeout",
         "pubQoS",
         "subQoS",
         "topics",
+        *certificate_keys.KEYS,
     }
 )
 _TOPIC_KEYS = frozenset({"sourceEvents", "agentEvents", "sourceBroadcast", "agentBroadcast"})
@@ -51,17 +48,16 @@ class Broker:
 
 def read(path: Path, *, flag: str) -> Broker:
     """Return the way that the file describes; `flag` is what named it."""
-    origin = f"{flag}={path}"
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"{origin} cannot be read ({error.strerror}); give the path of the file") from error
-    return parse(content, origin=origin)
+    return _broker(document.read(path, flag=flag, example=_EXAMPLE))
 
 
 def parse(content: bytes, *, origin: str) -> Broker:
     """Return the way that a file with this content describes; `origin` names the file in complaints."""
-    section = document.load(content, origin=origin, example="brokerHost: host:port")
+    return _broker(document.load(content, origin=origin, example=_EXAMPLE))
+
+
+def _broker(section: document.Section) -> Broker:
+    origin = section.origin
     names = section.section("topics")
     try:
         patterns = _topics(names, origin=origin)
@@ -101,12 +97,7 @@ def _endpoint(section: document.Section, patterns: topics.Topics) -> Endpoint:
         topics=patterns,
         username=section.text("username"),
         password=section.text("password"),
-        ca_file=section.path("caFile"),
-        ca_data=section.data("caData"),
-        client_cert_file=section.path("clientCertFile"),
-        client_cert_data=section.data("clientCertData"),
-        client_key_file=section.path("clientKeyFile"),
-        client_key_data=section.data("clientKeyData"),
+        **certificate_keys.read(section),
         keep_alive_seconds=section.integer("keepAlive", default=60, most=65535),
         dial_seconds=section.seconds("dialTimeout", default=60.0),
         publish_qos=section.integer("pubQoS", default=1, most=1),
@@ -122,7 +113,4 @@ def _check(endpoint: Endpoint, *, origin: str) -> None:
         split_host(endpoint.broker_host)
     except ValueError:
         raise SettingsError(f"{origin}: brokerHost must be host:port, without a scheme and without blanks") from None
-    if endpoint.has_client_cert != endpoint.has_client_key:
-        raise SettingsError(
-            f"{origin}: either both or none of clientCertFile and clientKeyFile must be set; add the missing one"
-        )
+    certificate_keys.check(endpoint, origin=origin)

@@ -5,6 +5,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pymaestro.transport.certificates import Certificates
 from pymaestro.wire import topics
 
 Stamps = tuple[tuple[int, int] | None, ...]
@@ -12,7 +13,7 @@ Stamps = tuple[tuple[int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Certificates):
     """Where the broker is and how to prove who we are; files are read again for every new connection."""
 
     broker_host: str
@@ -20,34 +21,12 @@ class Endpoint:
     topics: topics.Topics
     username: str = ""
     password: str = field(default="", repr=False)
-    ca_file: Path | None = None
-    client_cert_file: Path | None = None
-    client_key_file: Path | None = None
-    ca_data: bytes | None = field(default=None, repr=False)
-    """PEM, as are the next two; each wins over its file."""
-    client_cert_data: bytes | None = field(default=None, repr=False)
-    client_key_data: bytes | None = field(default=None, repr=False)
     keep_alive_seconds: int = 60
     dial_seconds: float = 60.0
     publish_qos: int = 1
     subscribe_qos: int = 1
     reload_seconds: float = 300.0
     """How often certificates are looked at; changed ones end the connection, the next one uses them."""
-
-    @property
-    def has_ca(self) -> bool:
-        """Whether we say ourselves whom to trust."""
-        return bool(self.ca_data or self.ca_file)
-
-    @property
-    def has_client_cert(self) -> bool:
-        """Whether we can show a certificate."""
-        return bool(self.client_cert_data or self.client_cert_file)
-
-    @property
-    def has_client_key(self) -> bool:
-        """Whether we have the key of a certificate."""
-        return bool(self.client_key_data or self.client_key_file)
 
     @property
     def is_secure(self) -> bool:

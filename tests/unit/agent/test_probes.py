@@ -4,7 +4,7 @@ import asyncio
 import datetime as dt
 import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pymaestro.kube import config
 
 LOOPBACK = Listen(host="127.0.0.1", port=0)
 NOW = dt.datetime.now(dt.UTC)
-READY: tuple[str, ...] = ()
+READY = probes.Fitness()
 
 
 def distrustful_of_nobody() -> ssl.SSLContext:
@@ -33,11 +33,11 @@ def distrustful_of_nobody() -> ssl.SSLContext:
 
 @asynccontextmanager
 async def calling(
-    *, missing: Sequence[str] = READY, gate: probes.Gate | None = None, certificate: Path = Path("/nowhere")
+    *, fitness: probes.Fitness = READY, gate: probes.Gate | None = None, certificate: Path = Path("/nowhere")
 ) -> AsyncIterator[httpx.AsyncClient]:
     metrics = Metrics(CollectorRegistry())
     metrics.work_processed("patch")
-    app = probes.create_app(missing=lambda: missing, metrics=metrics, gate=gate)
+    app = probes.create_app(fitness=lambda: fitness, metrics=metrics, gate=gate)
     async with (
         probes.serving(LOOPBACK, app, now=NOW, on_problem=pytest.fail, certificate=certificate) as address,
         httpx.AsyncClient(base_url=address, verify=distrustful_of_nobody(), trust_env=False) as client,
@@ -61,12 +61,22 @@ def test_probes_need_no_token() -> None:
 
 def test_what_is_missing_makes_it_unready_but_not_dead() -> None:
     async def scenario() -> None:
-        async with calling(missing=["not connected to the server", "no lease"]) as client:
+        async with calling(fitness=probes.Fitness(missing=("not connected to the server", "no lease"))) as client:
             answer = await client.get("/readyz")
             assert answer.status_code == 503
             assert answer.text == "[-]not connected to the server\n[-]no lease\nreadyz check failed\n"
             assert (await client.get("/healthz")).status_code == 200
             assert (await client.get("/livez")).status_code == 200
+
+    asyncio.run(scenario())
+
+
+def test_waiting_for_its_turn_is_ready() -> None:
+    async def scenario() -> None:
+        async with calling(fitness=probes.Fitness(note="waiting for leadership, which other-1 has")) as client:
+            answer = await client.get("/readyz")
+            assert answer.status_code == 200
+            assert answer.text == "ok\nwaiting for leadership, which other-1 has\n"
 
     asyncio.run(scenario())
 
@@ -177,7 +187,7 @@ def test_the_self_signed_certificate_is_in_date_and_names_the_host(tmp_path: Pat
 
 def test_no_address_means_no_port() -> None:
     async def scenario() -> None:
-        app = probes.create_app(missing=lambda: READY, metrics=Metrics(CollectorRegistry()), gate=None)
+        app = probes.create_app(fitness=probes.Fitness, metrics=Metrics(CollectorRegistry()), gate=None)
         async with probes.serving(None, app, now=NOW, on_problem=pytest.fail) as address:
             assert address == ""
 
@@ -186,7 +196,7 @@ def test_no_address_means_no_port() -> None:
 
 def test_a_port_that_is_taken_is_an_error_that_names_it() -> None:
     async def scenario() -> None:
-        app = probes.create_app(missing=lambda: READY, metrics=Metrics(CollectorRegistry()), gate=None)
+        app = probes.create_app(fitness=probes.Fitness, metrics=Metrics(CollectorRegistry()), gate=None)
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             with pytest.raises(OSError, match=rf"cannot listen on 127\.0\.0\.1:{port}"):
@@ -198,7 +208,7 @@ def test_a_port_that_is_taken_is_an_error_that_names_it() -> None:
 
 def test_an_agent_that_is_cancelled_gives_the_port_back() -> None:
     async def scenario() -> None:
-        app = probes.create_app(missing=lambda: READY, metrics=Metrics(CollectorRegistry()), gate=None)
+        app = probes.create_app(fitness=probes.Fitness, metrics=Metrics(CollectorRegistry()), gate=None)
         addresses: list[str] = []
         up = asyncio.Event()
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.agent import config
-from pymaestro.agent.settings import HubSettings
 from pymaestro.flags import SettingsError
+from pymaestro.transport import grpc_config as config
 from pymaestro.transport.grpc_client import Endpoint
 
 
@@ -187,15 +186,15 @@ def test_any_content_is_an_endpoint_or_a_complaint(content: bytes) -> None:
 
 
 def test_a_flag_is_enough() -> None:
-    found = config.locate(HubSettings(grpc_url="localhost:8091"))
+    found = config.plain("localhost:8091", flag="--grpc-url")
     assert found == config.HubAddress(endpoint=Endpoint(url="localhost:8091", silence_seconds=20.0))
     with pytest.raises(SettingsError, match="--grpc-url must be host:port"):
-        config.locate(HubSettings(grpc_url="http://localhost:8091"))
+        config.plain("http://localhost:8091", flag="--grpc-url")
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     with pytest.raises(SettingsError, match=r"--workload-source-config=.* cannot be read \(No such file"):
-        config.locate(HubSettings(config_file=path))
+        config.read(path, flag="--workload-source-config")
     path.write_text("url: maestro:8091\n")
-    assert config.locate(HubSettings(config_file=path)).endpoint.url == "maestro:8091"
+    assert config.read(path, flag="--workload-source-config").endpoint.url == "maestro:8091"

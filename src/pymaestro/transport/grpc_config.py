@@ -1,4 +1,4 @@
-"""Read the file that says where the server is and how to prove who we are: `--workload-source-config`.
+"""Read the file that says where the server's port for agents is: `--workload-source-config`.
 
 YAML or JSON with the keys of the Go agent's gRPC driver. Files that it names are not opened here: the connection reads
 them, again whenever it is made anew, so that a rotated certificate needs no restart. What the Go agent passes over in
@@ -13,28 +13,25 @@ silence is passed over here too, but told in `notes`. No complaint quotes a valu
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from pymaestro.agent.settings import HubSettings
 from pymaestro.flags import SettingsError, document
+from pymaestro.transport import certificate_keys
 from pymaestro.transport.grpc_client import Endpoint
 
 # The server sends a heartbeat every ten seconds: two missed ones mean that it is gone.
 SILENCE_SECONDS = 20.0
 _KEEPALIVE_SECONDS = 30.0
 _KEEPALIVE_TIMEOUT_SECONDS = 10.0
+_EXAMPLE = "url: host:port"
 _KEYS = frozenset(
     {
         "url",
-        "caFile",
-        "caData",
-        "clientCertFile",
-        "clientCertData",
-        "clientKeyFile",
-        "clientKeyData",
         "token",
         "tokenFile",
         "keepAliveConfig",
         "serverHealthinessTimeout",
+        *certificate_keys.KEYS,
     }
 )
 _KEEPALIVE_KEYS = frozenset({"enable", "time", "timeout", "permitWithoutStream"})
@@ -49,24 +46,24 @@ class HubAddress:
     """What an operator should know, one sentence each; for the log."""
 
 
-def locate(hub: HubSettings) -> HubAddress:
-    """Return the way to the server that the settings name."""
-    if hub.grpc_url:
-        _check_url(hub.grpc_url, origin="--grpc-url")
-        return HubAddress(endpoint=Endpoint(url=hub.grpc_url, silence_seconds=SILENCE_SECONDS))
-    if hub.config_file is None:
-        raise SettingsError("where the server is is not known; give --workload-source-config or --grpc-url=host:port")
-    origin = f"--workload-source-config={hub.config_file}"
-    try:
-        content = hub.config_file.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"{origin} cannot be read ({error.strerror}); give the path of the file") from error
-    return parse(content, origin=origin)
+def plain(url: str, *, flag: str) -> HubAddress:
+    """Return the way to a server in plain text; `flag` is what named it."""
+    _check_url(url, origin=flag)
+    return HubAddress(endpoint=Endpoint(url=url, silence_seconds=SILENCE_SECONDS))
+
+
+def read(path: Path, *, flag: str) -> HubAddress:
+    """Return the way that the file describes; `flag` is what named it."""
+    return _hub_address(document.read(path, flag=flag, example=_EXAMPLE))
 
 
 def parse(content: bytes, *, origin: str) -> HubAddress:
     """Return the way that a file with this content describes; `origin` names the file in complaints."""
-    section = document.load(content, origin=origin, example="url: host:port")
+    return _hub_address(document.load(content, origin=origin, example=_EXAMPLE))
+
+
+def _hub_address(section: document.Section) -> HubAddress:
+    origin = section.origin
     endpoint = _endpoint(section)
     _check(endpoint, origin=origin)
     notes = [f"{origin}: {name} is not a setting of the gRPC driver and is ignored" for name in section.unknown(_KEYS)]
@@ -88,12 +85,7 @@ def _endpoint(section: document.Section) -> Endpoint:
     token = section.text("token")
     return Endpoint(
         url=section.text("url"),
-        ca_file=section.path("caFile"),
-        ca_data=section.data("caData"),
-        client_cert_file=section.path("clientCertFile"),
-        client_cert_data=section.data("clientCertData"),
-        client_key_file=section.path("clientKeyFile"),
-        client_key_data=section.data("clientKeyData"),
+        **certificate_keys.read(section),
         token=token or None,
         token_file=None if token else section.path("tokenFile"),
         keepalive_seconds=alive.seconds("time", default=_KEEPALIVE_SECONDS) if alive.switch("enable") else None,
@@ -108,10 +100,7 @@ def _check(endpoint: Endpoint, *, origin: str) -> None:
     if not endpoint.url:
         raise SettingsError(f"{origin}: url is required; write host:port of the server's port for agents")
     _check_url(endpoint.url, origin=f"{origin}: url")
-    if endpoint.has_client_cert != endpoint.has_client_key:
-        raise SettingsError(
-            f"{origin}: either both or none of clientCertFile and clientKeyFile must be set; add the missing one"
-        )
+    certificate_keys.check(endpoint, origin=origin)
     if (endpoint.token or endpoint.token_file) and not endpoint.has_ca:
         raise SettingsError(
             f"{origin}: setting token requires authority certificates; add caFile or caData, those of the server"
