@@ -46,6 +46,11 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 			&& echo "==> installing Mosquitto" && apt-get update -qq \
 			&& RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto > /dev/null; } \
 		|| echo "==> Mosquitto cannot be installed here; the tests that need it are skipped"
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+			&& echo "==> installing Chromium" && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
+		|| echo "==> Chromium cannot be installed here; the tests that need a browser are skipped"
 	@$(BIN)/pytest -q -m peers $(AGAIN) tests/peers
 
 compatibility: setup  ## write docs/compatibility.md from a run of every client, server, agent and broker together
