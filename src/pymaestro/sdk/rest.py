@@ -112,7 +112,7 @@ def _decode(answer: httpx.Response, *, request: failures.Request) -> Any:
 def _silence(error: httpx.TransportError, *, client: httpx.AsyncClient, request: failures.Request) -> MaestroError:
     in_time = not isinstance(error, httpx.TimeoutException)
     # httpx leaves the text of a timeout empty.
-    text = f"no answer from {client.base_url.copy_with(path='/')}: {error or type(error).__name__}"
+    text = f"no answer from {client.base_url.copy_with(path='/')}: {str(error) or type(error).__name__}"
     return failures.from_silence(text, request=request, was_sent=not isinstance(error, _NOT_REACHED), in_time=in_time)
 
 

@@ -11,28 +11,17 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import httpx
+from typing import Protocol
 
 from pymaestro.sdk import manifests
-from pymaestro.sdk.errors import ConfigError, Invalid, NotFound, Unavailable
+from pymaestro.sdk.errors import ConfigError, NotFound
+from pymaestro.sdk.management_clusters import Candidate as Candidate
+from pymaestro.sdk.management_clusters import Listing
+from pymaestro.sdk.management_clusters import candidates as candidates
 from pymaestro.wire import names
 
 VARIABLE = "MANAGEMENT_CLUSTER_CONSUMER"
 """Where adapters are commonly told their cluster."""
-
-_NAME_KEYS = ("consumer_name", "consumer", "name", "id")
-_LOAD_KEYS = ("load", "hosted_clusters", "cluster_count", "clusters")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A cluster that a work could go to."""
-
-    consumer: str
-    load: float | None = None
-    """How much it carries already, in whatever unit all candidates share; None if nobody says."""
 
 
 Choice = Callable[[Sequence[Candidate]], Candidate]
@@ -58,11 +47,12 @@ class _Fixed:
 class _Chosen:
     query: Callable[[], Awaitable[Iterable[Candidate | str]]]
     choose: Choice
+    place: str = "there is none"
 
     async def consumer(self) -> str:
         found = [each if isinstance(each, Candidate) else Candidate(consumer=each) for each in await self.query()]
         if not found:
-            raise NotFound("no cluster is there to choose from", doing="choose a consumer")
+            raise NotFound(self.place, doing="choose a cluster", advice="check that one is there and healthy")
         return _checked(self.choose(found).consumer, "the chosen cluster")
 
 
@@ -118,41 +108,19 @@ def from_hyperfleet(
     status: str = "healthy",
     token_file: Path | None = None,
     choose: Choice | None = None,
+    timeout: float = 10.0,
 ) -> Target:
-    """One of the management clusters that the HyperFleet API lists for a region and status."""
+    """One of the management clusters that the HyperFleet API lists for a region and status.
 
-    async def query() -> Iterable[Candidate | str]:
-        headers = _headers(token_file)
-        wanted = {name: value for name, value in (("region", region), ("status", status)) if value}
-        doing = f"ask {api_url} for management clusters"
-        try:
-            async with httpx.AsyncClient(timeout=10) as client:
-                answer = await client.get(
-                    f"{api_url.rstrip('/')}/api/v1/management-clusters", params=wanted, headers=headers
-                )
-                answer.raise_for_status()
-                return candidates(answer.json())
-        except (httpx.HTTPError, ValueError) as error:
-            raise Unavailable(str(error) or type(error).__name__, doing=doing) from error
+    It is asked for every work anew, and again for `timeout` seconds when it fails.
+    """
+    wanted = {name: value for name, value in (("region", region), ("status", status)) if value}
+    listing = Listing(api_url=api_url, query=wanted, token_file=token_file, timeout=timeout)
 
-    return _Chosen(query, choose or round_robin())
-
-
-def _headers(token_file: Path | None) -> dict[str, str]:
-    if token_file is None:
-        return {}
-    try:
-        return {"Authorization": f"Bearer {token_file.read_text().strip()}"}
-    except OSError as error:
-        raise ConfigError(f"the token file {token_file} cannot be read: {error.strerror}") from error
-
-
-def candidates(answer: Any) -> list[Candidate]:
-    """Read a list of management clusters, bare or under `items`."""
-    items = answer.get("items") if isinstance(answer, Mapping) else answer
-    if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
-        raise Invalid("the list of management clusters cannot be read", advice="expected a list of objects with a name")
-    return [_candidate(item) for item in items]
+    among = " and ".join(f"{name} {value}" for name, value in wanted.items())
+    return _Chosen(
+        listing.read, choose or round_robin(), place=f"{api_url} lists none" + f" with {among}" * bool(among)
+    )
 
 
 def round_robin() -> Choice:
@@ -169,14 +137,6 @@ def round_robin() -> Choice:
 def least_loaded(found: Sequence[Candidate]) -> Candidate:
     """Take the candidate that carries least; one whose load nobody knows comes last, and names decide a tie."""
     return min(found, key=lambda each: (each.load is None, each.load or 0.0, each.consumer))
-
-
-def _candidate(item: Mapping[str, Any]) -> Candidate:
-    name = next((item[key] for key in _NAME_KEYS if isinstance(item.get(key), str) and item[key]), None)
-    if name is None:
-        raise Invalid(f"a management cluster has no name, only {', '.join(item) or 'nothing'}")
-    load = next((item[key] for key in _LOAD_KEYS if isinstance(item.get(key), (int, float))), None)
-    return Candidate(consumer=name, load=None if load is None else float(load))
 
 
 def _checked(text: str, origin: str) -> str:
