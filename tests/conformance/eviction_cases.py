@@ -81,6 +81,21 @@ async def case_5_6_nothing_is_evicted_before_the_server_spoke(fleet: Fleet) -> N
     await fleet.is_gone(cm, fleet.record_of("w"))
 
 
+async def case_5_6_silence_behind_a_broker_is_no_answer(fleet: Fleet) -> None:
+    cm = await abandoned(fleet)
+    fleet.publish("kept", want.config_map(fleet.namespace, "kept"))
+    fleet.server.has_answered.clear()
+    await fleet.start(replace(SHORT, eviction_grace=timedelta(seconds=0), arrival=timedelta(seconds=0)))
+    # The server lives and says something else.
+    fleet.publish("new", want.config_map(fleet.namespace, "new"))
+    await fleet.is_applied("new")
+    await fleet.settles()
+    assert await fleet.cluster.get(cm)
+    assert not ((await fleet.record("w") or {}).get("status") or {}).get("evictionStartTime")
+    fleet.server.has_answered.set()
+    await fleet.is_gone(cm, fleet.record_of("w"))
+
+
 async def case_69_record_of_another_hub_is_left_alone(fleet: Fleet) -> None:
     cm = want.config_map(fleet.namespace, "cm")
     fleet.publish("w", cm)

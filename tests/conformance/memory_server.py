@@ -35,6 +35,9 @@ class MemoryServer:
         """What the agent said it had, at each of its connections."""
         self.is_away = False
         self.answers_resyncs = True
+        self.has_answered = asyncio.Event()
+        """While cleared, resync requests are taken, as by a broker, and nobody answers."""
+        self.has_answered.set()
         self.open_hand = asyncio.Event()
         """While cleared, nothing that is published comes to an end."""
         self.open_hand.set()
@@ -111,6 +114,8 @@ class MemoryServer:
         self.greetings.append(versions)
         if not self.answers_resyncs:
             raise base.Disconnected("no answer")
+        if not self.has_answered.is_set():
+            return
         rows = [
             resync.Row(each.uid, each.generation, is_deleting=bool(each.deletion_timestamp))
             for each in self.wishes.values()
@@ -156,6 +161,14 @@ class _Connection:
         await self._server.take(sent)
         if self._is_broken:
             raise base.Disconnected("hung up before the acknowledgement")
+
+    async def is_answered(self, *, within: float) -> bool:
+        try:
+            async with asyncio.timeout(within):
+                await self._server.has_answered.wait()
+        except TimeoutError:
+            return False
+        return True
 
 
 def stranger(uid: str, *, consumer: str) -> work.ManifestWork:

@@ -164,3 +164,26 @@ def test_a_resync_that_a_break_interrupts_is_finished_on_the_next_connection(dat
                 await asking
 
     harness.play(scenario())
+
+
+@pytest.mark.parametrize("bundles", [0, 2])
+def test_a_resync_request_has_an_answer_even_when_there_is_nothing_to_send(
+    database: Dsn, tmp_path: Path, bundles: int
+) -> None:
+    async def scenario() -> None:
+        async with memory_broker() as broker, served(database, broker, tmp_path) as server:
+            await server.add_consumer("cluster1")
+            await harness.until(lambda: has_joined(broker), what="a subscription")
+            names = [f"w{number}" for number in range(bundles)]
+            async with listening(broker, tmp_path) as (connection, got), source(server.sources) as a:
+                for name in names:
+                    await a.create(name, "cluster1")
+                await harness.until(lambda: ids(got) == {*names}, what="the specs")
+                got.clear()
+                assert not await connection.is_answered(within=0)
+                await connection.publish(greeting(**dict.fromkeys(names, 1)))
+                assert await connection.is_answered(within=harness.PATIENCE)
+                # What only answers is nobody's work.
+                assert ids(got) == set()
+
+    harness.play(scenario())

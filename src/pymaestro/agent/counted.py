@@ -50,6 +50,9 @@ class _Counted:
         if kind is not None:
             self._metrics.event_sent(sent.source, sent.optional_text(event.ORIGINAL_SOURCE), kind=kind)
 
+    async def is_answered(self, *, within: float) -> bool:
+        return await self._connection.is_answered(within=within)
+
 
 def _kind(passing: event.Event) -> EventKind | None:
     try:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
 from pymaestro.agent import describe
+from pymaestro.aio import tasks
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Broker, Key
@@ -18,6 +19,7 @@ from pymaestro.wire import event
 # Enough to hide the round trip to the server, few enough not to crowd it when a thousand agents reconnect.
 _SENDERS = 8
 _FIRST_REST_SECONDS = 0.1
+_FIRST_QUESTION_SECONDS = 5.0
 _LONGEST_REST_SECONDS = 60.0
 
 
@@ -45,6 +47,7 @@ class Link:
         delays: Callable[[], Iterator[float]],
         answered: Callable[[], None],
     ) -> None:
+        """`answered` is called when the server, on any connection, has told which works there are."""
         self._medium = medium
         self._journal = journal
         self._received = received
@@ -89,6 +92,7 @@ class Link:
             finally:
                 waits = self._delays() if self.is_connected else waits
                 self.is_connected = False
+            tasks.raise_if_cancelled()
             await asyncio.sleep(next(waits))
             self._journal.info(Broker.RECONNECTING, v=2)
 
@@ -96,11 +100,18 @@ class Link:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._receive(connection.events()), name="receive")
             await connection.publish(self._greet())
-            # The broker answers a resync before it returns: whatever it has to send is on its way.
             self.is_connected = True
-            self._answered()
+            group.create_task(self._await_answer(connection), name="await the answer")
             for number in range(_SENDERS):
                 group.create_task(self._send(connection), name=f"send-{number}")
+
+    async def _await_answer(self, connection: base.Connection) -> None:
+        """Tell when the server has answered; a question that was lost on its way is asked again."""
+        pause = _FIRST_QUESTION_SECONDS
+        while not await connection.is_answered(within=pause):
+            await connection.publish(self._greet())
+            pause = min(_LONGEST_REST_SECONDS, pause * 2)
+        self._answered()
 
     async def _receive(self, events: AsyncIterator[event.Event]) -> None:
         async for received in events:

@@ -34,6 +34,12 @@ class Connection(Protocol):
         Where a broker stands between, it is the broker that has it, for somebody who listens.
         """
 
+    async def is_answered(self, *, within: float) -> bool:
+        """Whether the server itself has answered a resync request of this connection; waits up to `within` seconds.
+
+        Only then does it mean anything that the server did not send a work.
+        """
+
 
 class Medium(Protocol):
     """A way to the server."""

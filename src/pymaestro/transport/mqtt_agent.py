@@ -5,12 +5,15 @@ Two things differ from a server that one speaks to directly:
 - The broker takes messages although nobody listens. Where it says so (reason 0x10), the agent is told that it is
   disconnected: it keeps what it had to say and comes back, and its resync request is never lost to a server that was
   just starting.
-- A resync request has no answer of its own: the server sends what the agent lacks, and that may be nothing. It counts
-  as answered with the first event that arrives, or after `QUIET_SECONDS` in which none did.
+- A resync request has no answer of its own: the server sends what the agent lacks, and that may be nothing. So every
+  request also names a work that nobody has, under the request's own id. The server tells the agent to drop it, after
+  everything else: that is the answer, and it ends here. A Go server that has no bundle at all of this consumer does not
+  even say that; from it an empty list of statuses counts, which it sends when it begins, and the answer to the first
+  request after it got a bundle.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -19,8 +22,6 @@ from pymaestro.transport import base, mqtt
 from pymaestro.transport.mqtt_endpoint import Endpoint
 from pymaestro.wire import errors, event, resync, topics
 from pymaestro.wire import mqtt as binding
-
-QUIET_SECONDS = 2.0
 
 
 class MqttMedium:
@@ -68,7 +69,9 @@ class _MqttConnection:
         self._endpoint = endpoint
         self._consumer = consumer
         self._on_problem = on_problem
-        self._heard = asyncio.Event()
+        self._asked: set[str] = set()
+        """What names the works that nobody has."""
+        self._answered = asyncio.Event()
 
     async def events(self) -> AsyncIterator[event.Event]:
         async for incoming in self._client.messages():
@@ -78,8 +81,10 @@ class _MqttConnection:
             except errors.WireError as error:
                 self._on_problem(f"a message on {incoming.topic[:200]} was passed over: {error}")
             else:
-                self._heard.set()
-                yield received
+                if self._is_about_nobody(received) or _has_nothing(received):
+                    self._answered.set()
+                if not self._is_about_nobody(received):
+                    yield received
             incoming.acknowledge()
 
     async def publish(self, sent: event.Event) -> None:
@@ -88,18 +93,26 @@ class _MqttConnection:
         else:
             await self._send(sent)
 
-    async def _ask(self, question: event.Event) -> None:
-        self._heard.clear()
+    async def is_answered(self, *, within: float) -> bool:
         try:
-            await self._send(question)
-        except mqtt.TooLarge:
-            for part in _parts(question, most=self._client.maximum_packet_bytes - resync.ENVELOPE_BYTES):
-                await self._send(part)
-        try:
-            async with asyncio.timeout(QUIET_SECONDS):
-                await self._heard.wait()
+            async with asyncio.timeout(within):
+                await self._answered.wait()
         except TimeoutError:
-            pass
+            return False
+        return True
+
+    async def _ask(self, question: event.Event) -> None:
+        known = resync.decode_versions(question.data)
+        whole = _naming(question, {**known, question.id: 0})
+        self._asked.add(question.id)
+        try:
+            await self._send(whole)
+        except mqtt.TooLarge:
+            for part in _parts(whole, most=self._client.maximum_packet_bytes - resync.ENVELOPE_BYTES):
+                await self._send(part)
+
+    def _is_about_nobody(self, received: event.Event) -> bool:
+        return received.optional_text(event.RESOURCE_ID) in self._asked
 
     async def _send(self, sent: event.Event) -> None:
         try:
@@ -118,6 +131,18 @@ class _MqttConnection:
         return topics.agent_broadcast(patterns, source=source, consumer=self._consumer)
 
 
+def _naming(question: event.Event, versions: Mapping[str, int]) -> event.Event:
+    return replace(question, data=resync.encode_versions(versions))
+
+
+def _has_nothing(received: event.Event) -> bool:
+    """Whether the server says that it has no bundle of this consumer."""
+    try:
+        return received.type == event.STATUS_RESYNC_REQUEST and not resync.decode_hashes(received.data)
+    except errors.WireError:
+        return False
+
+
 def _parts(question: event.Event, *, most: int) -> Iterator[event.Event]:
     """Split a resync request that the broker would not take.
 
@@ -127,5 +152,5 @@ def _parts(question: event.Event, *, most: int) -> Iterator[event.Event]:
     count = -(-len(question.data) // max(1, most))
     size = max(1, len(known) // count - 1)
     for start in range(0, len(known), size):
-        part = dict(known[start : start + size])
-        yield replace(question, id=f"{question.id}-{start}", data=resync.encode_versions(part))
+        part = replace(question, id=f"{question.id}-{start}")
+        yield _naming(part, dict(known[start : start + size]))

@@ -76,6 +76,10 @@ class MqttAgent:
                 with contextlib.suppress(base.Disconnected):  # nobody listens now; who comes back will ask
                     await self.tell(each, done[each], hash=f"done-{each}")
 
+    async def is_answered(self) -> bool:
+        """Whether a server answers what was asked last."""
+        return await self._connection.is_answered(within=PATIENCE)
+
     async def resync(self, versions: Mapping[str, int]) -> None:
         """Say what this agent has."""
         await self._connection.publish(

@@ -149,3 +149,20 @@ def test_our_agent(server: RunningServer, programs: Programs, broker: Mosquitto,
 
     with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
         asyncio.run(scenario(client))
+
+
+@pytest.mark.parametrize("server", ["go", "python"], indirect=True)
+def test_a_resync_request_with_nothing_to_send_is_answered(
+    server: RunningServer, programs: Programs, broker: Mosquitto, tmp_path: Path
+) -> None:
+    rest(server, "POST", "/consumers", {"name": "cluster1"})
+
+    async def scenario(uid: str) -> None:
+        async with agent(broker.config("agent"), "cluster1") as ours:
+            await ours.resync({uid: 1})
+            assert await ours.is_answered()
+            assert ours.seen == 0, "the agent has everything"
+
+    with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
+        created = client.create("cluster1", work("first"))
+        asyncio.run(scenario(created["metadata"]["uid"]))
