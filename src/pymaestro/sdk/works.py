@@ -1,42 +1,33 @@
-"""The works of one source on one cluster, or on all: write, read, wait.
+"""The works of one source on one cluster, or on all: write, read, wait; `writing` and `waiting` know how.
 
 Writes go over gRPC and are safe when they return; reads go over REST. A handle is a value: any number of tasks may use
 it, and handles of different clusters know nothing of each other.
 """
 
-import asyncio
 import difflib
 import logging
-import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pymaestro.aio import backoff, clock
-from pymaestro.sdk import changing, failures, selector, telling
+from pymaestro.aio import clock
+from pymaestro.sdk import changing, failures, selector, waiting, writing
 from pymaestro.sdk.bundles import search_for
 from pymaestro.sdk.changing import Patch
 from pymaestro.sdk.consumers import AsyncConsumers
-from pymaestro.sdk.errors import AlreadyExists, Conflict, ConsumerNotFound, Invalid, MaestroError, NotFound, Timeout
+from pymaestro.sdk.errors import ConsumerNotFound, Invalid, MaestroError, NotFound
 from pymaestro.sdk.hub import Hub
-from pymaestro.sdk.observed import EventType
-from pymaestro.sdk.publishing import Publisher, Sent
+from pymaestro.sdk.publishing import Publisher
 from pymaestro.sdk.rest import PAGE_SIZE, Call, Rest
 from pymaestro.sdk.selector import Labels
+from pymaestro.sdk.waiting import Condition as Condition
 from pymaestro.sdk.watch import Wanted, Watch
 from pymaestro.sdk.work import Work
-from pymaestro.wire import codec, event, identity, instant
+from pymaestro.sdk.writing import Writer
 from pymaestro.wire import errors as wire_errors
-from pymaestro.wire import work as wire
+from pymaestro.wire import event, identity, instant
 
-Condition = str | Callable[[Work], bool]
-"""The type of a condition that must be true, or a question about the work."""
-
-Result = TypeVar("Result")
-
-_TRIES_AMONG_OTHERS = 10
 _log = logging.getLogger(__name__)
 
 
@@ -68,6 +59,7 @@ class AsyncWorks:
         self._connections = connections
         self._rest = connections.rest
         self._source = connections.source
+        self._writer = Writer(connections.publisher, source=connections.source, read=self.get)
 
     def id_of(self, name: str) -> str:
         """Return the id under which server, agent and logs know the work."""
@@ -113,12 +105,12 @@ class AsyncWorks:
         """
         wanted = self._mine(work).validate()
         request = self._request("create", wanted.name, operation_id)
-        stored = Work.wrap(wanted.manifest_work.with_metadata(generation=0, resourceVersion="0"))
+        stored = writing.at_version(wanted, 0)
         try:
-            await self._write(stored, event.Action.CREATE_REQUEST, request=request)
+            await self._writer.write(stored, event.Action.CREATE_REQUEST, request=request)
         except ConsumerNotFound as error:
             raise await self._with_near_names(error) from error
-        return _with_version(stored, 1)
+        return writing.at_version(stored, 1)
 
     async def patch(self, name: str, patch: Patch, *, version: int | None = None, operation_id: str = "") -> Work:
         """Change a work: by a JSON merge patch, or by a function that is given the work and returns another.
@@ -134,9 +126,10 @@ class AsyncWorks:
         async def once() -> Work:
             stored = await self.get(name)
             changed = self._mine(changing.patched(stored, patch)).validate()
-            return await self._update(stored, changed, version=version, operation_id=operation_id)
+            request = self._request("update", name, operation_id)
+            return await self._writer.update(stored, changed, version=version, request=request)
 
-        return await self._while_others_are_faster(once, version=version)
+        return await writing.while_others_are_faster(once, version=version)
 
     async def apply(self, work: Work, *, version: int | None = None, operation_id: str = "") -> Applied:
         """Make the stored work equal to `work`: create it, update it, or leave it if it is equal already.
@@ -158,10 +151,11 @@ class AsyncWorks:
                 return Applied("created", await self.create(work, operation_id=operation_id))
             if changing.is_unchanged(stored.manifest_work, wanted.manifest_work) and not stored.is_deleting:
                 return Applied("unchanged", stored)
-            updated = await self._update(stored, wanted, version=version, operation_id=operation_id)
+            request = self._request("update", wanted.name, operation_id)
+            updated = await self._writer.update(stored, wanted, version=version, request=request)
             return Applied("updated", updated)
 
-        return await self._while_others_are_faster(once, version=version)
+        return await writing.while_others_are_faster(once, version=version)
 
     async def delete(
         self,
@@ -181,9 +175,10 @@ class AsyncWorks:
         moment = instant.from_datetime(clock.Clock().now())
         leaving = self._mine(gone).manifest_work.with_metadata(deletionTimestamp=moment.rfc3339_seconds(), generation=0)
         request = self._request("delete", name, operation_id)
-        await self._write(Work.wrap(leaving), event.Action.DELETE_REQUEST, request=request)
+        await self._writer.write(Work.wrap(leaving), event.Action.DELETE_REQUEST, request=request)
         if wait:
-            await self._wait_until_gone(name, seconds=timeout)
+            doing = f"wait until work {self._consumer}/{name} is gone"
+            await waiting.until_gone(self._watch_one(name), doing=doing, seconds=timeout)
 
     def watch(self, *, labels: Labels = None, bookmarks: bool = False) -> Watch:
         """Return the events of these works: what there is as ADDED, then every change, for as long as wanted.
@@ -218,34 +213,8 @@ class AsyncWorks:
         >>> work = await works.wait_for("hello", "Available", timeout=60)
         >>> await works.wait_for("hello", lambda work: work.feedback("replicas") == 3, timeout=60)
         """
-        last: Work | None = None
         doing = f"wait for work {self._consumer}/{name}"
-        try:
-            async with asyncio.timeout(timeout), self._watch_one(name) as events:
-                async for told in events:
-                    if told.type is EventType.DELETED or (told.type is EventType.SYNCED and last is None):
-                        raise NotFound("there is no such work", doing=doing)
-                    if told.type is not EventType.SYNCED:
-                        last = told.work
-                        if last.is_true(condition) if isinstance(condition, str) else condition(last):
-                            return last
-        except TimeoutError as error:
-            wanted = condition if isinstance(condition, str) else "Available"
-            raise Timeout(f"not within {timeout:g} seconds: {telling.missing(last, wanted)}", doing=doing) from error
-        raise Timeout("the watch ended", doing=doing)
-
-    async def _wait_until_gone(self, name: str, *, seconds: float | None) -> None:
-        is_there = False
-        try:
-            async with asyncio.timeout(seconds), self._watch_one(name) as events:
-                async for told in events:
-                    if told.type is EventType.DELETED or (told.type is EventType.SYNCED and not is_there):
-                        return
-                    is_there = True
-        except TimeoutError as error:
-            doing = f"wait until work {self._consumer}/{name} is gone"
-            advice = "the agent removes its objects; see that it runs and that no finalizer holds them"
-            raise Timeout(f"it is still there after {seconds:g} seconds", doing=doing, advice=advice) from error
+        return await waiting.until_true(self._watch_one(name), condition, doing=doing, seconds=timeout)
 
     def _watch_one(self, name: str) -> Watch:
         uid = self.id_of(name)
@@ -260,53 +229,6 @@ class AsyncWorks:
 
     def _watch(self, wanted: Wanted, *, bookmarks: bool) -> Watch:
         return Watch(wanted, hub=self._connections.hub, patience=self._connections.patience, bookmarks=bookmarks)
-
-    async def _update(self, stored: Work, wanted: Work, *, version: int | None, operation_id: str) -> Work:
-        request = self._request("update", stored.name, operation_id)
-        based_on = stored.version if version is None else version
-        if version is not None and version != stored.version:
-            raise Conflict(
-                f"version {version} is not the latest, the latest version: {stored.version}",
-                doing=request.doing,
-                operation_id=request.operation_id,
-            )
-        changed = Work.wrap(
-            wanted.manifest_work.with_metadata(generation=based_on, resourceVersion=str(based_on))
-        ).with_annotations({wire.VERSION_ANNOTATION: None})
-        await self._write(changed, event.Action.UPDATE_REQUEST, request=request)
-        return _with_version(changed, based_on + 1)
-
-    async def _write(self, wanted: Work, action: event.Action, *, request: failures.Request) -> None:
-        marked = wanted.with_annotations({event.OPERATION_ID_KEY: request.operation_id}).manifest_work
-        moment = instant.from_datetime(clock.Clock().now())
-        stamp = codec.Stamp(id=clock.new_id(), source=self._source, time=moment)
-        sent = Sent()
-        try:
-            wish = codec.spec_event(wire.ManifestWork({**marked.body, "status": {}}), action=action, stamp=stamp)
-            await self._connections.publisher.publish(wish, request=request, sent=sent)
-        except (AlreadyExists, Conflict) as error:
-            # A try whose answer got lost may have been carried out; the refusal is then our own echo.
-            if sent.tries == 1 or not await self._is_ours(wanted.name, request.operation_id):
-                raise
-            _log.info("%s had been carried out by an earlier try: %s", request.doing, error)
-
-    async def _is_ours(self, name: str, operation_id: str) -> bool:
-        try:
-            stored = await self.get(name)
-        except NotFound:
-            return False
-        return stored.annotations.get(event.OPERATION_ID_KEY) == operation_id
-
-    async def _while_others_are_faster(self, once: Callable[[], Awaitable[Result]], *, version: int | None) -> Result:
-        pauses = backoff.delays(base=0.01, factor=2, cap=1.0, jitter=random.random)
-        for pause in islice(pauses, _TRIES_AMONG_OTHERS - 1):
-            try:
-                return await once()
-            except (Conflict, AlreadyExists) as error:
-                if version is not None or _is_final(error):
-                    raise
-            await asyncio.sleep(pause)
-        return await once()
 
     async def _with_near_names(self, error: ConsumerNotFound) -> MaestroError:
         consumer = self._one_consumer()
@@ -354,12 +276,3 @@ def _readable(bundle: Mapping[str, Any]) -> Work | None:
         _log.warning("bundle %s is no ManifestWork and is left out: %s", bundle.get("id"), error)
         return None
     return found
-
-
-def _with_version(sent: Work, version: int) -> Work:
-    return Work.wrap(sent.manifest_work.with_metadata(generation=version, resourceVersion=str(version)))
-
-
-def _is_final(error: MaestroError) -> bool:
-    """Say whether reading again cannot help: a work that is going away stays so."""
-    return "under deletion" in error.reason
