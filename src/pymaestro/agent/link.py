@@ -83,18 +83,20 @@ class Link:
         waits = self._delays()
         while True:
             try:
-                async with self._medium.connect() as connection:
-                    self._journal.info(self._medium.subscribed, {Key.BROKER_HOST: self._medium.address})
-                    await self._converse(connection)
+                await tasks.apart(self._connect())
             except* (base.Disconnected, base.Rejected, base.Busy) as group:
                 error = group.exceptions[0]
                 self._journal.error(Broker.DISCONNECTED, {Key.BROKER_HOST: self._medium.address}, err=error)
             finally:
                 waits = self._delays() if self.is_connected else waits
                 self.is_connected = False
-            tasks.raise_if_cancelled()
             await asyncio.sleep(next(waits))
             self._journal.info(Broker.RECONNECTING, v=2)
+
+    async def _connect(self) -> None:
+        async with self._medium.connect() as connection:
+            self._journal.info(self._medium.subscribed, {Key.BROKER_HOST: self._medium.address})
+            await self._converse(connection)
 
     async def _converse(self, connection: base.Connection) -> None:
         async with asyncio.TaskGroup() as group:

@@ -40,6 +40,21 @@ def join(group: asyncio.TaskGroup, name: str, work: Coroutine[Any, Any, None]) -
         return None
 
 
+async def apart(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` in a task of its own; whoever is cancelled while waiting here learns of that and of nothing else.
+
+    Before Python 3.13 a task group that fails at the very moment its task is cancelled raises the failure and forgets
+    the cancellation: whoever catches the failure and goes on would never end.
+    """
+    task = asyncio.create_task(work, name="apart")
+    try:
+        await asyncio.wait([task])
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    task.result()
+
+
 async def first(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Return when one of `waits` has ended; the others are cancelled."""
     running = [asyncio.create_task(wait, name="wait for the first") for wait in waits]

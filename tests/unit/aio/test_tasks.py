@@ -115,3 +115,46 @@ def test_the_first_to_end_ends_the_others() -> None:
         assert asyncio.all_tasks() == before
 
     asyncio.run(scenario())
+
+
+def test_a_failure_at_the_moment_of_a_cancellation_does_not_hide_it() -> None:
+    async def scenario() -> None:
+        tries = 0
+
+        async def fail_in_a_group(broken: asyncio.Event) -> None:
+            async def fail() -> None:
+                await broken.wait()
+                raise OSError
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+
+        async def try_for_ever() -> None:
+            nonlocal tries
+            while True:
+                tries += 1
+                try:
+                    await tasks.apart(fail_in_a_group(broken))
+                except* OSError:
+                    await asyncio.sleep(0)
+
+        broken = asyncio.Event()
+        trying = asyncio.ensure_future(try_for_ever())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        broken.set()
+        trying.cancel()
+        done, _ = await asyncio.wait([trying], timeout=10)
+        assert done
+        assert trying.cancelled()
+        assert tries == 1
+
+    asyncio.run(scenario())
+
+
+def test_what_runs_apart_may_fail() -> None:
+    async def fail() -> None:
+        raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011 - the kind is all there is to know
+        asyncio.run(tasks.apart(fail()))
