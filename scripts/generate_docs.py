@@ -38,6 +38,7 @@ A flag wins over an environment variable, a variable over an environment of `mae
 | 1 | failed; one sentence on standard error says why and what to do |
 | 2 | a mistake in the command line, in a variable or in a configuration file |
 | 130 | interrupted |
+| 141 | whoever read the output has left, such as `head` |
 
 Commands that compare or diagnose say in their help what else their exit codes mean.
 """

@@ -1,8 +1,13 @@
 """Turn an exception into one sentence and an exit code. No user ever sees a traceback they did not ask for."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 USAGE = 2
 FAILED = 1
+NOT_COMPARED = 3
 INTERRUPTED = 130
+NOBODY_READS = 141
 
 
 class CommandError(Exception):
@@ -11,6 +16,22 @@ class CommandError(Exception):
 
 class UsageError(CommandError):
     """A mistake in the command line or in what stands for it: variables, configuration."""
+
+
+class NotCompared(CommandError):
+    """A comparison that could not be made, where FAILED already says that there are differences."""
+
+
+@contextmanager
+def comparing() -> Iterator[None]:
+    """Let what fails inside end with NOT_COMPARED; a mistake in the command line stays one."""
+    try:
+        yield
+    except Exception as error:
+        cause = innermost(error)
+        if exit_code(cause) == USAGE or was_interrupted(error):
+            raise
+        raise NotCompared(sentence(cause)) from error
 
 
 def innermost(error: BaseException) -> BaseException:
@@ -47,7 +68,9 @@ def was_interrupted(error: BaseException) -> bool:
 
 
 def exit_code(error: BaseException) -> int:
-    """Return 2 for a mistake in the command line or in what stands for it (variables, files), else 1."""
+    """Return 2 for a mistake in the command line or in what stands for it (variables, files), 3 or else 1."""
+    if isinstance(error, NotCompared):
+        return NOT_COMPARED
     # By name: to import the settings and the client for their errors would slow every command down.
     is_usage = isinstance(error, UsageError) or type(error).__name__ in {"SettingsError", "ConfigError"}
     return USAGE if is_usage else FAILED

@@ -1,10 +1,11 @@
 """The command `maestro`: how a command line finds its command, and how every one of them ends.
 
 A mistake in the command line ends with 2, a failure with 1, Ctrl-C with 130; each with at most one sentence on
-standard error.
+standard error. A reader who leaves (`| head`) ends with 141 and without a word, as with other programs.
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +16,12 @@ from pymaestro.cli import failure
 def call(arguments: Sequence[str]) -> int:
     """Run the command line `arguments` and return the exit code."""
     try:
-        return _run(arguments)
+        code = _run(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return failure.INTERRUPTED
+    except BrokenPipeError:
+        return _nobody_reads()
     except Exception as error:  # noqa: BLE001 - the last border: whatever went wrong, the user gets a sentence
         if failure.was_interrupted(error):
             return failure.INTERRUPTED
@@ -25,6 +29,14 @@ def call(arguments: Sequence[str]) -> int:
 
         sys.stderr.write(failure.report(error, verbosity=goflags.verbosity(arguments)))
         return failure.exit_code(failure.innermost(error))
+    return code
+
+
+def _nobody_reads() -> int:
+    # What is still in the buffer would be written at the end of the process, and fail again with a traceback.
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a descriptor is wanted, not a path
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return failure.NOBODY_READS
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -2,12 +2,13 @@
 
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from pymaestro.cli import bundle_story, inputs, rendering
+from pymaestro.cli import bundle_story, failure, inputs, rendering
 from pymaestro.cli.connection import GrpcFlags, RestFlags, open_client, wait_seconds
 from pymaestro.cli.inputs import Page, Search, Size
 from pymaestro.cli.rendering import Output
@@ -27,7 +28,7 @@ Examples:
   maestro resourcebundle watch --consumer cluster1
 
 Exit codes: 0 done (diff: no difference), 1 failed (diff: there are differences), 2 a mistake in the command line,
-130 interrupted.""",
+3 diff failed, 130 interrupted.""",
     help_format="plaintext",
     version_flags=[],
 )
@@ -115,8 +116,9 @@ def diff(
     grpc: GrpcFlags | None = None,
 ) -> int:
     """Show what apply would change; exit 1 if it would change anything."""
-    works, bundles = inputs.sort(inputs.documents(file), consumer=consumer, name=name)
-    with open_client(rest, grpc) as client:
+    with failure.comparing(), ExitStack() as stack:
+        works, bundles = inputs.sort(inputs.documents(file), consumer=consumer, name=name)
+        client = stack.enter_context(open_client(rest, grpc))
         found = [bundle_story.diff_work(client, wanted) for wanted in works]
         found += [bundle_story.diff_bundle(client, bundle) for bundle in bundles]
     return 1 if any(found) else 0
