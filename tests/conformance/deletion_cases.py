@@ -158,7 +158,9 @@ async def case_5_1_delete_of_an_unknown_work_is_answered(fleet: Fleet) -> None:
     await fleet.stop()
     fleet.delete("w")
     await fleet.start()
-    await fleet.is_deleted("w")
+    report = await fleet.is_deleted("w")
+    assert report.deletion_timestamp
+    assert not report.finalizers
     await fleet.is_gone(want.config_map(fleet.namespace, "cm"))
 
 

@@ -15,8 +15,8 @@ from conformance.memory_server import MemoryServer
 
 from pymaestro.agent.agent import Agent, Character, Surroundings
 from pymaestro.agent.decide import ownership
-from pymaestro.agent.reconcile import Rhythm
 from pymaestro.agent.records import RECORDS
+from pymaestro.agent.turn import Rhythm
 from pymaestro.aio import clock as clocks
 from pymaestro.journal import emit
 from pymaestro.kube import errors

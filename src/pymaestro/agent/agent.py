@@ -13,9 +13,10 @@ from pymaestro.agent.inbox import Inbox
 from pymaestro.agent.link import Link
 from pymaestro.agent.observe import Observer, Wakes
 from pymaestro.agent.permission import Permissions
-from pymaestro.agent.reconcile import Parts, Reconciler, Rhythm
+from pymaestro.agent.reconcile import Reconciler
 from pymaestro.agent.repairs import Repairs
 from pymaestro.agent.report import Reporter
+from pymaestro.agent.turn import Parts, Rhythm
 from pymaestro.agent.works import Held, Works
 from pymaestro.aio import backoff, keyed
 from pymaestro.aio import clock as clocks
@@ -174,15 +175,13 @@ class Agent:
             arrivals=arrivals,
             is_crowded=lambda: len(self._queue) > 2 * self._character.workers,
             answered_at=lambda: self._answered_at,
-        )
-        return Reconciler(
-            parts,
             identity=self._identity,
             rhythm=rhythm,
             clock=given.clock,
             jitter=given.jitter,
             journal=self._journal,
         )
+        return Reconciler(parts)
 
     def _take(self, received: event.Event) -> None:
         self._inbox.take(received)

@@ -14,8 +14,8 @@ from pymaestro.agent import leadership, probes
 from pymaestro.agent.agent import Agent, Character, Surroundings
 from pymaestro.agent.counted import CountedMedium
 from pymaestro.agent.metrics import Metrics
-from pymaestro.agent.reconcile import Rhythm
 from pymaestro.agent.settings import AgentSettings, Listen
+from pymaestro.agent.turn import Rhythm
 from pymaestro.aio import clock as clocks
 from pymaestro.journal import emit
 from pymaestro.journal.fields import Broker, Key

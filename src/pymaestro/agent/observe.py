@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
-from pymaestro.agent.decide import freshness
 from pymaestro.aio import tasks
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Key
-from pymaestro.kube import errors, objects, watch
+from pymaestro.kube import errors, freshness, objects, watch
 from pymaestro.kube.client import KubeClient
 from pymaestro.kube.objects import Json
 from pymaestro.kube.request import ResourceType
@@ -110,7 +109,9 @@ class Observer:
             return
         if live is None:
             self._shown.pop(place, None)
-        elif not _is_newer(self._shown.get(place), live):
+            return
+        known = self._shown.get(place)
+        if known is None or not freshness.is_newer(objects.resource_version(known), objects.resource_version(live)):
             self._shown[place] = live
 
     @property
@@ -130,11 +131,8 @@ class Observer:
         if watching is None:
             return freshness.Verdict.ASK
         told = watching.sight(place.namespace, place.name)
-        return freshness.judge(
-            None if shown is None else freshness.Version(objects.uid(shown), objects.resource_version(shown)),
-            None if told is None else freshness.Version(*told),
-            heard_until=watching.heard_until,
-        )
+        seen = None if shown is None else freshness.sighting(shown)
+        return freshness.judge(seen, told, heard_until=watching.heard_until)
 
     def _adjust(self) -> None:
         """Open the watches that are needed and end those that are not."""
@@ -190,7 +188,7 @@ class Observer:
         keys = self._watchers.get(place)
         if keys is None:
             return
-        if _is_known(self._shown.get(place), change):
+        if freshness.is_echo(change, shown=self._shown.get(place)):
             return
         if isinstance(change, watch.Deleted):
             self._shown.pop(place, None)
@@ -206,19 +204,6 @@ class Observer:
                 self._shown.pop(place, None)
                 for key in keys:
                     self._wakes.changed(key)
-
-
-def _is_known(shown: Json | None, change: watch.Added | watch.Modified | watch.Deleted) -> bool:
-    """Whether a change is the echo of what we wrote or read ourselves, or older than that."""
-    if shown is None:
-        return False
-    if isinstance(change, watch.Deleted):
-        return objects.uid(shown) != objects.uid(change.object) and _is_newer(shown, change.object)
-    return objects.is_same(shown, change.object) or _is_newer(shown, change.object)
-
-
-def _is_newer(shown: Json | None, other: Json) -> bool:
-    return shown is not None and freshness.is_newer(objects.resource_version(shown), objects.resource_version(other))
 
 
 def _scopes(place: Place) -> tuple[_Scope, _Scope]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pymaestro.agent.decide import ownership
 from pymaestro.journal.emit import Journal
-from pymaestro.kube import errors, objects, watch
+from pymaestro.kube import errors, freshness, objects, watch
 from pymaestro.kube.client import KubeClient
 from pymaestro.kube.objects import Json
 from pymaestro.kube.request import Deletion, Patch, PatchType, ResourceType, Write
@@ -50,6 +50,8 @@ class Records:
         self._jitter = jitter
         self._journal = journal
         self._records: dict[str, Json] = {}
+        self._watch: watch.Watch | None = None
+        """None until it has told everything that is there."""
         self._ended: set[str] = set()
         """The uids of records that we saw end before the watch told; what it still tells of them is old."""
         self.synced = asyncio.Event()
@@ -74,7 +76,7 @@ class Records:
             try:
                 async with aclosing(follower.changes()) as changes:
                     async for change in changes:
-                        self._take(change)
+                        self._take(change, follower)
             except errors.NotFound as error:
                 self._on_trouble(error)
                 await asyncio.sleep(2)
@@ -91,7 +93,7 @@ class Records:
                 record = await self._client.get(RECORDS, name)
         for patch in (
             ownership.record_spec_patch(record, work_name=wanted.name, identity=self._identity),
-            ownership.finalizer_patch(record, is_wanted=True) if not _is_leaving(record) else None,
+            ownership.finalizer_patch(record, is_wanted=True) if not objects.is_terminating(record) else None,
         ):
             if patch is not None:
                 record = await self.patch(record, patch)
@@ -147,28 +149,43 @@ class Records:
             self.forget(name)
 
     def _keep(self, record: Json) -> Json:
-        self._records[record["metadata"]["name"]] = record
+        # An answer that the record's end overtook must not bring it back.
+        if not self._is_gone(record):
+            self._records[record["metadata"]["name"]] = record
         return record
 
-    def _take(self, change: watch.Change) -> None:
+    def _is_gone(self, record: Json) -> bool:
+        if self._watch is None:
+            return False
+        told = self._watch.sight("", record["metadata"]["name"])
+        verdict = freshness.judge(freshness.sighting(record), told, heard_until=self._watch.heard_until)
+        return verdict == freshness.Verdict.GONE
+
+    def _take(self, change: watch.Change, follower: watch.Watch) -> None:
         if isinstance(change, watch.Synced):
+            self._watch = follower
+            self._compare()
             self.synced.set()
             return
         name, uid = change.object["metadata"]["name"], objects.uid(change.object)
-        known = self._records.get(name)
-        if isinstance(change, watch.Deleted):
+        is_end = isinstance(change, watch.Deleted)
+        if is_end:
             self._ended.discard(uid)
-            if known is not None and objects.uid(known) != uid:
-                return
-            self._records.pop(name, None)
         elif uid in self._ended:
             return
-        elif known is not None and (objects.is_same(change.object, known) or objects.is_stale(change.object, known)):
-            # The echo of what we wrote ourselves.
+        if freshness.is_echo(change, shown=self._records.get(name)):
             return
+        if is_end:
+            self._records.pop(name, None)
         else:
             self._records[name] = change.object
         self._wakes.changed(name)
+
+    def _compare(self) -> None:
+        """Drop what came and went in a gap, unseen by a watch."""
+        for name in [name for name, record in self._records.items() if self._is_gone(record)]:
+            del self._records[name]
+            self._wakes.changed(name)
 
     def _on_open(self) -> None:
         if self._is_interrupted:
@@ -178,7 +195,3 @@ class Records:
     def _on_trouble(self, error: errors.KubeError) -> None:
         self._is_interrupted = True
         self._journal.warning("the watch of AppliedManifestWorks is interrupted", err=error)
-
-
-def _is_leaving(record: Json) -> bool:
-    return bool(record["metadata"].get("deletionTimestamp"))

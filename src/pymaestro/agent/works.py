@@ -47,7 +47,9 @@ class Held:
 
     def reported(self) -> work.ManifestWork:
         """Return the work with its status, as it is told to the server."""
-        return self.wanted.with_status(self.status)
+        told = self.wanted.with_status(self.status)
+        # Nothing holds a work that is gone; so the Go agent says, too.
+        return told.with_metadata(finalizers=None) if self.status.is_deleted else told
 
 
 class Works:
