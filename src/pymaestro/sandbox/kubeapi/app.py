@@ -39,21 +39,25 @@ class Api:
         """Answer one request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
         try:
-            response = await self._answer(request)
-        except Problem as problem:
-            response = refusal(problem)
+            response = await self.answer(Request(scope, receive))
         except ClientDisconnect:
             # Nobody is there to be answered.
             return
+        await response(scope, receive, send)
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to one request, a refusal too; for those who need no HTTP to ask."""
+        try:
+            return await self._answer(request)
+        except Problem as problem:
+            return refusal(problem)
+        except ClientDisconnect:
+            raise
         except Exception:  # noqa: BLE001 - whatever it was, the client is owed an answer
             # A fault of the sandbox itself: the client gets a Status, the trace goes to the log.
             _log.exception("request failed")
-            response = refusal(
-                Problem(500, "InternalError", "Internal error occurred: the sandbox failed; see its log")
-            )
-        await response(scope, receive, send)
+            return refusal(Problem(500, "InternalError", "Internal error occurred: the sandbox failed; see its log"))
 
     async def _answer(self, request: Request) -> Response:
         path = request.url.path
