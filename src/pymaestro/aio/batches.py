@@ -34,15 +34,17 @@ class Limits:
     group_items: int = 256
     group_bytes: int = 8 * 2**20
     waiting_items: int = 4096
-    waiting_bytes: int = 256 * 2**20
+    waiting_bytes: int = 64 * 2**20
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting(Generic[Item, Result]):
     item: Item
     key: Hashable
     size: int
     done: asyncio.Future[Result]
+    waits: bool = True
+    """Whether it takes up room: it is in no group yet, and its caller is still there."""
 
 
 class Batcher(Generic[Item, Result]):
@@ -61,6 +63,7 @@ class Batcher(Generic[Item, Result]):
         self._handle = handle
         self._limits = limits or Limits()
         self._waiting: deque[_Waiting[Item, Result]] = deque()
+        self._count = 0
         self._bytes = 0
         self._wake = asyncio.Event()
         self._stopping = False
@@ -68,20 +71,29 @@ class Batcher(Generic[Item, Result]):
     @property
     def depth(self) -> int:
         """How many items wait."""
-        return len(self._waiting)
+        return self._count
 
     async def submit(self, item: Item, *, key: Hashable, size: int) -> Result:
         """Wait until `item` was handled and return its outcome."""
         if self._stopping:
             raise Stopped
-        full = len(self._waiting) >= self._limits.waiting_items
-        if full or (self._waiting and self._bytes + size > self._limits.waiting_bytes):
+        full = self._count >= self._limits.waiting_items
+        if full or (self._count and self._bytes + size > self._limits.waiting_bytes):
             raise Overloaded
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(item, key, size, done))
+        waiting = _Waiting(item, key, size, done)
+        self._waiting.append(waiting)
+        self._count += 1
         self._bytes += size
         self._wake.set()
-        return await done
+        try:
+            return await done
+        except asyncio.CancelledError:
+            # While a group takes long, callers give up and ask again; their old places must not keep others out.
+            if waiting.waits:
+                self._give_room(waiting)
+                self._waiting.remove(waiting)
+            raise
 
     async def run(self) -> None:
         """Handle groups until `stop` was called and nothing waits any more."""
@@ -116,7 +128,7 @@ class Batcher(Generic[Item, Result]):
             if waiting.key in keys:
                 later.append(waiting)
                 continue
-            self._bytes -= waiting.size
+            self._give_room(waiting)
             # A caller that gave up (deadline, broken connection) no longer wants this done.
             if waiting.done.done():
                 continue
@@ -125,6 +137,11 @@ class Batcher(Generic[Item, Result]):
             size += waiting.size
         self._waiting.extendleft(reversed(later))
         return group
+
+    def _give_room(self, waiting: _Waiting[Item, Result]) -> None:
+        waiting.waits = False
+        self._count -= 1
+        self._bytes -= waiting.size
 
     async def _handle_group(self, group: list[_Waiting[Item, Result]]) -> None:
         if not group:

@@ -17,7 +17,6 @@ from pymaestro.server import describe
 from pymaestro.server.decide import delivery
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
-from pymaestro.store import errors as store_errors
 from pymaestro.store import events, resources, rows
 from pymaestro.wire import envelope, event, resync
 from pymaestro.wire import errors as wire_errors
@@ -57,7 +56,7 @@ class Deliver:
                 sent = await self._deliver(await self._look_up(ids, everything=everything))
                 if everything and sent:
                     self.tickets.add_everything()  # one look finds only a share of a long backlog
-            except store_errors.StoreError as error:
+            except Exception as error:  # noqa: BLE001 - one row that brings a bug to light must not end the server
                 # Nothing is lost: the events are still pending, and the sweep comes back to them.
                 self._journal.error(Phrase.HANDLE_FAILED, {Key.COUNT: len(ids)}, err=error)
 

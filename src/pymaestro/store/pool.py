@@ -23,6 +23,8 @@ _holding: ContextVar[bool] = ContextVar("pymaestro_store_holding", default=False
 # Long enough for a slow disk, short enough that a caller learns of a stuck database before its own deadline.
 COMMAND_TIMEOUT_SECONDS = 15.0
 ACQUIRE_TIMEOUT_SECONDS = 10.0
+# While the database is known not to answer, callers but one learn it this soon.
+DOUBT_TIMEOUT_SECONDS = 1.0
 CLOSE_TIMEOUT_SECONDS = 5.0
 # For undoing what was given up; a connection that cannot even do that is closed, which undoes it too.
 UNDO_TIMEOUT_SECONDS = 1.0
@@ -36,6 +38,8 @@ class Database:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
         self._waiting = 0
+        self._is_doubted = False
+        self._is_explored = False
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
@@ -49,6 +53,7 @@ class Database:
                 yield connection
             except TimeoutError:
                 # A path that is silently dead takes all connections with it; each would be found out one by one.
+                self._is_doubted = True
                 await self._pool.expire_connections()
                 raise
             finally:
@@ -60,13 +65,22 @@ class Database:
     async def _acquire(self) -> Connection:
         if self._waiting >= MAX_WAITING:
             raise errors.Unavailable("too many wait for a connection to the database")
+        # When the database did not answer, one caller at a time finds out whether it does again, with all patience;
+        # the others hear soon that it does not. Or a queue of groups would wait one full time after the other.
+        is_in_vain = self._is_doubted and self._is_explored
+        explores = self._is_doubted and not self._is_explored
+        self._is_explored |= explores
         self._waiting += 1
         try:
-            return await self._pool.acquire(timeout=ACQUIRE_TIMEOUT_SECONDS)
+            found = await self._pool.acquire(timeout=DOUBT_TIMEOUT_SECONDS if is_in_vain else ACQUIRE_TIMEOUT_SECONDS)
         except errors.DRIVER_ERRORS as error:
+            self._is_doubted = True
             raise errors.translate(error) from error
         finally:
             self._waiting -= 1
+            self._is_explored &= not explores
+        self._is_doubted = False
+        return found
 
     @asynccontextmanager
     async def transaction(self, *, durable: bool = True) -> AsyncIterator[Connection]:

@@ -17,6 +17,7 @@ from pymaestro.transport.status import Code, Refused
 from pymaestro.wire import envelope, errors, event
 
 SUBSCRIPTION_ID = "subscription-id"
+_MAX_PENDING = 20_000
 
 Method = Literal["Publish", "Subscribe"]
 
@@ -85,6 +86,10 @@ class Limits:
             ("grpc.keepalive_permit_without_calls", int(self.permit_ping_without_stream)),
             ("grpc.server_handshake_timeout_ms", round(self.handshake_seconds * 1000)),
             ("grpc.so_reuseport", int(self.share_port)),
+            # Beyond these the library ends calls that we have not seen as CANCELLED, at random from the first on. Its
+            # own 1000 and 3000 are less than a fleet that reconnects; what is too much, we refuse with a reason.
+            ("grpc.server.max_pending_requests", _MAX_PENDING),
+            ("grpc.server.max_pending_requests_hard_limit", 2 * _MAX_PENDING),
         ]
         if self.max_connection_age_seconds is not None:
             options.append(("grpc.max_connection_age_ms", round(self.max_connection_age_seconds * 1000)))

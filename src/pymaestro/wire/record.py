@@ -56,7 +56,7 @@ def from_parts(parts: Parts) -> event.Event:
     if not parts.metadata:
         return replace(found, data=parts.data)
     extensions = dict(found.extensions)
-    extensions[event.METADATA] = parts.metadata.decode()
+    extensions[event.METADATA] = _text(parts.metadata)
     return replace(found, extensions=extensions, data=parts.data)
 
 
@@ -64,14 +64,14 @@ def from_document(stored: bytes | str) -> event.Event:
     """Read a stored document."""
     members = jsonevent.split(stored, what="the stored event")
     metadata = members.pop(event.METADATA, None)
-    return jsonevent.from_members(members, **({} if metadata is None else {event.METADATA: bytes(metadata).decode()}))
+    return jsonevent.from_members(members, **({} if metadata is None else {event.METADATA: _text(bytes(metadata))}))
 
 
 def metadata_with(metadata: bytes, changes: Mapping[str, str]) -> str:
     """Return the ObjectMeta with some of its members set; the others are not touched."""
     members: dict[str, object] = dict(jsonevent.split(metadata, what="metadata")) if metadata else {}
     members.update(changes)
-    return msgspec.json.encode(members).decode()
+    return _text(msgspec.json.encode(members))
 
 
 def moments(created_at: datetime, deleted_at: datetime | None) -> tuple[instant.Timestamp, instant.Timestamp | None]:
@@ -85,6 +85,14 @@ def timestamps(created: instant.Timestamp, deleted: instant.Timestamp | None) ->
     if deleted is not None:
         found["deletionTimestamp"] = deleted.rfc3339_seconds()
     return found
+
+
+def _text(metadata: bytes) -> str:
+    """Read stored bytes; a disk or another program may have damaged them."""
+    try:
+        return metadata.decode()
+    except UnicodeDecodeError as error:
+        raise errors.Malformed(f"the stored metadata is not text: {error}") from error
 
 
 def _object(value: event.Attribute) -> bytes:

@@ -164,7 +164,12 @@ def _refuse_foreign(wish: Wish, held: rows.Held, *, verb: refusal.Verb) -> Refus
 
 def is_same_spec(one: record.Parts, other: record.Parts) -> bool:
     """Say whether two specs mean the same; who sent them when, and in which key order, does not count."""
-    return _is_same_json(one.data, other.data) and _sorted(_wanted_metadata(one)) == _sorted(_wanted_metadata(other))
+    if not _is_same_json(one.data, other.data):
+        return False
+    try:
+        return _sorted(_wanted_metadata(one)) == _sorted(_wanted_metadata(other))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False  # what is stored is damaged: whatever is sound may replace it
 
 
 def _is_same_json(one: bytes, other: bytes) -> bool:
@@ -172,7 +177,10 @@ def _is_same_json(one: bytes, other: bytes) -> bool:
         return True
     if not one or not other:
         return False
-    return _sorted(msgspec.json.decode(one)) == _sorted(msgspec.json.decode(other))
+    try:
+        return _sorted(msgspec.json.decode(one)) == _sorted(msgspec.json.decode(other))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 def _sorted(value: object) -> bytes:

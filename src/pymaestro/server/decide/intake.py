@@ -4,12 +4,13 @@ Reports travel at least once: they arrive twice, late and out of order. This mod
 anything, does this report change? `pymaestro.server.absorb` carries the verdict out.
 """
 
+import contextlib
 from dataclasses import dataclass
 
 import msgspec
 
 from pymaestro.store import rows
-from pymaestro.wire import errors, event, order, record
+from pymaestro.wire import errors, event, instant, order, record
 
 _DELETED = "Deleted"
 
@@ -24,6 +25,8 @@ class Report:
     sequence_id: str
     status_hash: str
     deleted: bool
+    created: int | None
+    """When the bundle was created whose end this reports, in seconds since 1970, as the agent was told."""
     operation_id: str
     received: event.Event
     envelope: bytes
@@ -77,18 +80,26 @@ class _StatusData(msgspec.Struct):
     conditions: list[_Condition] | None = None
 
 
+class _Metadata(msgspec.Struct):
+    creation: str | None = msgspec.field(name="creationTimestamp", default=None)
+
+
 _status_data = msgspec.json.Decoder(_StatusData)
+_metadata = msgspec.json.Decoder(_Metadata)
 
 
 def read_report(received: event.Event, *, source_id: str, operation_id: str) -> Report:
     """Read a status event; raises `WireError` naming what is wrong."""
+    deleted = _says_deleted(received.data)
     report = Report(
         id=received.text(event.RESOURCE_ID),
         version=received.integer(event.RESOURCE_VERSION),
         consumer=received.text(event.CLUSTER_NAME),
         sequence_id=received.text(event.SEQUENCE_ID),
         status_hash=received.optional_text(event.STATUS_HASH),
-        deleted=_says_deleted(received.data),
+        deleted=deleted,
+        # Only an end needs to be told from that of an earlier bundle; other reports are spared the reading.
+        created=_creation(received) if deleted else None,
         operation_id=operation_id,
         received=received,
         # Made here, where it can be refused, and not under the locks of a whole group of reports.
@@ -115,12 +126,12 @@ def judge(held: rows.Observed | None, report: Report) -> Verdict:
         is_newer = order.is_newer(report.sequence_id, held.sequence_id)
     except errors.Invalid as error:
         return Reject(str(error))
+    except errors.Malformed:
+        is_newer = True  # the stored one is damaged, the report's was read before: any report is better than that
     if not is_newer:
         return Ignore("its sequence is not newer than the stored one")
     if report.deleted:
-        # Only a deletion somebody asked for ends a bundle: a late word about an earlier bundle of the same id must
-        # not take its successor along.
-        return Redeliver() if held.deleted_at is None else Finish()
+        return _judge_end(held, report)
     if held.version != report.version:
         return Ignore(f"it belongs to version {report.version}, the resource has {held.version}", stale=True)
     is_same = report.status_hash != "" and report.status_hash == held.status_hash
@@ -132,10 +143,32 @@ def judge(held: rows.Observed | None, report: Report) -> Verdict:
 def stored_status(held: rows.Observed, report: Report) -> str:
     """Return the report as the store keeps it: the agent's event under the metadata that the source gave."""
     created, deleted = record.moments(held.created_at, held.deleted_at)
-    is_object = held.metadata.lstrip().startswith(b"{")
-    metadata = record.metadata_with(held.metadata, record.timestamps(created, deleted)) if is_object else "{}"
+    metadata = "{}"
+    # Damaged metadata are no reason to lose the status, and with it the reports beside it.
+    with contextlib.suppress(errors.WireError):
+        metadata = record.metadata_with(held.metadata, record.timestamps(created, deleted)) if held.metadata else "{}"
     parts = record.Parts(envelope=report.envelope, metadata=metadata.encode(), data=report.received.data)
     return parts.document()
+
+
+def _judge_end(held: rows.Observed, report: Report) -> Verdict:
+    created, _ = record.moments(held.created_at, held.deleted_at)
+    if report.created not in (None, created.seconds):
+        # A late word about an earlier bundle of the same id must not take its successor along, not even one that is to
+        # go as well: its objects are still there.
+        return Ignore("it is about an earlier resource of the same id", stale=True)
+    # And only a deletion somebody asked for ends a bundle.
+    return Redeliver() if held.deleted_at is None else Finish()
+
+
+def _creation(received: event.Event) -> int | None:
+    """Return what an agent was told of the creation; nothing where it does not say, or nobody can read it."""
+    text = received.optional_text(event.METADATA)
+    try:
+        said = _metadata.decode(text).creation if text else None
+        return instant.parse(said).seconds if said else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, errors.WireError):
+        return None
 
 
 def _says_deleted(data: bytes) -> bool:

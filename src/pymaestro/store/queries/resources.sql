@@ -36,7 +36,9 @@ FROM (SELECT DISTINCT k AS key FROM unnest($1::int[]) AS u (k) ORDER BY 1) AS so
 -- What admission needs to know of bundles that exist, with their rows locked until the transaction ends.
 SELECT r.id, r.version, r.source, r.consumer_name, r.deleted_at IS NOT NULL AS deleting,
        CASE WHEN n.id IS NOT NULL THEN n.envelope
-            ELSE convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
+            -- Of what is no object nothing can be taken away: an error, and not only for this row.
+            WHEN jsonb_typeof(r.payload) = 'object'
+            THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
        CASE WHEN n.id IS NOT NULL THEN n.metadata
             ELSE convert_to((r.payload -> 'metadata')::text, 'UTF8') END AS metadata,
        CASE WHEN n.id IS NOT NULL THEN n.data
@@ -108,7 +110,9 @@ SELECT name FROM consumers WHERE name = ANY($1::text[]);
 -- Bundles as deliveries send them.
 SELECT r.id, r.version, r.source, r.consumer_name, r.created_at, r.deleted_at,
        CASE WHEN n.id IS NOT NULL THEN n.envelope
-            ELSE convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
+            -- Of what is no object nothing can be taken away: an error, and not only for this row.
+            WHEN jsonb_typeof(r.payload) = 'object'
+            THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
        CASE WHEN n.id IS NOT NULL THEN n.metadata
             ELSE convert_to((r.payload -> 'metadata')::text, 'UTF8') END AS metadata,
        CASE WHEN n.id IS NOT NULL THEN n.data

@@ -1,0 +1,316 @@
+"""Those who use the system while it fails: clients that wish, subscribers that listen, agents that obey.
+
+Each reconnects as a careful program would, and writes what it was told into the ledger. The light agent keeps its
+objects in memory, so that thousands fit into a test; its connection is the real agent's.
+"""
+
+import asyncio
+import contextlib
+import io
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import grpc
+from fault_ledger import GONE, Fate, Ledger, Text
+from stack import clients
+
+from pymaestro.agent.link import Letter, Link
+from pymaestro.aio import backoff
+from pymaestro.journal.emit import Journal
+from pymaestro.transport import base
+from pymaestro.wire import envelope, event, order, resync
+
+_PAUSE_SECONDS = 0.05
+_CREATE, _UPDATE, _DELETE = event.SPEC_CREATE, event.SPEC_UPDATE, event.SPEC_DELETE
+
+
+def bundle_data(bundle: str, text: str) -> bytes:
+    """Return a bundle with one ConfigMap that is named like it and holds `text`."""
+    metadata = {"name": bundle, "namespace": "default"}
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": text}}
+    return json.dumps({"manifests": [manifest]}).encode()
+
+
+def text_of(data: bytes) -> str:
+    """Return the text of a bundle."""
+    return str(json.loads(data)["manifests"][0]["data"]["k"])
+
+
+def fate_of(error: grpc.aio.AioRpcError) -> Fate:
+    """Say whether a wish that was not acknowledged can have come true all the same."""
+    refusal = "maestro-" in (error.details() or "") or "overloaded" in (error.details() or "")
+    return "refused" if refusal else "unknown"
+
+
+class Wisher:
+    """A client that changes bundles, each by one wish at a time, on whatever server answers."""
+
+    def __init__(self, addresses: Sequence[str], *, ledger: Ledger, source_id: str = "source-a") -> None:
+        self._sources = [clients.Source(address=address, id=source_id) for address in addresses]
+        self._ledger = ledger
+        self._turn = 0
+        self._versions: dict[str, int] = {}
+        self.timeout_seconds = 5.0
+        self.refusals: list[str] = []
+        """What clients were told when a wish was not taken."""
+        self.latencies: list[float] = []
+        """Seconds until each acknowledged creation."""
+
+    async def close(self) -> None:
+        for source in self._sources:
+            await source.channel.close()
+
+    def _event(self, bundle: str, consumer: str, text: Text) -> event.Event:
+        source = self._sources[0]
+        if text is GONE:
+            return source.spec(_DELETE, bundle, consumer)
+        known = self._versions.get(bundle, 0)
+        kind = _UPDATE if known else _CREATE
+        return source.spec(kind, bundle, consumer, data=bundle_data(bundle, text), version=known)
+
+    async def wish(self, bundle: str, consumer: str, text: Text) -> Fate:
+        """Ask once, and return what became of it."""
+        return await self._ask(self._event(bundle, consumer, text), bundle, consumer, text)
+
+    async def insist(self, bundle: str, consumer: str, text: Text, *, seconds: float = 60) -> None:
+        """Ask until it is acknowledged; every repetition is the same event, as a careful client sends it."""
+        asked = self._event(bundle, consumer, text)
+        deadline = time.monotonic() + seconds
+        while await self._ask(asked, bundle, consumer, text) != "taken":
+            assert time.monotonic() < deadline, f"{bundle} was not taken in {seconds} s: {self.refusals[-1]}"
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _ask(self, asked: event.Event, bundle: str, consumer: str, text: Text) -> Fate:
+        self._turn += 1
+        source = self._sources[self._turn % len(self._sources)]
+        publish = source.channel.unary_unary(envelope.PUBLISH_METHOD)
+        began = time.monotonic()
+        fate: Fate = "taken"
+        try:
+            await publish(envelope.encode_publish(asked), timeout=self.timeout_seconds)
+        except grpc.aio.AioRpcError as error:
+            fate = fate_of(error)
+            self.refusals.append(f"{error.code().name}: {error.details()}")
+        if fate == "taken" and text is not GONE:
+            if asked.type == _CREATE:
+                self.latencies.append(time.monotonic() - began)
+            self._versions[bundle] = self._versions.get(bundle, 0) + 1
+        self._ledger.wished(bundle, consumer, text, fate)
+        return fate
+
+
+@contextlib.asynccontextmanager
+async def wisher(*addresses: str, ledger: Ledger, source_id: str = "source-a") -> AsyncIterator[Wisher]:
+    """Connect a client that knows several addresses."""
+    client = Wisher(addresses, ledger=ledger, source_id=source_id)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@dataclass
+class Listener:
+    """A subscriber that comes back after every loss and asks for what it missed."""
+
+    addresses: Sequence[str]
+    ledger: Ledger
+    source_id: str = "source-a"
+    silence_seconds: float = 3.0
+    sequences: dict[str, str] = field(default_factory=dict)
+    """The newest status of each bundle, by its sequence id."""
+    hashes: dict[str, str] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    """Bundles whose end was heard."""
+    lives: int = 0
+    """How many connections it has had."""
+    is_listening: bool = False
+
+    async def run(self) -> None:
+        """Listen for ever."""
+        while True:
+            source = clients.Source(address=self.addresses[self.lives % len(self.addresses)], id=self.source_id)
+            self.lives += 1
+            try:
+                await self._listen(source)
+            except (grpc.aio.AioRpcError, TimeoutError, AssertionError, KeyError):
+                pass
+            finally:
+                self.is_listening = False
+                await source.channel.close()
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _listen(self, source: clients.Source) -> None:
+        wanted = envelope.Subscription(source=self.source_id, data_type=event.MANIFEST_BUNDLES)
+        call = source.channel.unary_stream(envelope.SUBSCRIBE_METHOD)(envelope.encode_subscription(wanted))
+        name = f"subscriber {self.source_id}/{self.lives}"
+        try:
+            async with asyncio.timeout(self.silence_seconds):
+                await call.initial_metadata()
+            # Statuses begin to flow before the resync is answered, or a long answer would fill the queue.
+            asking = asyncio.ensure_future(self._resync(source))
+            try:
+                while True:
+                    async with asyncio.timeout(self.silence_seconds):
+                        message = await call.read()
+                    if message is grpc.aio.EOF:
+                        return
+                    self._hear(name, envelope.decode_event(message))
+            finally:
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+        finally:
+            call.cancel()
+
+    async def _resync(self, source: clients.Source) -> None:
+        await source.resync(self.hashes)
+        if self.hashes:
+            # What is not named in a resync is not answered: bundles that are new to us are asked for by nothing.
+            await source.resync({})
+        self.is_listening = True
+
+    def _hear(self, name: str, received: event.Event) -> None:
+        if received.type == event.HEARTBEAT:
+            return
+        bundle = received.text(event.RESOURCE_ID)
+        if b'"Deleted"' in received.data:
+            self.ended.add(bundle)
+            self.sequences.pop(bundle, None)
+            self.hashes.pop(bundle, None)
+            return
+        sequence = received.text(event.SEQUENCE_ID)
+        self.ledger.heard(name, bundle, version=received.integer(event.RESOURCE_VERSION), sequence=int(sequence))
+        self.sequences[bundle] = sequence
+        self.hashes[bundle] = received.optional_text(event.STATUS_HASH)
+
+
+@dataclass(slots=True)
+class _Held:
+    version: int
+    text: str
+
+
+class LightAgent:
+    """An agent whose cluster is a dictionary; `finishes` says whether it ends a deletion now."""
+
+    def __init__(
+        self,
+        medium: base.Medium,
+        *,
+        consumer: str,
+        ledger: Ledger,
+        seed: int = 0,
+        finishes: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.consumer = consumer
+        self.objects: dict[str, str] = {}
+        self.received = 0
+        self.lives = 0
+        self.log = io.BytesIO()
+        self._ledger = ledger
+        self._held: dict[str, _Held] = {}
+        self._leaving: set[str] = set()
+        self._finishes = finishes
+        self._pen = clients.Agent.__new__(clients.Agent)
+        self._pen.consumer, self._pen.last_sequence = consumer, 0
+        jitter = random.Random(seed)
+
+        def delays() -> Iterator[float]:
+            return backoff.delays(base=0.1, factor=2, cap=2.0, jitter=jitter.random)
+
+        self.link = Link(
+            medium,
+            journal=Journal(self.log, clock=time.time, verbosity=0),
+            received=self._take,
+            greet=self._greet,
+            delays=delays,
+            answered=lambda: None,
+        )
+
+    async def run(self) -> None:
+        """Obey for ever."""
+        await self.link.run()
+
+    def forget(self) -> None:
+        """Lose everything, as an agent does that was killed; its cluster keeps the objects."""
+        self._held.clear()
+        self._leaving.clear()
+
+    def _greet(self) -> event.Event:
+        self.lives += 1
+        versions = {bundle: held.version for bundle, held in self._held.items() if bundle not in self._leaving}
+        return event.Event(
+            id=clients.new_id(),
+            source=f"{self.consumer}-work-agent",
+            type=event.SPEC_RESYNC_REQUEST,
+            time=clients.now(),
+            extensions={event.CLUSTER_NAME: self.consumer, event.ORIGINAL_SOURCE: ""},
+            data=resync.encode_versions(versions),
+        )
+
+    def _take(self, received: event.Event) -> None:
+        if received.type == event.STATUS_RESYNC_REQUEST:
+            known = resync.decode_hashes(received.data)
+            mine = [(bundle, self._hash(bundle)) for bundle in self._held]
+            for bundle in resync.status_answer(mine, known):
+                self._report(bundle)
+            return
+        self.received += 1
+        bundle, version = received.text(event.RESOURCE_ID), received.integer(event.RESOURCE_VERSION)
+        self._ledger.heard(f"agent {self.consumer}/{self.lives}", bundle, version=version)
+        if event.DELETION_TIMESTAMP in received.extensions:
+            self._leave(bundle, version)
+        elif bundle not in self._held or version > self._held[bundle].version:
+            text = text_of(received.data)
+            if bundle not in self.objects:
+                self._ledger.appeared(self.consumer, bundle)
+            self._held[bundle] = _Held(version, text)
+            self.objects[bundle] = text
+            self._report(bundle)
+
+    def _leave(self, bundle: str, version: int) -> None:
+        self._held.setdefault(bundle, _Held(version, ""))
+        self._leaving.add(bundle)
+        if self._finishes():
+            self.objects.pop(bundle, None)
+            self._report(bundle)
+
+    def _hash(self, bundle: str) -> str:
+        held = self._held[bundle]
+        return f"{held.version}-{'deleted' if bundle in self._leaving else held.text}"
+
+    def _report(self, bundle: str) -> None:
+        is_over = bundle in self._leaving and bundle not in self.objects
+        kinds = ("Deleted",) if is_over else ("Applied", "Available")
+
+        def write() -> event.Event:
+            self._pen.last_sequence = order.next_id(self._pen.last_sequence, now_ms=time.time_ns() // 10**6)
+            held = self._held.get(bundle) or _Held(1, "")
+            hash_ = self._hash(bundle) if bundle in self._held else ""
+            sequence = str(self._pen.last_sequence)
+            return self._pen.report(bundle, held.version, *kinds, sequence=sequence, hash=hash_)
+
+        def sent(_: event.Event) -> None:
+            if is_over:
+                self._held.pop(bundle, None)
+                self._leaving.discard(bundle)
+                self._ledger.ended(self.consumer, bundle)
+
+        self.link.post(bundle, Letter(write=write, shorten=lambda: None, sent=sent))
+
+
+@contextlib.asynccontextmanager
+async def running(*runs: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Run parties until the block ends; one that fails fails the test."""
+    tasks = [asyncio.ensure_future(run()) for run in runs]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done(), f"a party has ended: {task.exception()}"
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
