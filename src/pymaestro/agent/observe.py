@@ -93,6 +93,14 @@ class Observer:
             self._places.pop(key, None)
         self._adjust()
 
+    def expect(self, key: str, places: Iterable[Place]) -> None:
+        """Wake `key` for these too.
+
+        What it has tracked so far stays until `track` is told what is left: an object of an earlier wish that was
+        created a moment ago, and of which the watch has not heard, would otherwise be taken for gone.
+        """
+        self.track(key, self._places.get(key, frozenset()).union(places))
+
     def look(self, place: Place) -> Known:
         """Return how an object is now, if that is known without asking."""
         match self._judge(place, self._shown.get(place)):

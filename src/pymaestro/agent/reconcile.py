@@ -137,7 +137,7 @@ class Reconciler:
     async def _expect(self, key: str, planned: plan.Plan) -> None:
         """Open the eyes before anything is written, so that nothing that happens afterwards is missed."""
         found = [await self._parts.applier.place(step.meta) for step in planned.steps]
-        self._parts.observer.track(key, [place for place in found if place is not None])
+        self._parts.observer.expect(key, [place for place in found if place is not None])
         unknown = frozenset(step.meta.group for step in planned.steps if step.meta.kind and not step.meta.resource)
         self._parts.arrivals.wait(key, unknown - {""})
 

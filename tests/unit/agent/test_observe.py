@@ -157,6 +157,18 @@ def test_a_creation_ahead_of_the_watch_is_believed_and_its_end_is_heard() -> Non
     run(scenario)
 
 
+def test_a_creation_ahead_of_the_watch_is_remembered_while_the_next_wish_expects_other_objects() -> None:
+    async def scenario() -> None:
+        async with stage(version=10) as seen:
+            seen.observer.learn(CM, sight(11))
+            seen.observer.expect("work", [OTHER])
+            assert seen.version_of(CM) == "u1"
+            seen.observer.track("work", [OTHER])
+            assert seen.version_of(CM) == "gone"
+
+    run(scenario)
+
+
 def test_an_object_that_went_before_it_was_tracked_is_known_to_be_gone() -> None:
     async def scenario() -> None:
         async with stage(sight(5), version=10, tracked=[]) as seen:

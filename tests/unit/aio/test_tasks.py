@@ -156,5 +156,5 @@ def test_what_runs_apart_may_fail() -> None:
     async def fail() -> None:
         raise OSError
 
-    with pytest.raises(OSError):  # noqa: PT011 - the kind is all there is to know
+    with pytest.raises(OSError):
         asyncio.run(tasks.apart(fail()))
