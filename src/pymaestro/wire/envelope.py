@@ -111,8 +111,8 @@ def from_message(message: pb.CloudEvent) -> event.Event:
         type=message.type,
         time=_moment(found.pop("time", None)),
         content_type=content_type,
-        subject=str(found.pop("subject", "")),
-        data_schema=str(found.pop("dataschema", "")),
+        subject=_words(found.pop("subject", ""), name=_SUBJECT),
+        data_schema=_words(found.pop("dataschema", ""), name=_DATA_SCHEMA),
         extensions=found,
         data=_data(message),
     )
@@ -129,7 +129,8 @@ def to_message(value: event.Event) -> pb.CloudEvent:
     if value.subject:
         attributes[_SUBJECT].ce_string = value.subject
     if value.data_schema:
-        attributes[_DATA_SCHEMA].ce_uri = value.data_schema
+        # Go readers refuse a value of the type URI here.
+        attributes[_DATA_SCHEMA].ce_string = value.data_schema
     for name, attribute in value.extensions.items():
         _write(attributes[_PREFIX + name], attribute, name=name)
     if value.data:
@@ -178,6 +179,12 @@ def _read(name: str, value: pb.CloudEventAttributeValue) -> event.Attribute:
             raise errors.Malformed(f"attribute {name[:64]!r}: {error}") from error
     found: event.Attribute = getattr(value, kind)
     return found
+
+
+def _words(value: event.Attribute, *, name: str) -> str:
+    if not isinstance(value, str):
+        raise errors.Malformed(f"attribute {name!r} must be a string")
+    return value
 
 
 def _moment(value: event.Attribute | None) -> instant.Timestamp | None:

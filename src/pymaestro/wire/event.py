@@ -177,7 +177,10 @@ class Event:
         if value is None or isinstance(value, instant.Timestamp):
             return value
         if isinstance(value, str):
-            return instant.parse(value)
+            try:
+                return instant.parse(value)
+            except errors.Malformed as error:
+                raise _wrong_extension(name, value, expected="a timestamp") from error
         raise _wrong_extension(name, value, expected="a timestamp")
 
 

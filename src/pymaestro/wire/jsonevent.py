@@ -77,8 +77,9 @@ def context_members(value: event.Event) -> dict[str, object]:
         "id": value.id,
         "source": value.source,
         "type": value.type,
-        "datacontenttype": value.content_type,
     }
+    if value.content_type:
+        members["datacontenttype"] = value.content_type
     if value.time is not None:
         members["time"] = value.time.rfc3339()
     if value.subject:

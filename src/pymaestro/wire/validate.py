@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pymaestro.wire import errors, names, storable
+from pymaestro.wire import bundleoptions, errors, names, storable
 from pymaestro.wire.storable import check_json as check_json
 
 WHAT = "event data"
@@ -38,7 +38,7 @@ class _Manifest(msgspec.Struct, rename="camel", gc=False):
     metadata: _Metadata | None = None
 
 
-class _Bundle(msgspec.Struct, gc=False):
+class _Bundle(bundleoptions.Options, gc=False):
     manifests: list[_Manifest] | None = None
 
 
@@ -70,12 +70,16 @@ def _tolerant(data: bytes) -> list[_Manifest]:
     body = msgspec.json.decode(data)
     if not isinstance(body, dict):
         raise errors.Malformed(f"failed to unmarshal {WHAT}: expected an object with a list named manifests")
-    manifests = body.get("manifests")
+    manifests = body.get("manifests") or []
     if not isinstance(manifests, list):
         raise errors.Malformed(f"failed to unmarshal {WHAT}: manifests must be a list")
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, dict):
             raise errors.Invalid(f"manifests[{index}]: Invalid value: a manifest must be an object")
+    try:
+        msgspec.convert(body, bundleoptions.Options)
+    except msgspec.ValidationError as error:
+        raise errors.Invalid(f"failed to decode manifest bundle: {error}") from error
     return [_tolerant_manifest(manifest) for manifest in manifests]
 
 

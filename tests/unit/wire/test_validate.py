@@ -46,6 +46,38 @@ def test_accepted(data: bytes | str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        pytest.param({"manifestConfigs": {}}, "$.manifestConfigs", id="configs"),
+        pytest.param({"executer": "me"}, "$.executer", id="executor"),
+        pytest.param({"deleteOption": []}, "$.deleteOption", id="delete-option"),
+        pytest.param(
+            {"deleteOption": {"ttlSecondsAfterFinished": "5"}}, "$.deleteOption.ttlSecondsAfterFinished", id="ttl"
+        ),
+        pytest.param(
+            {"manifestConfigs": [{"feedbackRules": [{"jsonPaths": [{"path": 5}]}]}]},
+            "$.manifestConfigs[0].feedbackRules[0].jsonPaths[0].path",
+            id="path",
+        ),
+        pytest.param(
+            {"manifestConfigs": [{"updateStrategy": {"serverSideApply": {"force": "yes"}}}]},
+            "$.manifestConfigs[0].updateStrategy.serverSideApply.force",
+            id="force",
+        ),
+    ],
+)
+def test_options_that_no_go_program_could_read(options: dict[str, Any], where: str) -> None:
+    data = json.dumps({"manifests": [CONFIG_MAP], **options}).encode()
+    with pytest.raises(errors.Invalid, match=f"failed to decode manifest bundle: .*{re.escape(where)}"):
+        validate.validate_bundle(data)
+
+
+def test_options_that_are_null_count_as_not_set() -> None:
+    options = {"manifestConfigs": [None, {"feedbackRules": None}], "deleteOption": None, "executer": {"subject": None}}
+    validate.validate_bundle(json.dumps({"manifests": [CONFIG_MAP], **options}).encode())
+
+
+@pytest.mark.parametrize(
     ("found", "text"),
     [
         pytest.param({}, "apiVersion: Required value: field not set", id="empty"),

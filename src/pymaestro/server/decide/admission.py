@@ -83,6 +83,8 @@ def read_wish(received: event.Event, action: event.Action) -> Wish:
     )
     if wish.version < 0:
         raise errors.Malformed("failed to get resourceversion extension: it is negative; send 0 or the stored version")
+    # It is stored and sent on; an agent that cannot read it would drop the whole event.
+    received.timestamp(event.DELETION_TIMESTAMP)
     return wish
 
 

@@ -277,6 +277,8 @@ def test_a_wish_is_read() -> None:
         ({"clustername": 5}, "clustername"),
         ({"metadata": "[]"}, "metadata"),
         ({"metadata": 5}, "metadata"),
+        ({"deletiontimestamp": "soon"}, "deletiontimestamp"),
+        ({"deletiontimestamp": 5}, "deletiontimestamp"),
     ],
     ids=str,
 )
