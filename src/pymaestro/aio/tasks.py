@@ -23,6 +23,12 @@ class Crew:
         for task in done:
             task.result()
 
+    def check(self) -> None:
+        """Raise what a task failed with, if one did."""
+        for task in self._tasks:
+            if task.done() and not task.cancelled():
+                task.result()
+
     async def stop(self) -> None:
         """Cancel what still runs and wait for it."""
         for task in self._tasks:

@@ -28,9 +28,9 @@ class Logs:
 
     logs_dir: Annotated[str, Parameter(name="--logs-dir")] = ""
     """A directory of dumped pod logs."""
-    server_csv: Annotated[str, Parameter(name="--server-csv")] = ""
+    server_csv: Annotated[str, Parameter(name=("--server-csv", "--svr-log", "--server-files"))] = ""
     """A Kusto export of the servers' logs."""
-    agent_csv: Annotated[str, Parameter(name="--agent-csv")] = ""
+    agent_csv: Annotated[str, Parameter(name=("--agent-csv", "--agent-log", "--agent-files"))] = ""
     """A Kusto export of the agents' logs."""
 
 
@@ -69,22 +69,34 @@ NO_LOGS = Logs()
 ALL = Selection()
 
 
-def separated(words: Sequence[str], logs: Logs, *, environ: Mapping[str, str]) -> tuple[list[str], list[str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the words of a command line are."""
+
+    paths: list[str]
+    identifiers: list[str]
+    is_by_variables: bool = False
+    """Whether the logs are named by the variables of the older scripts, so that their users run this."""
+
+    def needed(self) -> list[str]:
+        """Return the paths, which must not be missing."""
+        if not self.paths:
+            raise BadQuestion("no logs are given; name files, a directory, an archive, or - for standard input")
+        return self.paths
+
+
+def separated(words: Sequence[str], logs: Logs, *, environ: Mapping[str, str]) -> Given:
     """Tell paths from identifiers: what exists, `-` and patterns are paths."""
     unknown = next((word for word in words if word.startswith("-") and word != "-"), "")
     if unknown:
         raise BadQuestion(f"unknown option {unknown}; see --help")
     paths = [word for word in words if _is_path(word)]
     identifiers = [word for word in words if word not in paths]
-    named = (
-        logs.logs_dir or environ.get("logs_dir", ""),
-        logs.server_csv or environ.get("svr_log", ""),
-        logs.agent_csv or environ.get("agent_log", ""),
-    )
-    paths += [path for path in named if path]
-    if not paths:
-        raise BadQuestion("no logs are given; name files, a directory, an archive, or - for standard input")
-    return paths, identifiers
+    paths += [path for path in (logs.logs_dir, logs.server_csv, logs.agent_csv) if path]
+    if paths:
+        return Given(paths=paths, identifiers=identifiers)
+    found = [path for name in ("logs_dir", "svr_log", "agent_log") if (path := environ.get(name, ""))]
+    return Given(paths=found, identifiers=identifiers, is_by_variables=bool(found))
 
 
 def _is_path(word: str) -> bool:
@@ -153,6 +165,17 @@ def _size(path: Path) -> int:
     if path.is_dir():
         return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
     return path.stat().st_size if path.exists() else 0
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
+
+
+def seconds(text: str, *, option: str) -> float:
+    """Read a duration given by the user."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text.strip())
+    if found is None or not float(found.group(1)):
+        raise BadQuestion(f"{option} {text!r} is no duration; write 60s, 5m or 1h")
+    return float(found.group(1)) * _UNITS[found.group(2)]
 
 
 def moment(text: str, *, option: str) -> float:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from pymaestro.cli import trace_inputs
+from pymaestro.cli import trace_inputs, trace_pods
 from pymaestro.trace.exits import Exit
 
 app = App(
@@ -28,10 +28,10 @@ def check(
     def act() -> int:
         from pymaestro.cli import trace_reports
 
-        found, rest = trace_inputs.separated(paths, trace_inputs.NO_LOGS, environ=os.environ)
-        if rest:
-            raise trace_inputs.not_there(rest[0])
-        return trace_reports.check(found, output=output)
+        given = trace_inputs.separated(paths, trace_inputs.NO_LOGS, environ=os.environ)
+        if given.identifiers:
+            raise trace_inputs.not_there(given.identifiers[0])
+        return trace_reports.check(given.needed(), output=output)
 
     return trace_inputs.guarded(act, exit_zero=False)
 
@@ -73,53 +73,37 @@ def kql(
 
 
 @app.command(name="collect")
-def collect(  # noqa: PLR0913 - each is a flag of the command line
+def collect(
     *,
-    out: Annotated[Path, Parameter(name="--out")] = Path("maestro-logs"),
+    out: Annotated[Path | None, Parameter(name="--out")] = None,
     since: str = "",
-    server_kubeconfig: str = "",
-    server_context: str = "",
-    server_namespace: str = "maestro",
-    server_label: str = "app=maestro",
-    agent_kubeconfig: str = "",
-    agent_context: str = "",
-    agent_namespace: str = "maestro",
-    agent_label: str = "app=maestro-agent",
-    only: Literal["both", "server", "agent"] = "both",
+    pods: Annotated[trace_pods.Pods, Parameter(name="*")] = trace_pods.NO_PODS,
 ) -> int:
-    """Dump the logs of all server and agent pods, current and previous, with kubectl.
+    """Dump the logs of all server and agent pods, current and previous, from both clusters at once.
 
     Parameters
     ----------
     out
-        The directory to write to.
+        The directory to write to. Default: maestro-logs, or what the variable logs_dir says.
     since
         Only records newer than this, such as 30m.
-    only
-        One of the two components.
     """
     import asyncio
 
-    from pymaestro.trace.request.collect import Collected, Place
-    from pymaestro.trace.request.collect import collect as fetch
-
-    places = {
-        "server": Place(name="server", kubeconfig=server_kubeconfig, context=server_context,
-                        namespace=server_namespace, label=server_label),
-        "agent": Place(name="agent", kubeconfig=agent_kubeconfig, context=agent_context,
-                       namespace=agent_namespace, label=agent_label),
-    }  # fmt: skip
-
-    async def both() -> list[Collected]:
-        wanted = [place for name, place in places.items() if only in ("both", name)]
-        return list(await asyncio.gather(*(fetch(place, out, since=since) for place in wanted)))
-
     def act() -> int:
-        results = asyncio.run(both())
+        from pymaestro.trace.access.collect import collect as fetch
+
+        # The name that the variable has in runbooks.
+        folder = out or Path(os.environ.get("logs_dir") or "maestro-logs")  # noqa: SIM112 - as scripts spell it
+        wanted = trace_pods.with_variables(pods, os.environ)
+        places = trace_pods.places(wanted, environ=os.environ, home=Path.home())
+        age = trace_inputs.seconds(since, option="--since") if since else 0.0
+        results = asyncio.run(fetch(places, folder, since_seconds=round(age)))
         for each in results:
             sys.stdout.write("".join(f"{path}\n" for path in each.files))
             sys.stderr.write("".join(f"Warning: {problem}\n" for problem in each.problems))
-        sys.stdout.write(f"Next: maestro trace requests {out}\n")
+        if any(each.files for each in results):
+            sys.stdout.write(f"Next: maestro trace requests {folder}\n")
         return Exit.HEALTHY if all(each.files for each in results) else Exit.NO_ACCESS
 
     return trace_inputs.guarded(act, exit_zero=False)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from pymaestro.aio.clock import Clock
 from pymaestro.cli import trace_inputs, trace_writing
+from pymaestro.cli.trace_selection import exit_code, is_selected
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
 from pymaestro.trace.output import Exit, json_text, table
 from pymaestro.trace.request import document, evidence, overview, scan, survey, waterfall
-from pymaestro.trace.request.codes import CODES
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Trace, Verdict
-from pymaestro.trace.request.statistics import PROBLEMS, statistics
+from pymaestro.trace.request.statistics import statistics
 
 _READ_WHOLE = 128 << 20
 _COMPONENTS = (
@@ -146,16 +146,6 @@ def _chosen(traces: list[Trace], question: Question, found: dict[str, set[str]])
     return traces
 
 
-def exit_code(traces: Sequence[Trace]) -> int:
-    """Return how a trace ends."""
-    if any(each.verdict in PROBLEMS for each in traces):
-        return Exit.PROBLEM
-    waiting = [each for each in traces if each.verdict is Verdict.PENDING]
-    if any(found.entry.severity == "error" and found.code == "MT-301" for each in waiting for found in each.findings):
-        return Exit.PROBLEM
-    return Exit.INCONCLUSIVE if waiting or any(each.verdict is Verdict.UNKNOWN for each in traces) else Exit.HEALTHY
-
-
 def _one_text(
     traces: Sequence[Trace],
     answers: Sequence[evidence.Answers],
@@ -201,7 +191,7 @@ def all_of(
     is_brief = reporting.format in ("text", "csv", "md", "html")
     traces = []
     for each in survey.traces(read.hits, known, options=reporting.options):
-        if not _is_selected(each, select):
+        if not is_selected(each, select):
             continue
         if rows is not None:
             rows.add(each)
@@ -230,21 +220,6 @@ def all_of(
         text += "\n" + "\n".join(overview.grouped(traces, group_by)) + "\n"
     trace_writing.write(text + "".join(notes), reporting)
     return code
-
-
-def _is_selected(trace: Trace, select: trace_inputs.Selection) -> bool:
-    if select.code and select.code.upper() not in CODES:
-        raise BadQuestion(f"there is no code {select.code}; see `maestro trace explain --list`")
-    return (
-        (not select.status or trace.verdict.value in select.status)
-        and trace.duration >= select.slow
-        and (not select.consumer or trace.key.consumer == select.consumer)
-        and (not select.source or trace.key.source == select.source)
-        and (not select.action or trace.key.action == select.action)
-        and (not select.code or any(each.code == select.code.upper() for each in trace.findings))
-        and (not select.since or trace.start >= trace_inputs.moment(select.since, option="--since"))
-        and (not select.until or trace.start <= trace_inputs.moment(select.until, option="--until"))
-    )
 
 
 def check(paths: Sequence[str], *, output: str) -> int:

@@ -2,14 +2,15 @@
 
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from pymaestro.cli import trace_inputs
+from pymaestro.cli import trace_inputs, trace_pods
+from pymaestro.trace.errors import BadQuestion
 from pymaestro.trace.exits import Exit
 
 Format = Literal["text", "json", "yaml", "md", "csv", "html", "mermaid", "log"]
@@ -26,6 +27,9 @@ Examples:
   maestro trace request nginx-work server.csv agent.csv --nth -1 --show timeline
       the last request of a work, from Kusto exports
 
+  maestro trace request --live hello
+      the newest request of a work of `maestro up`, while it happens
+
 Exit codes: 0 complete, 1 a problem, 2 usage, 3 no Maestro log, 4 not found, 5 no access, 6 inconclusive,
 7 ambiguous.""",
     help_format="plaintext",
@@ -39,6 +43,8 @@ Examples:
 
   maestro trace requests ./maestro-logs --status failed --status incomplete
   maestro trace requests logs.tar.gz --slow 2 --group-by consumer
+  maestro trace requests ./maestro-logs --html report.html
+  maestro trace requests --follow --server-context svc --agent-context mgmt --for 10m
   kubectl logs deploy/maestro | maestro trace requests - -o json""",
     help_format="plaintext",
     version_flags=[],
@@ -88,18 +94,72 @@ class Choice:
     """Which one in order of time: 0 the first, -1 the last."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """How much to show of a request."""
+
+    show: Annotated[Literal["stages", "timeline"], Parameter(name="--show")] = "stages"
+    """stages, or stages and every record in order of time."""
+    db_dsn: Annotated[str, Parameter(name="--db-dsn")] = ""
+    """A Maestro database; the checks of the findings are run on it, read-only."""
+    trace_log: Annotated[bool, Parameter(name="--trace-log", negative=())] = False
+    """Write the lines themselves to trace_request.<timestamp>.log beside the logs as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """While it happens."""
+
+    live: Annotated[bool, Parameter(name="--live", negative=())] = False
+    """Draw the newest request, or the newest of that name, while it happens; without logs those of `maestro up`."""
+    is_next: Annotated[bool, Parameter(name="--next", negative=())] = False
+    """With --live: wait for one that comes after now."""
+    timeout: Annotated[str, Parameter(name="--timeout")] = "60s"
+    """With --live: how long to wait."""
+    pods: Annotated[trace_pods.Pods, Parameter(name="*")] = trace_pods.NO_PODS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """How to list many requests."""
+
+    group_by: Annotated[
+        Literal["none", "consumer", "source", "action", "stage", "code"], Parameter(name="--group-by")
+    ] = "none"
+    """Count per consumer, source, action, stage where it stopped, or finding."""
+    top: Annotated[int, Parameter(name="--top")] = 20
+    """How many requests to list: the problems first, then the slowest; 0 for all."""
+    jobs: Annotated[int, Parameter(name="--jobs")] = 0
+    """How many processes read; 0 for one per processor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follow:
+    """While they happen."""
+
+    follow: Annotated[bool, Parameter(name=("--follow", "-f"), negative=())] = False
+    """Go on: print each request when its verdict is final; without files the pods that the contexts lead to."""
+    during: Annotated[str, Parameter(name="--for")] = ""
+    """With --follow: for how long, such as 60s or 5m; without it until Ctrl-C."""
+    pods: Annotated[trace_pods.Pods, Parameter(name="*")] = trace_pods.NO_PODS
+
+
 _REPORTING = Reporting()
 _CHOICE = Choice()
+_DEPTH = Depth()
+_LIVE = Live()
+_LISTING = Listing()
+_FOLLOW = Follow()
 
 
 @request.default
 def trace_request(
     *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
     choice: Annotated[Choice, Parameter(name="*")] = _CHOICE,
+    depth: Annotated[Depth, Parameter(name="*")] = _DEPTH,
     reporting: Annotated[Reporting, Parameter(name="*")] = _REPORTING,
     logs: Annotated[trace_inputs.Logs, Parameter(name="*")] = trace_inputs.NO_LOGS,
-    show: Literal["stages", "timeline"] = "stages",
-    db_dsn: Annotated[str, Parameter(name="--db-dsn")] = "",
+    live: Annotated[Live, Parameter(name="*")] = _LIVE,
 ) -> int:
     """Trace one request.
 
@@ -107,30 +167,51 @@ def trace_request(
     ----------
     words
         Identifiers, and the files, directories, archives or - (standard input) to read.
-    show
-        stages, or stages and every record in order of time.
-    db_dsn
-        A Maestro database; the checks of the findings are run on it, read-only.
     """
-    from pymaestro.cli import trace_reports
 
     def act() -> int:
         chosen = _with_environment(choice, os.environ)
-        paths, identifiers = trace_inputs.separated(words, logs, environ=os.environ)
+        given = trace_inputs.separated(words, logs, environ=os.environ)
         named = (chosen.resource_id, chosen.op_id, chosen.work_name, chosen.manifest_name, chosen.event_id)
-        identifiers = [*identifiers, *filter(None, named)]
+        identifiers = tuple(dict.fromkeys([*given.identifiers, *filter(None, named)]))
+        if live.live:
+            return _live(given.paths, identifiers, live=live, reporting=reporting)
+        from pymaestro.cli import trace_reports
+
         question = trace_reports.Question(
-            identifiers=tuple(dict.fromkeys(identifiers)),
+            identifiers=identifiers,
             must_all_fit=sum(map(bool, named)) > 1,
             action=chosen.resource_request.removesuffix("_request"),
             version=chosen.version,
             nth=chosen.nth,
-            with_timeline=show == "timeline",
-            dsn=db_dsn,
+            with_timeline=depth.show == "timeline",
+            dsn=depth.db_dsn,
         )
-        return trace_reports.one(paths, question, reporting=_plain(reporting))
+        report = replace(_plain(reporting), trace_log=depth.trace_log or given.is_by_variables)
+        return trace_reports.one(given.needed(), question, reporting=report)
 
     return trace_inputs.guarded(act, exit_zero=reporting.exit_zero)
+
+
+def _live(paths: Sequence[str], identifiers: tuple[str, ...], *, live: Live, reporting: Reporting) -> int:
+    from pymaestro.cli import trace_live
+    from pymaestro.cli.trace_follow import Sources
+    from pymaestro.cli.up import data_home
+    from pymaestro.trace.request.tails import existing
+
+    found = existing(paths)
+    if not found and not live.pods.is_given:
+        folder = data_home()
+        if not folder.is_dir():
+            raise BadQuestion("no logs are given and `maestro up` has none; name files or a directory, or contexts")
+        found = [folder]
+    wanted = trace_live.Wanted(
+        identifiers=identifiers,
+        is_next=live.is_next,
+        timeout=trace_inputs.seconds(live.timeout, option="--timeout"),
+        options=_plain(reporting).options,
+    )
+    return trace_live.live(Sources(paths=tuple(found), pods=live.pods), wanted)
 
 
 @requests.default
@@ -139,11 +220,8 @@ def trace_requests(
     reporting: Annotated[Reporting, Parameter(name="*")] = _REPORTING,
     logs: Annotated[trace_inputs.Logs, Parameter(name="*")] = trace_inputs.NO_LOGS,
     select: Annotated[trace_inputs.Selection, Parameter(name="*")] = trace_inputs.ALL,
-    group_by: Annotated[
-        Literal["none", "consumer", "source", "action", "stage", "code"], Parameter(name="--group-by")
-    ] = "none",
-    top: int = 20,
-    jobs: int = 0,
+    listing: Annotated[Listing, Parameter(name="*")] = _LISTING,
+    follow: Annotated[Follow, Parameter(name="*")] = _FOLLOW,
 ) -> int:
     """Trace all requests.
 
@@ -151,22 +229,45 @@ def trace_requests(
     ----------
     paths
         Files, directories, archives, or - for standard input.
-    group_by
-        Count per consumer, source, action, stage where it stopped, or finding.
-    top
-        How many requests to list: the problems first, then the slowest; 0 for all.
-    jobs
-        How many processes read; 0 for one per processor.
     """
-    from pymaestro.cli import trace_reports
 
     def act() -> int:
-        found, rest = trace_inputs.separated(paths, logs, environ=os.environ)
-        if rest:
-            raise trace_inputs.not_there(rest[0])
-        return trace_reports.all_of(found, select, reporting=_plain(reporting), group_by=group_by, top=top, jobs=jobs)
+        given = trace_inputs.separated(paths, logs, environ=os.environ)
+        if given.identifiers:
+            raise trace_inputs.not_there(given.identifiers[0])
+        if follow.follow:
+            return _follow(given.paths, select, follow=follow, reporting=reporting)
+        from pymaestro.cli import trace_reports
+
+        return trace_reports.all_of(
+            given.needed(),
+            select,
+            reporting=_plain(reporting),
+            group_by=listing.group_by,
+            top=listing.top,
+            jobs=listing.jobs,
+        )
 
     return trace_inputs.guarded(act, exit_zero=reporting.exit_zero)
+
+
+def _follow(paths: Sequence[str], select: trace_inputs.Selection, *, follow: Follow, reporting: Reporting) -> int:
+    from pymaestro.cli import trace_follow
+    from pymaestro.trace.request.tails import existing
+
+    if reporting.output not in ("text", "json") or reporting.html or reporting.out:
+        raise BadQuestion("--follow writes text or, with -o json, a JSON document per line; leave out other outputs")
+    if not paths and not follow.pods.is_given:
+        raise BadQuestion(
+            "nothing to follow is given; name files or directories, or --server-context and --agent-context for pods"
+        )
+    asked = trace_follow.Following(
+        select=select,
+        options=_plain(reporting).options,
+        is_json=reporting.output == "json",
+        seconds=trace_inputs.seconds(follow.during, option="--for") if follow.during else 0.0,
+    )
+    return trace_follow.requests(trace_follow.Sources(paths=tuple(existing(paths)), pods=follow.pods), asked)
 
 
 @explain.default
@@ -176,11 +277,11 @@ def explain_code(code: str = "", *, list_all: Annotated[bool, Parameter(name="--
     Parameters
     ----------
     code
-        Such as MT-404.
+        Such as MT-404; or the sentence of a runbook, such as "Maestro agent does not receive the spec request".
     list_all
         Print all codes with their titles.
     """
-    from pymaestro.trace.request.codes import CODES, explained
+    from pymaestro.trace.request.codes import CODES, STAGES, explained
     from pymaestro.trace.work import codes as of_works
 
     if list_all or not code:
@@ -192,10 +293,17 @@ def explain_code(code: str = "", *, list_all: Annotated[bool, Parameter(name="--
     if wanted in of_works.CATALOGUE:
         sys.stdout.write(of_works.explained(wanted))
         return Exit.HEALTHY
-    if wanted not in CODES:
+    if wanted in CODES:
+        sys.stdout.write(explained(wanted))
+        return Exit.HEALTHY
+    sentence = wanted.removeprefix("ERROR:").strip()
+    stage = next((number for number, names in STAGES.items() if names[2].upper() == sentence), 0)
+    if not stage:
         sys.stderr.write(f"Error: there is no code {code}; see `maestro trace explain --list`\n")
         return Exit.USAGE
-    sys.stdout.write(explained(wanted))
+    causes = [each.code for each in CODES.values() if each.stage == stage and each.severity == "error"]
+    sys.stdout.write(f"Stage {stage}, {STAGES[stage][1]}: {STAGES[stage][2]}. It may be one of these.\n\n")
+    sys.stdout.write("\n".join(explained(each) for each in causes))
     return Exit.HEALTHY
 
 
@@ -210,11 +318,11 @@ def _plain(reporting: Reporting) -> trace_inputs.Report:
 
 def _with_environment(choice: Choice, environ: Mapping[str, str]) -> Choice:
     """Take the variables of the older scripts where an option is not given."""
-    from dataclasses import replace
-
     return replace(
         choice,
         resource_id=choice.resource_id or environ.get("resource_id", ""),
         work_name=choice.work_name or environ.get("work_name", ""),
+        op_id=choice.op_id or environ.get("op_id", ""),
+        manifest_name=choice.manifest_name or environ.get("manifest_name", ""),
         resource_request=choice.resource_request or environ.get("resource_request", ""),
     )

@@ -66,7 +66,7 @@ def act(  # noqa: PLR0913 - one parameter per flag
         raise CommandError(f"--kubeconfig={kubeconfig} does not exist")
     given = kubeconfig.absolute() if kubeconfig else None
     with ExitStack() as stack:
-        folder = data_dir or _data_home()
+        folder = data_dir or data_home()
         if ephemeral:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-up-")))
         wanted = _Wanted(
@@ -144,6 +144,8 @@ def _tell(console: Any, started: Any, *, written: Path | None) -> None:
     console.print("  maestro consumer list")
     console.print(f"  echo '{_HELLO}' | maestro resourcebundle apply --consumer {first} --name hello --wait -f -")
     console.print(f"  kubectl --kubeconfig {path} get configmap hello")
+    logs = "" if started.folder == data_home() else f" {started.folder}"
+    console.print(f"  maestro trace request --live hello{logs}")
     console.print("\nCtrl-C stops everything.")
 
 

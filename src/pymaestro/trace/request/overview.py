@@ -52,6 +52,11 @@ def _hops(numbers: Statistics) -> list[str]:
     return table(rows, head=("hop", "      n", "     p50", "     p90", "     p99", "     max")) if rows else []
 
 
+def signs(trace: Trace) -> str:
+    """Return one sign per stage."""
+    return "".join(_SIGNS[stage.state] for stage in trace.stages)
+
+
 def matrix(traces: Sequence[Trace]) -> list[str]:
     """Return a row per request with a sign per stage."""
     if not traces:
@@ -63,7 +68,7 @@ def matrix(traces: Sequence[Trace]) -> list[str]:
             each.key.work_name or "-",
             each.key.consumer or "-",
             f"{each.key.action} v{each.key.version}",
-            "".join(_SIGNS[stage.state] for stage in each.stages),
+            signs(each),
             f"{span(each.duration):>7}",
             outcome(each),
         )

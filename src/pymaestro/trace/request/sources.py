@@ -71,7 +71,9 @@ def plain_files(paths: Sequence[str]) -> list[tuple[str, int]]:
 def _expanded(path: str) -> list[Path]:
     here = Path(path)
     if here.is_dir():
-        found = sorted(each for each in here.rglob("*") if each.is_file() and not each.name.startswith("."))
+        # Traces that were written beside the logs quote them: read again, everything would have happened twice.
+        ours = (".", "trace_request.")
+        found = sorted(each for each in here.rglob("*") if each.is_file() and not each.name.startswith(ours))
         if not found:
             raise SourceError(f"{path} holds no files; collect logs into it first: maestro trace logs collect")
         return [each for each in found if each.suffix not in {".json", ".yaml", ".html"} or _looks_like_log(each)]

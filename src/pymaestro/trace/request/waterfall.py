@@ -59,7 +59,7 @@ def inputs_line(known: Environment) -> str:
 
 def text(trace: Trace, known: Environment, *, quote: Quote = said, with_timeline: bool = False) -> str:
     """Return the whole report on one request."""
-    lines = [headline(trace), inputs_line(known), "", *_stages(trace, known), ""]
+    lines = [headline(trace), inputs_line(known), "", *stages(trace, known), ""]
     for finding in trace.findings:
         lines += _finding(finding, known, quote=quote, resource=trace.key.resource)
     if with_timeline:
@@ -67,7 +67,8 @@ def text(trace: Trace, known: Environment, *, quote: Quote = said, with_timeline
     return "\n".join(lines) + "\n"
 
 
-def _stages(trace: Trace, known: Environment) -> list[str]:
+def stages(trace: Trace, known: Environment) -> list[str]:
+    """Return a row per stage, with its time and its bar."""
     begin, length = trace.start, trace.duration
     rows = [
         (
@@ -98,11 +99,16 @@ def _bar(stage: Stage, *, begin: float, length: float) -> str:
     return " " * (end - took) + "=" * took + ("X" if stage.state is State.FAILED else "|")
 
 
+def finding_lines(finding: Finding, known: Environment, trace: Trace) -> list[str]:
+    """Return a finding of a request: what, why, on what evidence, and what to do."""
+    return _finding(finding, known, quote=said, resource=trace.key.resource)
+
+
 def _finding(finding: Finding, known: Environment, *, quote: Quote, resource: str) -> list[str]:
     entry = finding.entry
-    lines = [f"{entry.code} {entry.severity}  {entry.title}  ({finding.confidence})"]
-    if entry.severity == "error" and entry.stage:
-        lines.append(f"  ERROR: {STAGES[entry.stage][2]}")
+    # The sentence that runbooks are searched by stands at the beginning of its line.
+    lines = [f"ERROR: {STAGES[entry.stage][2]}"] if entry.severity == "error" and entry.stage else []
+    lines.append(f"{entry.code} {entry.severity}  {entry.title}  ({finding.confidence})")
     lines += [f"  {printable(part)}" for part in finding.detail.splitlines()[:5]]
     for hit in finding.evidence:
         lines.append(f"  evidence  {known.writers[hit.file].path}:{hit.line}  {printable(quote(hit))}")

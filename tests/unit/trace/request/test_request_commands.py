@@ -2,9 +2,6 @@
 """The commands over logs: what they print, how they end, and what they make of bad input."""
 
 import json
-import os
-import stat
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,29 +199,3 @@ def test_queries_name_tables_and_quote_identifiers(table: str, word: str) -> Non
     assert word in text
     assert '"a\\"b"' in text
     assert '"maestro-server"' in text
-
-
-def test_logs_are_collected_with_kubectl(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pods = {"items": [{"metadata": {"name": "maestro-0"}, "spec": {"containers": [{"name": "service"}]},
-                       "status": {"containerStatuses": [{"name": "service", "restartCount": 1}]}}]}  # fmt: skip
-    script = tmp_path / "kubectl"
-    script.write_text(
-        f"#!{sys.executable}\nimport sys\n"
-        f"if 'get' in sys.argv: print({json.dumps(json.dumps(pods))})\n"
-        "elif '--previous' in sys.argv: sys.exit('previous terminated container not found')\n"
-        "else: print('2026-01-15T09:00:01Z I0115 09:00:01.000000       1 a.go:1] hello', sys.argv[1:])\n"
-    )
-    script.chmod(script.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    out = tmp_path / "out"
-    code, shown, trouble = run(
-        capsys, "logs", "collect", "--out", str(out), "--only", "server", "--server-context", "svc"
-    )
-    assert code == 0
-    assert "maestro-0.previous.log: previous terminated container not found" in trouble
-    text = (out / "server" / "maestro-0.log").read_text()
-    assert "'--context', 'svc'" in text
-    assert json.loads((out / "server" / "pods.json").read_text())[0]["containers"][0]["restarts"] == 1
-    assert "maestro trace requests" in shown

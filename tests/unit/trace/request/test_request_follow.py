@@ -1,0 +1,178 @@
+"""Logs while they are written: verdicts when they are final, files that grow, rotate and begin anew."""
+
+import asyncio
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, lines_g2, lines_g4
+
+from pymaestro.trace.request import news
+from pymaestro.trace.request.model import Options, Trace, Verdict
+from pymaestro.trace.request.stream import Streams
+from pymaestro.trace.request.tails import Tails, existing, follow
+
+OPTIONS = Options(stage_timeout=30.0)
+
+
+def chunks(story: Story) -> dict[str, bytes]:
+    """Return what each pod writes about a request."""
+    found = dict.fromkeys((*SERVERS, AGENT), b"")
+    for pod, _, line in lines_g4(story):
+        found[pod] += f"{line}\n".encode()
+    return found
+
+
+class Watching:
+    """Streams with a clock that is turned by hand."""
+
+    def __init__(self) -> None:
+        self.streams = Streams(options=OPTIONS)
+        self.news = news.News(patience=OPTIONS.stage_timeout)
+        self.now = 100.0
+
+    def feed(self, parts: dict[str, bytes]) -> None:
+        for pod, data in parts.items():
+            if data:
+                self.streams.feed(f"{pod}.log", data, now=self.now, moment=BASE)
+
+    def told(self, *, after: float = 1.0) -> list[Trace]:
+        self.now += after
+        self.streams.quiet(now=self.now, patience=0.25)
+        return self.news.take(self.streams.changed(), end=self.streams.known.end)
+
+
+def test_a_request_is_told_once_when_it_is_complete() -> None:
+    watching = Watching()
+    parts = chunks(Story(work="nginx"))
+    watching.feed({pod: data[: len(data) // 2] for pod, data in parts.items()})
+    assert watching.told() == []
+    assert watching.news.under_way == 1
+    watching.feed({pod: data[len(data) // 2 :] for pod, data in parts.items()})
+    told = watching.told()
+    assert [(each.key.work_name, each.verdict) for each in told] == [("nginx", Verdict.COMPLETE)]
+    assert "✓ complete    nginx" in news.line(told[0])
+    assert "+++++++++   289 ms" in news.line(told[0])
+    assert watching.told() == []
+    assert watching.news.summary() == "1 request: 1 complete"
+
+
+def test_one_that_stops_is_told_when_silence_has_lasted_long_enough() -> None:
+    watching = Watching()
+    watching.feed(chunks(Story(work="stuck", until=3)))
+    assert watching.told(after=5) == []
+    assert watching.told(after=10) == []
+    told = watching.told(after=31)
+    assert [(each.verdict, each.failed_stage) for each in told] == [(Verdict.INCOMPLETE, 4)]
+    assert watching.news.has_problems
+
+
+def test_one_that_recovers_after_all_is_told_again() -> None:
+    watching = Watching()
+    whole = chunks(Story(work="slow"))
+    first = chunks(Story(work="slow", until=3))
+    watching.feed(first)
+    assert [each.verdict for each in watching.told(after=70)] == [Verdict.INCOMPLETE]
+    watching.feed({pod: data.removeprefix(first[pod]) for pod, data in whole.items()})
+    assert [each.verdict for each in watching.told()] == [Verdict.COMPLETE]
+    assert not watching.news.has_problems
+
+
+def test_what_was_complete_stays_so_when_another_request_follows() -> None:
+    watching = Watching()
+    watching.feed(chunks(Story(work="w")))
+    watching.told()
+    watching.feed(chunks(Story(work="w", action="update", version=2, at=BASE + 3)))
+    assert [(each.key.action, each.verdict) for each in watching.told()] == [("update", Verdict.COMPLETE)]
+
+
+def test_records_over_several_lines_may_come_in_pieces() -> None:
+    watching = Watching()
+    written = dict.fromkeys((*SERVERS, AGENT), b"")
+    for pod, _, line in lines_g2(Story(work="old")):
+        written[pod] += f"{line}\n".encode()
+    step = 37
+    for at in range(0, max(map(len, written.values())), step):
+        watching.feed({pod: data[at : at + step] for pod, data in written.items()})
+    told = watching.told()
+    assert [(each.key.work_name, each.verdict) for each in told] == [("old", Verdict.COMPLETE)]
+
+
+def test_memory_does_not_grow_with_what_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pymaestro.trace.request.stream._FULL", 500)
+    watching = Watching()
+    for number in range(100):
+        watching.feed(chunks(Story(work=f"w-{number}", at=BASE + number * 10)))
+        watching.told(after=10)
+        watching.streams.forget(keep=60)
+    assert watching.news.counts[Verdict.COMPLETE] == 100
+    assert len(watching.streams._hits) < 1000
+
+
+def test_files_are_read_on_over_rotation_and_truncation(tmp_path: Path) -> None:
+    read: list[tuple[str, bytes]] = []
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\n")
+    tails = Tails([tmp_path])
+
+    def seen() -> list[bytes]:
+        read.clear()
+        tails.read(lambda name, data: read.append((name, data)))
+        return [data for _, data in read]
+
+    assert seen() == [b"one\n"]
+    assert seen() == []
+    with log.open("ab") as stream:
+        stream.write(b"two\n")
+        stream.flush()
+        assert seen() == [b"two\n"]
+        stream.write(b"last\n")
+        stream.flush()
+        log.rename(tmp_path / "server.log.1")
+        log.write_bytes(b"new\n")
+    # The end of the old file comes before the beginning of the new one.
+    assert seen() == [b"last\n", b"new\n"]
+    log.write_bytes(b"x\n")
+    os.truncate(log, 2)
+    assert seen() == [b"x\n"]
+    (tmp_path / "agent.log").write_bytes(b"hello\n")
+    assert (seen(), read[0][0]) == ([b"hello\n"], "agent.log")
+    log.unlink()
+    assert seen() == []
+    tails.close()
+
+
+def test_only_the_end_of_a_long_file_is_history(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"".join(b"line %04d\n" % number for number in range(1000)))
+    read: list[bytes] = []
+    tails = Tails([log], most_history=25)
+    tails.read(lambda _, data: read.append(data))
+    tails.close()
+    assert read == [b"line 0998\nline 0999\n"]
+
+
+def test_following_waits_for_what_comes(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"")
+
+    async def scenario() -> None:
+        arrived = asyncio.Event()
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            following = group.create_task(
+                follow(existing([str(tmp_path)]), lambda _name, _data: arrived.set(), pause=0.01)
+            )
+            log.write_text(klog(BASE, "a.go:1", "hello") + "\n")
+            await arrived.wait()
+            following.cancel()
+
+    asyncio.run(scenario())
+
+
+def test_two_requests_of_one_resource_are_two() -> None:
+    watching = Watching()
+    story = Story(work="w", op="op-1")
+    watching.feed(chunks(story))
+    watching.feed(chunks(replace(story, action="update", version=2, at=BASE + 5, op="op-2")))
+    assert [each.key.action for each in watching.told()] == ["create", "update"]
