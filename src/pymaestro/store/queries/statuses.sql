@@ -27,14 +27,21 @@ announced AS (
 SELECT pg_notify('status_events', w.event_id) FROM wanted w;
 
 -- name: finish
--- The agent has removed everything: the last status lives on in its event, the row goes.
+-- The agent has removed everything: the last status lives on in its event, the row goes. What only the row knew, its two
+-- times, goes into the payload, because a Go instance tells sources what stands there.
 WITH wanted AS (
     SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS w (id, status, event_id)
 ),
 announced AS (
     INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type, payload, status,
                                status_event_type)
-    SELECT w.event_id, $4, $4, r.id, r.source, coalesce(r.type, ''), r.payload, w.status::jsonb, 'StatusDelete'
+    SELECT w.event_id, $4, $4, r.id, r.source, coalesce(r.type, ''),
+           CASE jsonb_typeof(r.payload->'metadata') WHEN 'object' THEN
+               jsonb_set(r.payload, '{metadata}', r.payload->'metadata' || jsonb_strip_nulls(jsonb_build_object(
+                   'creationTimestamp', to_char(r.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+                   'deletionTimestamp', to_char(r.deleted_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))))
+           ELSE r.payload END,
+           w.status::jsonb, 'StatusDelete'
     FROM wanted w JOIN resources r ON r.id = w.id
 ),
 settled AS (
