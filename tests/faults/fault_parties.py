@@ -83,6 +83,12 @@ class Wisher:
             assert time.monotonic() < deadline, f"{bundle} was not taken in {seconds} s: {self.refusals[-1]}"
             await asyncio.sleep(_PAUSE_SECONDS)
 
+    async def knock(self, bundle: str, consumer: str) -> str:
+        """Ask for a change that can only be refused (its version is from the future), and return the refusal."""
+        source = self._sources[0]
+        asked = source.spec(_UPDATE, bundle, consumer, data=bundle_data(bundle, "never"), version=2**30)
+        return await source.answer(asked)
+
     async def _ask(self, asked: event.Event, bundle: str, consumer: str, text: Text) -> Fate:
         self._turn += 1
         source = self._sources[self._turn % len(self._sources)]
@@ -94,6 +100,9 @@ class Wisher:
         except grpc.aio.AioRpcError as error:
             fate = fate_of(error)
             self.refusals.append(f"{error.code().name}: {error.details()}")
+        except asyncio.CancelledError:
+            self._ledger.wished(bundle, consumer, text, "unknown")
+            raise
         if fate == "taken" and text is not GONE:
             if asked.type == _CREATE:
                 self.latencies.append(time.monotonic() - began)

@@ -1,16 +1,21 @@
 """Servers are killed and frozen in the middle of their work: what was acknowledged stays, and others go on."""
 
 import asyncio
+import itertools
 import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import fault_programs
 import pytest
 from fault_ledger import GONE, Ledger
-from fault_parties import Listener, running, wisher
+from fault_parties import Listener, Wisher, running, wisher
 from fault_world import FLAGS, light_agent, objects_of, settles
 from stack import harness
 
+from pymaestro.store import locks
 from pymaestro.store.dsn import Dsn
 
 pytestmark = pytest.mark.timeout(150)
@@ -18,7 +23,7 @@ pytestmark = pytest.mark.timeout(150)
 CONSUMERS = ("cluster1", "cluster2")
 
 
-async def life(client, bundle: str, consumer: str, chance: random.Random) -> None:
+async def life(client: Wisher, bundle: str, consumer: str, chance: random.Random) -> None:
     """Let one bundle live: created, perhaps changed, perhaps deleted."""
     await client.insist(bundle, consumer, "first")
     for number in range(chance.randrange(3)):
@@ -27,7 +32,7 @@ async def life(client, bundle: str, consumer: str, chance: random.Random) -> Non
         await client.insist(bundle, consumer, GONE)
 
 
-async def lives(client, *, count: int, chance: random.Random, lanes: int = 10) -> None:
+async def lives(client: Wisher, *, count: int, chance: random.Random, lanes: int = 10) -> None:
     """Let many bundles live, several at a time."""
     waiting = [(f"w{number}", chance.choice(CONSUMERS), chance.random()) for number in range(count)]
 
@@ -39,10 +44,11 @@ async def lives(client, *, count: int, chance: random.Random, lanes: int = 10) -
     await asyncio.gather(*(lane() for _ in range(lanes)))
 
 
+@pytest.mark.parametrize("kills", [pytest.param(1, id="once"), pytest.param(4, id="often", marks=pytest.mark.peers)])
 def test_kill_9_during_publish_and_fan_out(
-    database: Dsn, tmp_path: Path, chance: random.Random, ledger: Ledger
+    database: Dsn, tmp_path: Path, chance: random.Random, ledger: Ledger, kills: int
 ) -> None:
-    """Two servers are killed in turn, several times, while wishes and statuses flow through both."""
+    """Two servers are killed in turn while wishes and statuses flow through both."""
 
     async def scenario() -> None:
         servers = [fault_programs.server(tmp_path, database, *FLAGS, name=name) for name in ("one", "two")]
@@ -55,14 +61,115 @@ def test_kill_9_during_publish_and_fan_out(
         ):
             for name in CONSUMERS:
                 await servers[0].running().add_consumer(name)
-            living = asyncio.ensure_future(lives(client, count=200, chance=chance))
-            for turn in range(2):
+            living = asyncio.ensure_future(lives(client, count=100 * kills, chance=chance))
+            for turn in range(kills):
                 enough = ledger.taken + 20
                 await harness.until(lambda n=enough: living.done() or ledger.taken > n, what="a load")
-                await servers[turn].kill()
-                await servers[turn].start()
+                await servers[turn % 2].kill()
+                await servers[turn % 2].start()
             await living
             await settles(ledger, address=database, objects=objects_of(agents), listeners=[listener])
             assert ledger.counts["create unknown"] + ledger.counts["update unknown"] > 0, "killed too late"
 
     harness.play(scenario())
+
+
+LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objid = $1"
+HOT = [f"hot{number}" for number in range(5)]
+
+
+async def freeze_with_a_lock(server: fault_programs.Program, database: Dsn) -> None:
+    """Freeze a busy server at a moment in which it holds the lock of a bundle."""
+    for _ in range(1000):
+        server.pause()
+        if await harness.value(database, LOCKS, locks.RESOURCES):
+            return
+        server.resume()
+        await asyncio.sleep(0.003)
+    raise AssertionError("the server never held a lock")
+
+
+@asynccontextmanager
+async def changes(client: Wisher) -> AsyncIterator[None]:
+    """Change the hot bundles over and over."""
+
+    async def change(bundle: str) -> None:
+        for number in itertools.count():
+            await client.insist(bundle, "cluster1", f"change {number}", seconds=120)
+
+    changing = asyncio.gather(*map(change, HOT))
+    try:
+        yield
+    finally:
+        changing.cancel()
+        await asyncio.gather(changing, return_exceptions=True)
+
+
+@pytest.mark.parametrize("seconds", [pytest.param(5, id="5s"), pytest.param(30, id="30s", marks=pytest.mark.peers)])
+def test_a_frozen_lock_holder_holds_up_its_own_bundles_only(
+    database: Dsn, tmp_path: Path, ledger: Ledger, seconds: int
+) -> None:
+    """The other server is asked for the locked bundles too, in the same batches as everything else."""
+
+    async def scenario() -> None:
+        frozen, other = (fault_programs.server(tmp_path, database, *FLAGS, name=name) for name in ("frozen", "other"))
+        agent = light_agent(other.agents, "cluster1", ledger)
+        listener = Listener([other.sources], ledger)
+        async with (
+            fault_programs.programs(frozen, other),
+            wisher(frozen.sources, ledger=ledger) as here,
+            wisher(other.sources, ledger=ledger) as there,
+            running(agent.run, listener.run),
+        ):
+            here.timeout_seconds = there.timeout_seconds = 60
+            await other.running().add_consumer("cluster1")
+            for bundle in HOT:
+                await here.insist(bundle, "cluster1", "new")
+            async with changes(here):
+                await freeze_with_a_lock(frozen, database)
+                knocking = asyncio.gather(*(there.knock(bundle, "cluster1") for bundle in HOT))
+                until, served = time.monotonic() + seconds, 0
+                while time.monotonic() < until:
+                    await there.insist(f"w{served}", "cluster1", "text")
+                    await there.insist(f"w{served}", "cluster1", "other text")
+                    served += 1
+                assert any("does not finish" in refusal for refusal in await knocking), await knocking
+                frozen.resume()
+                print(f"{served} bundles lived meanwhile; the slowest creation took {max(there.latencies):.2f} s")
+                assert served > 2 * seconds
+                changed = ledger.counts["update taken"]
+                await harness.until(lambda: ledger.counts["update taken"] > changed + 10, what="changes afterwards")
+            await settles(ledger, address=database, objects=objects_of([agent]), listeners=[listener])
+
+    harness.play(scenario())
+
+
+def test_kill_9_with_a_lock_and_another_takes_over(database: Dsn, tmp_path: Path, ledger: Ledger) -> None:
+    async def scenario() -> None:
+        killed, other = (fault_programs.server(tmp_path, database, *FLAGS, name=name) for name in ("killed", "other"))
+        agent = light_agent(other.agents, "cluster1", ledger)
+        async with (
+            fault_programs.programs(killed, other),
+            wisher(killed.sources, ledger=ledger) as here,
+            wisher(other.sources, ledger=ledger) as there,
+            running(agent.run),
+        ):
+            await other.running().add_consumer("cluster1")
+            for bundle in HOT:
+                await here.insist(bundle, "cluster1", "new")
+            async with changes(here):
+                await freeze_with_a_lock(killed, database)
+                began = time.monotonic()
+                await killed.kill()
+            await harness.until(lambda: is_free(database), what="the lock, free")
+            print(f"the lock was free {1000 * (time.monotonic() - began):.0f} ms after the kill")
+            for bundle in HOT:
+                assert "is not the latest" in await there.knock(bundle, "cluster1")
+                await there.insist(bundle, "cluster1", GONE)
+            await settles(ledger, address=database, objects=objects_of([agent]))
+
+    harness.play(scenario())
+
+
+async def is_free(database: Dsn) -> bool:
+    return not await harness.value(database, LOCKS, locks.RESOURCES)

@@ -42,23 +42,31 @@ class Absorb:
         self._batcher.stop()
 
     async def _handle(self, reports: Sequence[intake.Report]) -> Sequence[Outcome]:
-        try:
-            return await self._absorb(reports)
-        except store_errors.BadValue as error:
-            # One report spoils the group: take them one by one, so that only that one suffers.
-            if len(reports) == 1:
-                return [intake.Reject(f"the database cannot hold a value of the status: {error}")]
-            return [(await self._handle([report]))[0] for report in reports]
-        except store_errors.StoreError as error:
-            for report in reports:
-                fields = describe.with_operation(report.operation_id, report.id)
-                self._journal.error(Phrase.HANDLE_FAILED, fields, err=error)
-            return [error] * len(reports)
+        return await self._isolate(reports, patient=True)
 
-    async def _absorb(self, reports: Sequence[intake.Report]) -> Sequence[Outcome]:
+    async def _isolate(self, reports: Sequence[intake.Report], *, patient: bool) -> Sequence[Outcome]:
+        """Absorb a group; if one report spoils it, take them one by one, so that only that one suffers."""
+        try:
+            return await self._absorb(reports, patient=patient)
+        except (store_errors.BadValue, store_errors.Locked) as error:
+            if len(reports) > 1:
+                return [(await self._isolate([report], patient=False))[0] for report in reports]
+            if isinstance(error, store_errors.BadValue):
+                return [intake.Reject(f"the database cannot hold a value of the status: {error}")]
+            return self._failed(reports, error)
+        except store_errors.StoreError as error:
+            return self._failed(reports, error)
+
+    def _failed(self, reports: Sequence[intake.Report], error: store_errors.StoreError) -> Sequence[Outcome]:
+        for report in reports:
+            fields = describe.with_operation(report.operation_id, report.id)
+            self._journal.error(Phrase.HANDLE_FAILED, fields, err=error)
+        return [error] * len(reports)
+
+    async def _absorb(self, reports: Sequence[intake.Report], *, patient: bool) -> Sequence[Outcome]:
         ids = [report.id for report in reports]
         now = self._world.now()
-        async with self._world.database.transaction() as connection:
+        async with self._world.database.transaction(patient=patient) as connection:
             await resources.lock(connection, ids, kind=locks.RESOURCE_STATUS)
             held = await statuses.read_for_report(connection, ids)
             verdicts = [intake.judge(held.get(report.id), report) for report in reports]
@@ -121,7 +129,9 @@ class Absorb:
                 journal.info(Phrase.HANDLING, fields)
                 journal.info(Phrase.DELETE_SENT, fields)
             case intake.Redeliver():
-                journal.warning("the agent removed a resource that is not being deleted; it is sent again", fields)
+                journal.warning(
+                    "the agent removed another resource than this one; what there is, is sent again", fields
+                )
             case intake.Reject(reason):
                 journal.error(Phrase.HANDLE_FAILED, {**fields, Key.EVENT_TYPE: report.received.type}, err=reason)
             case intake.Ignore(reason, stale) if stale and held is not None:

@@ -4,8 +4,9 @@ What arrived while the last transaction ran is the next transaction. Row, event 
 then does the caller hear "OK".
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from pymaestro.aio import batches
 from pymaestro.journal.fields import Key
@@ -17,7 +18,12 @@ from pymaestro.store import locks, pool, resources, rows
 from pymaestro.wire import event, record
 
 Outcome = admission.Verdict | store_errors.StoreError
-_Carry = Callable[[Sequence[admission.Wish]], Awaitable[dict[str, Outcome]]]
+
+
+class _Carry(Protocol):
+    """Carries out a group of wishes in one transaction; one that is not patient does not wait for locks."""
+
+    async def __call__(self, wishes: Sequence[admission.Wish], *, patient: bool) -> dict[str, Outcome]: ...
 
 
 class Accept:
@@ -71,10 +77,15 @@ class Accept:
             self._tell(wish, outcomes[wish.id])
         return [outcomes[wish.id] for wish in wishes]
 
-    async def _isolate(self, carry: _Carry, wishes: Sequence[admission.Wish]) -> dict[str, Outcome]:
+    async def _isolate(
+        self, carry: _Carry, wishes: Sequence[admission.Wish], *, patient: bool = True
+    ) -> dict[str, Outcome]:
         """Carry out a group; if one wish spoils it, carry them out one by one, so that only that one suffers."""
         try:
-            return await carry(wishes)
+            return await carry(wishes, patient=patient)
+        except store_errors.Locked as error:
+            if len(wishes) == 1:
+                return {wishes[0].id: error}
         except (store_errors.BadValue, store_errors.Dangling) as error:
             if len(wishes) == 1:
                 return {wishes[0].id: _refuse(wishes[0], error)}
@@ -82,10 +93,11 @@ class Accept:
             return dict.fromkeys((wish.id for wish in wishes), error)
         outcomes: dict[str, Outcome] = {}
         for wish in wishes:
-            outcomes |= await self._isolate(carry, [wish])
+            outcomes |= await self._isolate(carry, [wish], patient=False)
         return outcomes
 
-    async def _create(self, wishes: Sequence[admission.Wish]) -> dict[str, Outcome]:
+    async def _create(self, wishes: Sequence[admission.Wish], *, patient: bool) -> dict[str, Outcome]:
+        del patient  # a new row is nobody's yet; only the same id at the same moment is waited for
         outcomes: dict[str, Outcome] = {wish.id: admission.judge_new(wish) for wish in wishes}
         wanted = [self._new_spec(wish, outcomes[wish.id]) for wish in wishes]
         specs = [spec for spec in wanted if spec is not None]
@@ -104,9 +116,9 @@ class Accept:
             outcomes[each] = admission.judge_collision(by_id[each], held.get(each))
         return outcomes
 
-    async def _change(self, wishes: Sequence[admission.Wish]) -> dict[str, Outcome]:
+    async def _change(self, wishes: Sequence[admission.Wish], *, patient: bool) -> dict[str, Outcome]:
         ids = [wish.id for wish in wishes]
-        async with self._world.database.transaction() as connection:
+        async with self._world.database.transaction(patient=patient) as connection:
             await resources.lock(connection, ids, kind=locks.RESOURCES)
             held = await resources.read_for_change(connection, ids)
             outcomes: dict[str, Outcome] = {wish.id: admission.judge_change(wish, held.get(wish.id)) for wish in wishes}

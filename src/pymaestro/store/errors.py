@@ -4,6 +4,7 @@ The driver's exceptions end in `translate`; nothing above the store ever sees on
 
     StoreError
     ├── Unavailable    the database cannot be reached or refuses work now: try again later
+    │   └── Locked     somebody else has the row, and did not finish in time
     ├── Conflict       a unique constraint said no
     ├── Dangling       a foreign key said no
     ├── BadValue       a value PostgreSQL cannot hold: the sender's fault
@@ -19,6 +20,10 @@ class StoreError(Exception):
 
 class Unavailable(StoreError):
     """The database cannot be reached, or cannot take more work now."""
+
+
+class Locked(Unavailable):
+    """Somebody else works on one of the rows, and did not finish in time."""
 
 
 class Conflict(StoreError):
@@ -53,6 +58,8 @@ def translate(error: BaseException) -> StoreError:
             return Conflict(text, constraint=error.constraint_name or "")
         case asyncpg.ForeignKeyViolationError() | asyncpg.RestrictViolationError():  # the second since PostgreSQL 18
             return Dangling(text, constraint=error.constraint_name or "")
+        case asyncpg.LockNotAvailableError():
+            return Locked(text)
         case asyncpg.DataError() | asyncpg.ProgramLimitExceededError() | asyncpg.StatementTooComplexError():
             return BadValue(text)
         case (

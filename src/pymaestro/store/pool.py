@@ -23,6 +23,10 @@ _holding: ContextVar[bool] = ContextVar("pymaestro_store_holding", default=False
 # Long enough for a slow disk, short enough that a caller learns of a stuck database before its own deadline.
 COMMAND_TIMEOUT_SECONDS = 15.0
 ACQUIRE_TIMEOUT_SECONDS = 10.0
+# Locks are held for milliseconds. Who holds one longer is frozen or cut off, and must not hold up a whole group; when
+# the group is taken apart, one by one, those that are free need no patience at all.
+LOCK_TIMEOUT_MS = 500
+SHORT_LOCK_TIMEOUT_MS = 50
 # While the database is known not to answer, callers but one learn it this soon.
 DOUBT_TIMEOUT_SECONDS = 1.0
 CLOSE_TIMEOUT_SECONDS = 5.0
@@ -83,15 +87,17 @@ class Database:
         return found
 
     @asynccontextmanager
-    async def transaction(self, *, durable: bool = True) -> AsyncIterator[Connection]:
+    async def transaction(self, *, durable: bool = True, patient: bool = True) -> AsyncIterator[Connection]:
         """Lend a connection inside a transaction that commits when the block ends without an error.
 
         `durable=False` is for facts that a later sweep would find again (delivery marks, heartbeats): the commit
-        does not wait for the disk.
+        does not wait for the disk. `patient=False` hardly waits for locks.
         """
         async with self.connection() as connection, within(connection):
             if not durable:
                 await connection.execute("SET LOCAL synchronous_commit TO off")
+            if not patient:
+                await connection.execute(f"SET LOCAL lock_timeout TO {SHORT_LOCK_TIMEOUT_MS}")
             yield connection
 
     async def close(self) -> None:
@@ -140,7 +146,11 @@ async def connect(address: dsns.Dsn, *, max_connections: int, application_name: 
             command_timeout=COMMAND_TIMEOUT_SECONDS,
             max_inactive_connection_lifetime=60.0,
             reset=_keep_as_it_is,
-            server_settings={"application_name": application_name, "jit": "off"},
+            server_settings={
+                "application_name": application_name,
+                "jit": "off",
+                "lock_timeout": str(LOCK_TIMEOUT_MS),
+            },
         )
     except errors.DRIVER_ERRORS as error:
         raise errors.translate(error) from error

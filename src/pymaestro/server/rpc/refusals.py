@@ -30,6 +30,10 @@ def from_denied(denied: Denied) -> Refused:
 def from_failure(error: Exception, *, doing: str) -> Refused:
     """Say that it is our fault and may be tried again."""
     match error:
+        case store_errors.Locked():
+            # Not Unavailable, for which agents would give up their whole connection.
+            text = f"failed to {doing}: another instance is at the resource and does not finish; try again later"
+            return Refused(Code.RESOURCE_EXHAUSTED, text)
         case store_errors.Unavailable():
             return Refused(Code.UNAVAILABLE, f"failed to {doing}: the database is not available; try again")
         case batches.Overloaded():
