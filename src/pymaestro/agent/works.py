@@ -76,7 +76,7 @@ class Works:
     def put(self, incoming: work.ManifestWork, *, problem: str = "") -> Held | None:
         """Take what the server sent; returns the work if that changed anything."""
         held = self._by_id.get(incoming.uid)
-        if held is not None and held.is_over and not incoming.deletion_timestamp:
+        if held is not None and held.is_over and (not incoming.deletion_timestamp or _is_successor(held, incoming)):
             # The server forgot it and somebody asked for it anew, before we heard that the server knows of its end.
             self.drop(held)
             held = None
@@ -107,10 +107,16 @@ class Works:
 
 def _is_news(held: Held, incoming: work.ManifestWork) -> bool:
     if incoming.deletion_timestamp:
-        return not held.is_leaving
+        return not held.is_leaving or _is_successor(held, incoming)
     if held.is_leaving:
         return False
     return incoming.generation == 0 or incoming.generation >= held.wanted.generation
+
+
+def _is_successor(held: Held, incoming: work.ManifestWork) -> bool:
+    """Whether the server speaks of a later work of the same id: the end of the earlier one is not what it waits for."""
+    # Both are written alike, in UTC and to the second.
+    return incoming.creation_timestamp > held.wanted.creation_timestamp
 
 
 def _merged(known: work.ManifestWork, incoming: work.ManifestWork, *, problem: str) -> work.ManifestWork:
@@ -119,6 +125,7 @@ def _merged(known: work.ManifestWork, incoming: work.ManifestWork, *, problem: s
         return incoming
     changed = known.with_annotations(incoming.tracing).with_metadata(
         generation=incoming.generation or known.generation,
+        creationTimestamp=incoming.creation_timestamp or known.creation_timestamp or None,
         deletionTimestamp=incoming.deletion_timestamp or None,
     )
     # A work that was never read whole has nothing to keep but what the newest event says.

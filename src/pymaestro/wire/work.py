@@ -82,6 +82,11 @@ class ManifestWork:
         return jsontypes.texts_at(self.body, "metadata", "finalizers")
 
     @property
+    def creation_timestamp(self) -> str:
+        """When the server took it in, or nothing; tells a work from an earlier one of the same id."""
+        return jsontypes.text_at(self.body, "metadata", "creationTimestamp")
+
+    @property
     def deletion_timestamp(self) -> str:
         """When its deletion was asked for (RFC 3339), or empty."""
         return jsontypes.text_at(self.body, "metadata", "deletionTimestamp")

@@ -82,3 +82,21 @@ def test_new_life_after_the_end() -> None:
     works.drop(old)
     assert works.get("id") is new
     assert works.named("id") is new
+
+
+@pytest.mark.parametrize("is_over", [True, False], ids=["after-the-end", "on-the-way-out"])
+def test_the_deletion_of_a_successor_is_not_answered_with_the_end_of_the_earlier_one(*, is_over: bool) -> None:
+    earlier, later = "2023-11-14T22:13:10Z", "2023-11-14T22:13:15Z"
+    works = Works()
+    old = works.put(wish(5, creationTimestamp=earlier))
+    assert old is not None
+    works.put(bare(5, creationTimestamp=earlier, deletionTimestamp=GONE))
+    if is_over:
+        old.status = old.status.with_condition(deletion.deleted(consumer="c1"), now=NOW)
+    leaving = bare(1, creationTimestamp=later, deletionTimestamp=GONE)
+    new = works.put(leaving)
+    assert new is not None
+    assert (new is old) != is_over
+    assert (new.is_leaving, new.is_over, new.wanted.creation_timestamp) == (True, False, later)
+    assert works.put(leaving) is None, "the same once more is no news"
+    assert works.put(bare(5, creationTimestamp=earlier, deletionTimestamp=GONE)) is None, "what is late is none either"

@@ -152,13 +152,14 @@ def stored_status(held: rows.Observed, report: Report) -> str:
 
 
 def _judge_end(held: rows.Observed, report: Report) -> Verdict:
+    """Only a deletion somebody asked for ends a bundle, and only its own.
+
+    A late word about an earlier bundle of the same id must not take its successor along, not even one that is to go as
+    well: its objects are still there. The agent is told again what there is, so that it looks.
+    """
     created, _ = record.moments(held.created_at, held.deleted_at)
-    if report.created not in (None, created.seconds):
-        # A late word about an earlier bundle of the same id must not take its successor along, not even one that is to
-        # go as well: its objects are still there.
-        return Ignore("it is about an earlier resource of the same id", stale=True)
-    # And only a deletion somebody asked for ends a bundle.
-    return Redeliver() if held.deleted_at is None else Finish()
+    is_of_another = report.created not in (None, created.seconds)
+    return Redeliver() if held.deleted_at is None or is_of_another else Finish()
 
 
 def _creation(received: event.Event) -> int | None:

@@ -58,9 +58,6 @@ def removed(created: object) -> intake.Report:
     return read(status_event("Deleted", **{event.METADATA: json.dumps({"creationTimestamp": created})}))
 
 
-ANOTHER_LIFE = intake.Ignore("it is about an earlier resource of the same id", stale=True)
-
-
 @pytest.mark.parametrize(
     ("held", "report", "verdict"),
     [
@@ -70,8 +67,12 @@ ANOTHER_LIFE = intake.Ignore("it is about an earlier resource of the same id", s
         pytest.param(DELETING, removed("2026-08-20T12:11:12+02:00"), intake.Finish(), id="the-end-in-another-zone"),
         pytest.param(DELETING, removed(None), intake.Finish(), id="the-end-of-nobody-knows-which"),
         pytest.param(DELETING, removed("long ago"), intake.Finish(), id="the-end-in-words-nobody-reads"),
-        pytest.param(DELETING, removed("2026-08-20T10:11:11Z"), ANOTHER_LIFE, id="the-late-end-of-an-earlier-one"),
-        pytest.param(HELD, removed("2026-08-20T10:11:11Z"), ANOTHER_LIFE, id="the-late-end-of-one-that-came-back"),
+        pytest.param(
+            DELETING, removed("2026-08-20T10:11:11Z"), intake.Redeliver(), id="the-late-end-of-an-earlier-one"
+        ),
+        pytest.param(
+            HELD, removed("2026-08-20T10:11:11Z"), intake.Redeliver(), id="the-late-end-of-one-that-came-back"
+        ),
         pytest.param(None, REPORT, intake.Ignore("there is no such resource"), id="about-nothing"),
         pytest.param(
             replace(HELD, sequence_id=MIDDLE),
