@@ -1,5 +1,6 @@
 """`maestro up` as a person runs it: a process of its own, found by the other commands, stopped by Ctrl-C."""
 
+import json
 import os
 import re
 import signal
@@ -29,11 +30,43 @@ def test_the_commands_of_the_readme_find_what_is_up(tmp_path: Path) -> None:
         said = [run(line, environ, folder=tmp_path) for line in readme_commands()]
         assert "cluster1" in said[0]
         assert re.search(r" hello +cluster1 +1 .* Applied$", said[-1], re.MULTILINE)
+        see_the_path_of_what_was_applied(shown, environ, folder=tmp_path)
     finally:
         up.send_signal(signal.SIGINT)
         code = up.wait(30)
     assert code == 130
     assert shown.read_text().endswith("stopping\n")
+
+
+def see_the_path_of_what_was_applied(shown: Path, environ: dict[str, str], *, folder: Path) -> None:
+    """Draw the request of the past, as `up` proposes, and one that comes while we look."""
+    offered = re.search(r"^  (maestro trace request --live hello .+)$", shown.read_text(), re.MULTILINE)
+    assert offered
+    drawn = run(offered.group(1), environ, folder=folder)
+    assert "create v1  hello" in drawn
+    assert re.search(r"^Verdict  COMPLETE in .+$", drawn, re.MULTILINE)
+    place = offered.group(1).split()[-1]
+    command = [*MAESTRO, "trace", "request", "--live", "--next", place, "--timeout", "50s"]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as live:
+        assert live.stderr
+        assert live.stdout
+        assert "waiting for a request" in live.stderr.readline()
+        told = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "hello", "namespace": "default"},
+            "data": {"a": "b"},
+        }
+        run(
+            f"echo '{json.dumps(told)}' | maestro resourcebundle apply --consumer cluster1 --name hello -f -",
+            environ,
+            folder=folder,
+        )
+        drawn = live.stdout.read()
+        assert live.wait(30) == 0
+    assert "update v2  hello" in drawn
+    stages = re.findall(r"^\d\d:\d\d:\d\d\.\d{3}  (\d) .*? ok ", drawn, re.MULTILINE)
+    assert stages[:7] == ["1", "2", "3", "4", "5", "6", "7"]
 
 
 def readme_commands() -> list[str]:

@@ -40,12 +40,16 @@ async def _live(sources: Sources, wanted: Wanted, *, stop: running.Stop) -> int:
     drawing = _Drawing() if sys.stdout.isatty() else _Lines()
     seen: Trace | None = None
     past = 0.0
+    is_waiting_told = False
 
     def on_turn(turn: Turn) -> bool:
-        nonlocal seen, past
+        nonlocal seen, past, is_waiting_told
         known = turn.streams.known
         if turn.is_history and wanted.is_next:
             past = known.end
+        elif seen is None and not is_waiting_told and not turn.is_history:
+            is_waiting_told = True
+            drawing.wait(", ".join(wanted.identifiers) or "a request")
         fitting = [
             each
             for each in turn.streams.changed()
@@ -108,6 +112,10 @@ class _Lines:
     def __exit__(self, *_: object) -> None:
         return
 
+    def wait(self, what: str) -> None:
+        """Say what is waited for."""
+        _tell(f"waiting for {what}")
+
     def show(self, trace: Trace, known: Environment) -> None:
         """Write what is new."""
         if not self._told:
@@ -147,10 +155,13 @@ class _Drawing:
 
     def __enter__(self) -> None:
         self._live.start()
-        self._draw("waiting for a request")
 
     def __exit__(self, *_: object) -> None:
         self._live.stop()
+
+    def wait(self, what: str) -> None:
+        """Say what is waited for."""
+        self._draw(f"waiting for {what}")
 
     def show(self, trace: Trace, known: Environment) -> None:
         """Draw it anew."""

@@ -2,12 +2,13 @@
 """The commands over logs: what they print, how they end, and what they make of bad input."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from trace_request_logs import AGENT, BASE, Story, write
+from trace_request_logs import AGENT, BASE, SERVERS, Story, write
 
 from pymaestro.cli import main
 from pymaestro.trace.request.codes import CODES, SQL, STAGES
@@ -180,6 +181,78 @@ def test_logs_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "3 server pods, 1 agent; G2; broker mqtt; broadcast" in out
     _, out, _ = run(capsys, "logs", "check", str(DATA / "trace_request_go_v2.log"))
     assert "no line shows stage 2, 3, 4, 5, 6" in out
+
+
+def failing(folder: Path) -> Story:
+    """Write a request that the agent cannot carry out, and says so."""
+    bad = Story(work="bad")
+    write(folder, [bad])
+    log = folder / f"{AGENT}.log"
+    line = f'E0115 09:00:01.300000       1 base_controller.go:159] "controller failed to sync" err="configmaps \\"cm\\" is forbidden" key="{bad.resource}"\n'
+    text = re.sub(r".*Server side applied.*\n", line, log.read_text())
+    log.write_text(text)
+    return bad
+
+
+def test_a_request_is_drawn_from_files_stage_by_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "good", [CREATE, Story(work="other", at=BASE + 60)])
+    code, out, _ = run(capsys, "request", "--live", "nginx", str(tmp_path / "good"))
+    assert code == 0
+    assert [line.split()[1] for line in out.splitlines()[1:10]] == list("123456789")
+    assert "Verdict  COMPLETE in 289 ms" in out
+    code, out, _ = run(capsys, "request", "--live", str(tmp_path / "good"))
+    assert (code, "create v1  other" in out) == (0, True)
+    failing(tmp_path / "bad")
+    code, out, _ = run(capsys, "request", "--live", "bad", str(tmp_path / "bad"))
+    assert code == 1
+    assert "Verdict  FAILED at stage 4 (agent handles)  MT-403" in out
+    assert "\nERROR: Maestro agent does not handle the spec request\n" in out
+    code, _, trouble = run(capsys, "request", "--live", "nobody", str(tmp_path / "good"), "--timeout", "900ms")
+    assert (code, "no record of nobody within 0.9 s" in trouble) == (4, True)
+
+
+def test_the_flow_is_written_where_runbooks_look_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = failing(tmp_path)
+    given = {"logs_dir": str(tmp_path), "work_name": "bad", "resource_id": bad.resource,
+             "resource_request": "create_request"}  # fmt: skip
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    for count in (1, 2):
+        code, out, _ = run(capsys, "request")
+        assert code == 1
+        assert "\nERROR: Maestro agent does not handle the spec request\n" in out
+        written = sorted(tmp_path.glob("trace_request.*.log"))
+        # What was written before is neither overwritten nor read again.
+        assert len(written) == count
+        assert f"Trace log: {tmp_path}/trace_request." in out
+    assert re.fullmatch(r"trace_request\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-2)?\.log", written[0].name)
+    text = written[0].read_text()
+    assert re.search(rf'^In maestro server instance {SERVERS[0][:8]}.*\nI0115 .*"receive the event from client"', text, re.MULTILINE)  # fmt: skip
+    assert f"In maestro agent {AGENT}\n" in text
+    assert "\nERROR: Maestro agent does not handle the spec request\n" in text
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_is_missed_under_the_sentence_of_the_runbooks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stage: int
+) -> None:
+    # Another request shows that the logs would tell.
+    story = Story(work="lost", until=stage - 1) if stage > 1 else Story(work="lost", without=frozenset({1}))
+    write(tmp_path, [Story(work="fine", at=BASE - 5), story])
+    sentence = STAGES[stage][2]
+    code, out, _ = run(capsys, "request", "lost", str(tmp_path), "-o", "log")
+    if stage > 1:
+        assert code == 1
+        assert f"\nERROR: {sentence}\n" in out
+    else:
+        # Later stages prove that it was received: the line is missing, the request is not.
+        assert "ERROR" not in out
+    code, out, _ = run(capsys, "explain", f"ERROR: {sentence}")
+    assert code == 0
+    assert out.startswith(f"Stage {stage}, ")
+    assert f"MT-{stage}0" in out
 
 
 def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
