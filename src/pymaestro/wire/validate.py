@@ -70,7 +70,8 @@ def _tolerant(data: bytes) -> list[_Manifest]:
     body = msgspec.json.decode(data)
     if not isinstance(body, dict):
         raise errors.Malformed(f"failed to unmarshal {WHAT}: expected an object with a list named manifests")
-    manifests = body.get("manifests") or []
+    manifests = body.get("manifests")
+    manifests = [] if manifests is None else manifests
     if not isinstance(manifests, list):
         raise errors.Malformed(f"failed to unmarshal {WHAT}: manifests must be a list")
     for index, manifest in enumerate(manifests):
