@@ -2,11 +2,12 @@
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from pymaestro.cli import connection, environments, rendering
 from pymaestro.cli.connection import GrpcFlags, RestAddress, RestFlags
@@ -24,6 +25,7 @@ Examples:
   maestro config set-env local --grpc-server-address 127.0.0.1:8090
   maestro config set-env prod --rest-url https://maestro.example --use
   maestro config set-env prod --grpc-token-file /secrets/token
+  maestro config set-env prod --svc-context svc --mgmt-context mgmt-1=mgmt
   maestro config show
   maestro consumer list --env local
 
@@ -35,6 +37,34 @@ Exit codes: 0 done, 1 failed, 2 a mistake in the command line or in the file."""
     help_format="plaintext",
     version_flags=[],
 )
+
+_TRACE = Group("Tracing", sort_key=91)
+
+
+@Parameter(name="*", group=_TRACE, show_default=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFlags:
+    """Whom `maestro trace work` asks."""
+
+    svc_context: str = ""
+    """The service cluster: a context."""
+    svc_kubeconfig: str = ""
+    """The service cluster: a kubeconfig file."""
+    mgmt_context: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """A management cluster: a context, or CONSUMER=CONTEXT; repeat it for several."""
+    mgmt_kubeconfig: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """A management cluster: a kubeconfig file, or CONSUMER=FILE; repeat it for several."""
+    namespace: str = ""
+    """The server's namespace."""
+    agent_namespace: str = ""
+    """The agents' namespace."""
+    db: str = ""
+    """The way to the database, as `maestro trace work --db` takes it."""
+    db_dsn: str = ""
+    """postgresql://user@host:5432/database, without a password."""
+    db_pod: str = ""
+    """The pod to run psql in."""
+
 
 Shown = Annotated[Output, Parameter(name=("-o", "--output"), help="How to print.")]
 Name = Annotated[str, Parameter(help="The environment.")]
@@ -48,9 +78,11 @@ def set_env(
     use: Annotated[bool, Parameter(help="Also make it the one in use.", negative=())] = False,
     rest: RestAddress | None = None,
     grpc: GrpcFlags | None = None,
+    trace: TraceFlags | None = None,
 ) -> int:
     """Make an environment, or change some settings of one; the first one made is in use at once."""
     values = {key: _kept(key, value) for key, value in connection.given_flags(rest, grpc).items()}
+    values |= _trace_values(trace)
     if not values:
         raise UsageError("nothing is given to keep; give --rest-url, --grpc-server-address or another setting")
     _check(values)
@@ -89,6 +121,7 @@ def list_(*, output: Shown = "table") -> int:
 def show(name: Name = "", /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
     """Show the settings that hold now, and where each comes from; with a name, what that environment would give."""
     held = connection.settle(RestFlags(env=name) if name else rest)
+    held += connection.for_tracing(RestFlags(env=name) if name else rest)
     if output in ("table", "wide"):
         lines = [[each.key, each.value, each.origin] for each in held]
         sys.stdout.write(rendering.table([["SETTING", "VALUE", "FROM"], *lines]))
@@ -120,15 +153,31 @@ def _kept(key: str, value: str) -> str:
     return str(Path(value).expanduser().absolute()) if key.endswith("-file") else value
 
 
+def _trace_values(given: TraceFlags | None) -> dict[str, str]:
+    if given is None:
+        return {}
+    found = {key: getattr(given, key.replace("-", "_")) for key in environments.TRACE_KEYS}
+    texts = {key: ",".join(each) if isinstance(each, tuple) else each for key, each in found.items() if each}
+    return {key: _absolute(text) if key.endswith("kubeconfig") else text for key, text in texts.items()}
+
+
+def _absolute(files: str) -> str:
+    """Return FILE or CONSUMER=FILE, or several of them, so that they are right from every folder."""
+    named = [each.rpartition("=") for each in files.split(",")]
+    return ",".join(f"{consumer}{sign}{Path(file).expanduser().absolute()}" for consumer, sign, file in named)
+
+
 def _check(values: dict[str, str]) -> None:
     from pymaestro.sdk import settings
 
     held = [
         connection.Given(key=key, name=connection.SETTINGS[key], value=value, origin=f"--{key}")
         for key, value in values.items()
+        if key in connection.SETTINGS
         # Half of a pair may be there already, or come later.
-        if not key.startswith("grpc-client-")
+        and not key.startswith("grpc-client-")
     ]
     settings.load(connection.options(held), {}, called={each.name: each.origin for each in held})
+    environments.refuse_password(values, "--")
     if urlsplit(values.get("rest-url", "")).password:
         raise UsageError("--rest-url holds a password; put it into a file and give --grpc-token-file")

@@ -160,6 +160,19 @@ def settle(rest: RestAddress | None, grpc: GrpcFlags | None = None) -> list[Give
     return held
 
 
+def for_tracing(rest: RestAddress | None) -> list[Given]:
+    """Return what the chosen environment says about whom traces ask."""
+    found = environments.read(environments.default_path(os.environ))
+    chosen = found.choose(getattr(rest, "env", None) or "", os.environ)
+    stored = found.named[chosen] if chosen else {}
+    origin = f"environment {chosen} of {found.path}"
+    return [
+        Given(key=key, name=key, value=stored[key], origin=f"{key} in {origin}")
+        for key in environments.TRACE_KEYS
+        if key in stored
+    ]
+
+
 def options(held: list[Given]) -> "Options":
     """Return settings as a client takes them."""
     return cast("Options", {each.name: each.value for each in held})

@@ -6,8 +6,9 @@
         rest-url: http://127.0.0.1:8000
         grpc-server-address: 127.0.0.1:8090
 
-The keys are the flags of the commands without their dashes. A secret never stands in the file: it names the files with
-the token, the certificate and the key. This module reads and writes the file; what its values mean is not known here.
+The keys are the flags of the commands without their dashes, those of `maestro trace work` included. A secret never
+stands in the file: it names the files with the token, the certificate and the key. This module reads and writes the
+file; what its values mean is not known here.
 """
 
 import os
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pymaestro.cli.failure import UsageError
 
@@ -30,6 +32,18 @@ KEYS = (
     "grpc-client-cert-file",
     "grpc-client-key-file",
 )
+TRACE_KEYS = (
+    "svc-context",
+    "svc-kubeconfig",
+    "mgmt-context",
+    "mgmt-kubeconfig",
+    "namespace",
+    "agent-namespace",
+    "db",
+    "db-dsn",
+    "db-pod",
+)
+"""What `maestro trace work` takes besides; several contexts or files stand behind each other, with commas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +151,17 @@ def _settings(values: Any, origin: str) -> dict[str, str]:
     if not isinstance(values, dict):
         raise UsageError(f"{origin} holds no settings; write lines such as `rest-url: https://maestro:8000`")
     for key, value in values.items():
-        if key not in KEYS:
+        if key not in (*KEYS, *TRACE_KEYS):
             # Without the value: it may be the token that somebody wrote here.
-            raise UsageError(f"{origin}.{key} is not a setting; use {', '.join(KEYS)}")
+            raise UsageError(f"{origin}.{key} is not a setting; use {', '.join((*KEYS, *TRACE_KEYS))}")
         if not isinstance(value, (str, bool, int, float)):
             raise UsageError(f"{origin}.{key} must be a text")
+    refuse_password(values, f"{origin}.")
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
+
+
+def refuse_password(values: Mapping[str, Any], origin: str) -> None:
+    """Refuse the address of a database with a password in it, as a URL or as words."""
+    dsn = str(values.get("db-dsn", ""))
+    if "password" in dsn or urlsplit(dsn).password:
+        raise UsageError(f"{origin}db-dsn holds a password; keep it in ~/.pgpass, or set PGPASSWORD")

@@ -60,6 +60,10 @@ class NarrowOptions:
 class AccessOptions:
     """Who is asked."""
 
+    env: str = ""
+    """An environment of `maestro config`: what it says of a side counts where no option does. [the one in use]"""
+    config: Path | None = None
+    """A file of environments in place of that of `maestro config`."""
     svc_context: str = ""
     """The service cluster: a context."""
     svc_kubeconfig: str = ""
@@ -128,5 +132,9 @@ class OutputOptions:
     """Its form. [text]"""
     out: Path | None = None
     """Write it to a file."""
+    quiet: Annotated[bool, Parameter(name=("--quiet", "-q"), negative=())] = False
+    """Only a line with the verdict for each work, if it is text, and no warnings."""
+    tz: str = "UTC"
+    """The time zone of texts: Europe/Berlin, local; JSON and YAML keep to UTC. [UTC]"""
     exit_zero: Annotated[bool, _SWITCH] = False
     """End with 0 whatever was found, for reporting jobs."""

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pymaestro.cli.trace_environment import Access
 from pymaestro.cli.trace_options import AccessOptions
 from pymaestro.sdk.client import AsyncMaestro
 from pymaestro.sdk.errors import ConfigError
@@ -28,9 +30,20 @@ from pymaestro.trace.work.sides import ClusterSide, DatabaseSide, SqlSide
 class Opening:
     """All that opening needs."""
 
-    options: AccessOptions
+    access: Access
     consent: Consent
     stack: AsyncExitStack
+    is_quiet: bool = False
+
+    @property
+    def options(self) -> AccessOptions:
+        """The ways to both sides."""
+        return self.access.options
+
+    def warn(self, text: str) -> None:
+        """Say something that nobody has to answer."""
+        if not self.is_quiet:
+            self.consent.tell(f"⚠ WARNING: {text}")
 
     @property
     def spot(self) -> Spot:
@@ -94,7 +107,7 @@ def _offline(directory: Path) -> Sides:
 async def _open_clusters(opening: Opening, *, clusters: list[ClusterSide], lost: list[Sight]) -> None:
     options = opening.options
     if not options.mgmt_context and not options.mgmt_kubeconfig:
-        opening.consent.tell("⚠ WARNING: No management cluster access specified. Using current context.")
+        opening.warn("No management cluster access specified. Using current context.")
     try:
         choices = choosing.management_clusters(opening.wanted, opening.place)
     except NoAccess as error:
@@ -125,11 +138,10 @@ async def _database(opening: Opening) -> DatabaseSide | None:
 
 async def _rest(opening: Opening) -> DatabaseSide:
     try:
-        client = (
-            AsyncMaestro(api_url=opening.options.rest_url, timeout=opening.options.timeout)
-            if opening.options.rest_url
-            else AsyncMaestro(timeout=opening.options.timeout)
-        )
+        given: dict[str, Any] = {"timeout": opening.options.timeout, **opening.access.client}
+        if opening.options.rest_url:
+            given["api_url"] = opening.options.rest_url
+        client = AsyncMaestro(**given)
         client.settings.needs("api_url")
     except ConfigError as error:
         raise BadQuestion(f"--rest-url: {error}") from error
@@ -139,7 +151,7 @@ async def _rest(opening: Opening) -> DatabaseSide:
 async def _pod(opening: Opening, way: str) -> DatabaseSide:
     options = opening.options
     if not options.svc_context and not options.svc_kubeconfig:
-        opening.consent.tell("⚠ WARNING: No service cluster access specified. Using current context.")
+        opening.warn("No service cluster access specified. Using current context.")
     cluster = await opening.stack.enter_async_context(Cluster(service_choice(opening)))
     if way == "auto":
         way = await prerequisites.has_database_pod(cluster, opening.spot)

@@ -1,18 +1,19 @@
 """Carry out `maestro trace work` once the command line is understood: ask, judge, write the report."""
 
+import os
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from pymaestro import __version__
 from pymaestro.aio.clock import Clock
-from pymaestro.cli import trace_sides
+from pymaestro.cli import trace_environment, trace_sides
 from pymaestro.cli.terminal import Terminal
 from pymaestro.cli.trace_options import AccessOptions, DepthOptions, OutputOptions
 from pymaestro.trace.errors import Unreadable
 from pymaestro.trace.exits import Exit
 from pymaestro.trace.output import envelope, json_text, yaml_text
-from pymaestro.trace.work import exports, gather, render, report
+from pymaestro.trace.work import exports, gather, render, report, zones
 from pymaestro.trace.work.facts import Wish
 from pymaestro.trace.work.looking import Depth
 from pymaestro.trace.work.question import Question
@@ -25,7 +26,8 @@ _MOST_LIVE = 100
 async def check(access: AccessOptions) -> int:
     """Say what a trace needs and what of it is missing."""
     async with AsyncExitStack() as stack:
-        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
+        completed = trace_environment.complete(access, os.environ)
+        opening = trace_sides.Opening(access=completed, consent=Terminal(), stack=stack)
         found = await trace_sides.check(opening)
     for each in found:
         sys.stdout.write(f"{'✓' if each.is_met else '✗'} {each.what}: {each.says}\n")
@@ -43,13 +45,19 @@ async def trace(
     found: list[str],
 ) -> int:
     """Trace, write the report, and tell which works were `found`."""
+    zone = zones.named(output.tz)
     looks = depth.live if depth.live is not None else len(question.values) <= _MOST_LIVE
     async with AsyncExitStack() as stack:
-        opening = trace_sides.Opening(options=access, consent=Terminal(), stack=stack)
+        completed = trace_environment.complete(access, os.environ)
+        opening = trace_sides.Opening(access=completed, consent=Terminal(), stack=stack, is_quiet=output.quiet)
+        if completed.name and not output.quiet:
+            opening.consent.tell(f"Environment {completed.name} of `maestro config`")
         sides = await trace_sides.open_sides(opening)
         closely = Depth(objects=looks or depth.diff, nested=depth.nested, whole=depth.diff)
         answer = await gather.gather(question, sides, depth=closely)
     now = Clock().now()
+    if output.output not in ("json", "yaml"):
+        answer = zones.shown_in(answer, zone)
     wish = Wish(broker_host=depth.broker_host, agent_namespace=access.agent_namespace, compare=depth.diff)
     built = report.build(answer, now=now, wish=wish)
     _write(_rendered(built, output, depth=depth, generated_at=report.iso(now) or ""), output.out)
@@ -70,7 +78,10 @@ def _rendered(found: Report, output: OutputOptions, *, depth: DepthOptions, gene
         case "mermaid":
             return exports.mermaid(found)
         case form:
-            text = exports.tree(found) if depth.tree else render.text(found, is_wide=form == "wide")
+            if output.quiet:
+                return render.verdicts(found)
+            zone = zones.named(output.tz)
+            text = exports.tree(found) if depth.tree else render.text(found, is_wide=form == "wide", zone=zone)
             return text + (exports.feedback(found) if depth.feedback else "")
 
 

@@ -156,12 +156,18 @@ def _write_config(started: Any) -> Path:
     from pymaestro.cli import environments
 
     found = environments.read(environments.default_path(os.environ))
-    values = {"rest-url": started.api_url, "grpc-server-address": started.grpc_url}
+    values = {
+        "rest-url": started.api_url,
+        "grpc-server-address": started.grpc_url,
+        "db-dsn": str(started.dsn),
+        "mgmt-kubeconfig": ",".join(f"{consumer}={path}" for consumer, path in started.kubeconfigs.items()),
+    }
     environments.write(found.put(_ENVIRONMENT, values, use=True))
     return found.path
 
 
-def _data_home() -> Path:
+def data_home() -> Path:
+    """Return where everything is kept unless somebody says otherwise."""
     import os
 
     home = os.environ.get("XDG_DATA_HOME")

@@ -15,6 +15,7 @@ from pymaestro.sandbox.postgres import EmbeddedPostgres
 from pymaestro.sandbox.process import Ports, ServerProcess
 from pymaestro.sdk.client import AsyncMaestro
 from pymaestro.sdk.errors import AlreadyExists
+from pymaestro.store.dsn import Dsn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,8 @@ class Fleet:
     client: AsyncMaestro
     kubeconfigs: Mapping[str, Path]
     """The way to each cluster, by consumer."""
+    dsn: Dsn
+    """The database."""
     folder: Path
 
     @property
@@ -98,7 +101,7 @@ async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
             given = wanted.kubeconfig if number == 0 else None
             way = broker or f"127.0.0.1:{server.ports.agents}"
             kubeconfigs[consumer] = await _join(stack, wanted, consumer, given=given, broker=way)
-        yield Fleet(server=server, client=client, kubeconfigs=kubeconfigs, folder=wanted.folder)
+        yield Fleet(server=server, client=client, kubeconfigs=kubeconfigs, dsn=dsn, folder=wanted.folder)
 
 
 async def _join(

@@ -99,14 +99,16 @@ class Dsn:
     def __str__(self) -> str:
         """Return the address as a URL without the password; `parse` reads it back."""
         parameters = {"sslmode": self.sslmode}
-        host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
+        place = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
+        place += f":{self.port}"
         if self.host.startswith("/"):
-            host, parameters["host"] = "", self.host
+            # A port without a host before it is read by libpq, and misread by asyncpg.
+            place, parameters["host"], parameters["port"] = "", self.host, str(self.port)
         if self.rootcert:
             parameters["sslrootcert"] = str(self.rootcert)
         query = urlencode(parameters, quote_via=quote, safe="/")
         user, database = quote(self.user, safe=""), quote(self.database, safe="")
-        return f"postgresql://{user}@{host}:{self.port}/{database}?{query}"
+        return f"postgresql://{user}@{place}/{database}?{query}"
 
 
 def _from_url(text: str) -> dict[str, str]:

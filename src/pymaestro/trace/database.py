@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 import orjson
@@ -77,4 +77,5 @@ def _shown(dsn: str) -> str:
         parts = urlsplit(dsn)
     except ValueError:
         return "(DSN)"
-    return f"{parts.hostname or 'localhost'}{parts.path}" if parts.scheme else "(DSN)"
+    place = parts.hostname or dict(parse_qsl(parts.query)).get("host") or "localhost"
+    return f"{place}{parts.path}" if parts.scheme else "(DSN)"

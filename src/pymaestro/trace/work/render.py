@@ -4,7 +4,7 @@ Pure; the layout is the one runbooks show, so that people and their notes find e
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from pymaestro.journal import redact
 from pymaestro.trace.output import finding_lines, printable, table
@@ -20,18 +20,18 @@ _BRIEF = 3
 """From so many works on, a report begins with a table of them, and tells only those with findings."""
 
 
-def text(report: Report, *, is_wide: bool = False) -> str:
-    """Return the whole report."""
+def text(report: Report, *, is_wide: bool = False, zone: tzinfo | None = UTC) -> str:
+    """Return the whole report; its times are those of `zone`, None for this computer's."""
     lines: list[str] = []
     if len(report.works) >= _BRIEF:
         lines += [*_overview(report), ""]
     for traced in report.works:
         if len(report.works) < _BRIEF or is_wide:
-            lines += [*_work(traced, is_wide=is_wide), ""]
+            lines += [*_work(traced, is_wide=is_wide, zone=zone), ""]
     if report.answer.steps and is_wide:
         lines += ["The way up:", *(f"  {printable(step)}" for step in report.answer.steps), ""]
     if report.answer.candidates:
-        lines += [*_candidates(report), ""]
+        lines += [*_candidates(report, zone), ""]
     for finding in report.findings:
         lines += [*finding_lines(finding), ""]
     return "\n".join(lines)
@@ -47,7 +47,7 @@ def _overview(report: Report) -> Iterator[str]:
     yield from table(rows, head=("Verdict", "Code", "Resource ID", "Work Name", "Consumer"), indent="")
 
 
-def _work(traced: Traced, *, is_wide: bool) -> Iterator[str]:
+def _work(traced: Traced, *, is_wide: bool, zone: tzinfo | None) -> Iterator[str]:
     facts, verdict = traced.facts, traced.verdict
     is_deleted = verdict.code in {"MW-101", "MW-102"}
     yield f"ManifestWork Trace Results{' (DELETED)' if is_deleted else ''}"
@@ -56,7 +56,7 @@ def _work(traced: Traced, *, is_wide: bool) -> Iterator[str]:
     yield from _identities(facts, is_deleted=is_deleted)
     yield ""
     if facts.gathered.row:
-        yield from _database(facts.gathered.row, is_wide=is_wide)
+        yield from _database(facts.gathered.row, is_wide=is_wide, zone=zone)
         yield ""
     yield from _manifests(facts, is_deleted=is_deleted, is_wide=is_wide)
     for nested in facts.gathered.nested:
@@ -103,15 +103,15 @@ def _no_record(facts: Facts, *, is_deleted: bool) -> str:
     return "Not found on cluster (work deleted)" if is_deleted else "Not found on cluster"
 
 
-def _database(row: Row, *, is_wide: bool) -> Iterator[str]:
+def _database(row: Row, *, is_wide: bool, zone: tzinfo | None) -> Iterator[str]:
     status = row.status
     yield "Database Information:"
     yield "─" * 20
-    yield f"Created:  {moment(row.created)}"
-    yield f"Updated:  {moment(row.updated)}"
-    yield f"Deleted:  {moment(row.deleted) if row.deleted else '<null> (still active)'}"
+    yield f"Created:  {moment(row.created, zone)}"
+    yield f"Updated:  {moment(row.updated, zone)}"
+    yield f"Deleted:  {moment(row.deleted, zone) if row.deleted else '<null> (still active)'}"
     reported = f"status for version {status.version}" if status else "no status: the agent has never answered"
-    sent = f", sent {moment(sequence_time(status.sequence))}" if status and status.sequence else ""
+    sent = f", sent {moment(sequence_time(status.sequence), zone)}" if status and status.sequence else ""
     yield f"Version:  {row.version} ({reported}{sent})"
     if status:
         yield f"Conditions: {'  '.join(printable(str(each)) for each in status.conditions) or 'none'}"
@@ -119,8 +119,8 @@ def _database(row: Row, *, is_wide: bool) -> Iterator[str]:
         yield f"Operation:  {printable(row.operation_id) or '<none>'}"
         yield f"Labels:     {', '.join(f'{printable(k)}={printable(v)}' for k, v in row.labels.items()) or 'none'}"
         for event in row.events:
-            done = f"published {moment(event.reconciled)}" if event.reconciled else "not yet published"
-            yield f"Event:      {event.type} {moment(event.created)}, {done}"
+            done = f"published {moment(event.reconciled, zone)}" if event.reconciled else "not yet published"
+            yield f"Event:      {event.type} {moment(event.created, zone)}, {done}"
 
 
 def _manifests(facts: Facts, *, is_deleted: bool, is_wide: bool) -> Iterator[str]:
@@ -219,19 +219,31 @@ def _next_steps(traced: Traced) -> Iterator[str]:
         yield f"  Why and when, from logs: maestro trace request --resource-id {printable(found)} LOGS"
 
 
-def _candidates(report: Report) -> Iterator[str]:
+def _candidates(report: Report, zone: tzinfo | None) -> Iterator[str]:
     yield f"Multiple resources found for {printable(report.answer.question.asked)}:"
     rows = [
-        (row.id, row.work_name, row.source or "-", row.consumer, moment(row.created), moment(row.deleted))
+        (row.id, row.work_name, row.source or "-", row.consumer, moment(row.created, zone), moment(row.deleted, zone))
         for row in report.answer.candidates
     ]
     yield from table(rows, head=("Resource ID", "Work Name", "Source", "Consumer", "Created", "Deleted"))
 
 
-def moment(value: datetime | None) -> str:
-    """Return a time for people, in UTC."""
+def verdicts(report: Report) -> str:
+    """Return the report as lines that say the least: a verdict for each work, or what there is to say without one."""
+    lines = [
+        f"{each.verdict.name} {each.verdict.code} {resource_id(each.facts) or '-'} {work_name(each.facts) or '-'}"
+        for each in report.works
+    ]
+    lines += [f"{each.severity} {each.code} {each.title}" for each in report.findings]
+    return "".join(f"{printable(line)}\n" for line in lines)
+
+
+def moment(value: datetime | None, zone: tzinfo | None = UTC) -> str:
+    """Return a time for people."""
     if value is None:
         return "-"
-    plain = value.astimezone(UTC)
+    plain = value.astimezone(zone)
     shown = plain.strftime("%Y-%m-%d %H:%M:%S")
-    return f"{shown}.{plain.microsecond // 1000:03d}Z" if plain.microsecond else f"{shown}Z"
+    offset = plain.strftime("%z")
+    said = "Z" if offset == "+0000" else f"{offset[:3]}:{offset[3:5]}"
+    return f"{shown}.{plain.microsecond // 1000:03d}{said}" if plain.microsecond else f"{shown}{said}"
