@@ -5,12 +5,15 @@ standard error. A reader who leaves (`| head`) ends with 141 and without a word,
 """
 
 import importlib
+import itertools
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pymaestro.cli import failure
+
+_HELP = {"--help", "-h"}
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -56,7 +59,12 @@ def _parsed(arguments: Sequence[str]) -> int:
 
     page: Any = panels.Page(panels.terminal(), out=sys.stdout)
     app.help_formatter = page
+    words = list(itertools.takewhile(lambda word: word != "--", arguments))
     try:
+        if not _HELP.isdisjoint(words):
+            # The library would read the whole command line first, to explain it all the same.
+            app.help_print([word for word in words if word not in _HELP], console=page)
+            return 0
         result = app(list(arguments), exit_on_error=False, print_error=False, console=page, error_console=page)
     except CycloptsError as error:
         command = next((f" {word}" for word in arguments[:1] if word in {*app} and not word.startswith("-")), "")
