@@ -7,34 +7,64 @@ agents of old tell only the object. Pure: a table in, lists per resource out.
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 from pymaestro.trace.request.hits import Hit, Hits, What
 
 _CONCLUDING = frozenset({What.UPDATING, What.STALE, What.UNCHANGED, What.STATUS_NOT_FOUND})
 _BY_EVENT = frozenset({What.NOTIFIED, What.OTHER_INSTANCE, What.PUBLISH_FAILED})
 _OF_AGENT = frozenset({What.APPLIED, What.REMOVED, What.APPLY_FAILED, What.PENDING_DELETION})
+_WAITING = frozenset({What.HANDLING, What.DELETE_SENT, What.UPDATE_SENT, *_OF_AGENT})
+_TELLING = (*_WAITING, *_CONCLUDING, What.RECEIVED_SPEC, What.STORED, What.BROADCAST, What.NO_CLIENTS)
 _COMPONENTS = tuple(what for what in What if What.STARTED <= what < What.OTHER)
 
 
-def by_resource(
-    hits: Hits, *, skews: Sequence[float], wanted: frozenset[str] | None = None
-) -> Iterator[tuple[str, list[Hit]]]:
-    """Yield the hits of each resource in order of time, clocks corrected; only of `wanted` ones where given."""
-    places, events = _places(hits)
-    for number, indices in places.items():
-        resource = hits.word(number)
-        if not number or (wanted is not None and resource not in wanted):
-            continue
-        found = []
-        for index in indices:
-            hit = hits[index]
-            if not hit.resource or hit.resource != resource or skews[hit.file]:
-                event = hits.word(events[index]) if index in events else hit.event
-                hit = hit._replace(resource=resource, event=event, at=hit.at - skews[hit.file])
-            found.append(hit)
-        found.sort(key=lambda hit: (hit.at, hit.stage, hit.file, hit.line))
-        yield resource, found
+@dataclass(slots=True)
+class Grouping:
+    """Where the sayings about each resource are in the table."""
+
+    places: "dict[int, array[int]]"
+    events: dict[int, int]
+    """The database events that some sayings belong to without telling."""
+    merged: frozenset[int]
+    """Resources that got sayings which name the work instead."""
+
+
+def grouped(hits: Hits) -> Grouping:
+    """Give every saying its resource, as far as it can be known."""
+    places: defaultdict[int, array[int]] = defaultdict(_indices)
+    for index, number in enumerate(hits.resources):
+        places[number].append(index)
+    homeless = places.pop(0, _indices())
+    aliases = _aliases(hits, places)
+    for name, resource in aliases.items():
+        places[resource].extend(places.pop(name))
+    events: dict[int, int] = {}
+    _settle(hits, homeless, places, events)
+    return Grouping(dict(places), events, frozenset(aliases.values()))
+
+
+def _indices() -> "array[int]":
+    return array("I")
+
+
+def hits_of(hits: Hits, grouping: Grouping, number: int, *, skews: Sequence[float]) -> list[Hit]:
+    """Return the hits of one resource in order of time, clocks corrected."""
+    resource = hits.word(number)
+    found = []
+    for index in grouping.places[number]:
+        hit = hits[index]
+        if not hit.resource or hit.resource != resource or skews[hit.file]:
+            event = hits.word(grouping.events[index]) if index in grouping.events else hit.event
+            hit = hit._replace(resource=resource, event=event, at=hit.at - skews[hit.file])
+        found.append(hit)
+    found.sort(key=_in_time)
+    return found
+
+
+def _in_time(hit: Hit) -> tuple[float, int, int, int]:
+    return hit.at, hit.stage, hit.file, hit.line
 
 
 def about_components(hits: Hits) -> list[Hit]:
@@ -42,46 +72,70 @@ def about_components(hits: Hits) -> list[Hit]:
     return list(hits.where(*_COMPONENTS))
 
 
-def _places(hits: Hits) -> "tuple[dict[int, array[int]], dict[int, int]]":
-    """Return the places of each resource's hits in the table, and the events that some of them belong to."""
-    known, aliases = _events(hits), _aliases(hits)
-    places: dict[int, array[int]] = {}
-    events: dict[int, int] = {}
+def _settle(hits: Hits, homeless: Sequence[int], places: "dict[int, array[int]]", events: dict[int, int]) -> None:
+    """Find resources for sayings that tell none, by events and by their neighbours in the same file."""
+    whats, files = hits.whats, hits.files
+    kinds = {whats[index] for index in homeless}
+    if kinds & _BY_EVENT:
+        known = _events(hits)
+        for index in homeless:
+            number = known.get(hits.events[index], 0) if whats[index] in _BY_EVENT else 0
+            if number:
+                places[number].append(index)
+    if kinds & _WAITING:
+        _settle_by_neighbours(hits, places, events)
+    elif What.NO_CLIENTS in kinds:
+        broadcasts: dict[int, tuple[int, int]] = {}
+        for index in _in_order(hits, What.BROADCAST, What.NO_CLIENTS):
+            if whats[index] == What.BROADCAST:
+                broadcasts[files[index]] = (hits.resources[index], hits.events[index])
+            elif files[index] in broadcasts:
+                number, events[index] = broadcasts[files[index]]
+                if number:
+                    places[number].append(index)
+
+
+def _in_order(hits: Hits, *whats: What) -> list[int]:
+    """Return where such sayings are: a table is in order of its files, but not of the lines within a part of them."""
+    lines, files = hits.lines, hits.files
+    return sorted(hits.places(*whats), key=lambda index: files[index] << 32 | lines[index])
+
+
+def _settle_by_neighbours(hits: Hits, places: "dict[int, array[int]]", events: dict[int, int]) -> None:
     neighbours: dict[int, _Neighbours] = defaultdict(_Neighbours)
-    for index, (what, file, resource) in enumerate(zip(hits.whats, hits.files, hits.resources, strict=True)):
-        number = aliases.get(resource, resource)
-        if not number and what in _BY_EVENT:
-            number = known.get(hits.events[index], 0)
-        near = neighbours[file]
+    of_resource = {index: number for number, indices in places.items() for index in indices}
+    for index in _in_order(hits, *_TELLING):
+        what, near = hits.whats[index], neighbours[hits.files[index]]
+        number = of_resource.get(index, 0)
         if number:
             for other in near.known(what, number):
-                places.setdefault(number, array("I")).append(other)
+                places[number].append(other)
             if what == What.BROADCAST:
                 near.broadcast = (number, hits.events[index])
-                for other in near.deletions(is_last=hits[index].action == "delete"):
-                    places.setdefault(number, array("I")).append(other)
-        else:
-            number = near.unknown(what, index)
-            if what == What.NO_CLIENTS:
-                number, events[index] = near.broadcast
+                for other in near.deletions(is_last=hits.rest_of(index)[3] == "delete"):
+                    places[number].append(other)
+            continue
+        number = near.unknown(what, index)
+        if what == What.NO_CLIENTS:
+            number, events[index] = near.broadcast
         if number:
-            places.setdefault(number, array("I")).append(index)
-    return places, events
+            places[number].append(index)
 
 
 def _events(hits: Hits) -> dict[int, int]:
-    wanted = (What.PUBLISHING, What.SENDING_SPEC, What.TO_AGENTS)
-    rows = zip(hits.whats, hits.events, hits.resources, strict=True)
-    return {event: resource for what, event, resource in rows if event and resource and what in wanted}
+    wanted = hits.places(What.PUBLISHING, What.SENDING_SPEC, What.TO_AGENTS)
+    return {hits.events[at]: hits.resources[at] for at in wanted if hits.events[at] and hits.resources[at]}
 
 
-def _aliases(hits: Hits) -> dict[int, int]:
-    """Return the resource of each work name that only one resource has."""
-    resources: dict[str, set[str]] = defaultdict(set)
-    for hit in hits.where(What.WISH, What.RECEIVED_SPEC, What.TO_CLIENTS):
-        if hit.name and hit.resource and hit.name != hit.resource:
-            resources[hit.name].add(hit.resource)
-    return {hits.number(name): hits.number(next(iter(ids))) for name, ids in resources.items() if len(ids) == 1}
+def _aliases(hits: Hits, places: Container[int]) -> dict[int, int]:
+    """Return the resource of each work name that only one resource has, where records use the name for it."""
+    resources: dict[int, set[int]] = defaultdict(set)
+    names, numbers = hits.names, hits.resources
+    for at in hits.places(What.WISH, What.RECEIVED_SPEC, What.TO_CLIENTS):
+        name, number = names[at], numbers[at]
+        if name and number and name != number and name in places:
+            resources[name].add(number)
+    return {name: next(iter(ids)) for name, ids in resources.items() if len(ids) == 1}
 
 
 class _Neighbours:

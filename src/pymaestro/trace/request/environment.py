@@ -58,21 +58,25 @@ def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
 
     The fastest way down and the fastest way up should take equally long; half their difference is the clock's.
     """
-    roles = [each.role for each in writers]
-    published: dict[tuple[str, int], float] = {}
+    is_server = [each.role == "server" for each in writers]
+    published: dict[tuple[int, int], float] = {}
     taken: dict[int, float] = {}
-    down: dict[int, list[tuple[tuple[str, int], float]]] = defaultdict(list)
+    down: dict[int, list[tuple[tuple[int, int], float]]] = defaultdict(list)
     up: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for hit in hits.where(*_TIMED):
-        if hit.what in (What.SENDING_SPEC, What.TO_AGENTS) and hit.version > 0 and roles[hit.file] == "server":
-            key = (hit.resource, hit.version)
-            published[key] = min(hit.at, published.get(key, hit.at))
-        elif hit.what is What.RECEIVED_STATUS and hit.sequence and roles[hit.file] == "server":
-            taken[hit.sequence] = min(hit.at, taken.get(hit.sequence, hit.at))
-        elif hit.what is What.RECEIVED_SPEC and hit.version > 0 and not hit.is_deleting:
-            down[hit.file].append(((hit.resource, hit.version), hit.at))
-        elif hit.what is What.SENDING_STATUS and hit.sequence:
-            up[hit.file].append((hit.sequence, hit.at))
+    for index in hits.places(*_TIMED):
+        what, file, at, version = hits.whats[index], hits.files[index], hits.times[index], hits.versions[index]
+        if what in (What.SENDING_SPEC, What.TO_AGENTS):
+            if version > 0 and is_server[file]:
+                key = (hits.resources[index], version)
+                published[key] = min(at, published.get(key, at))
+        elif what == What.RECEIVED_SPEC:
+            if version > 0 and not hits.rest_of(index)[4]:
+                down[file].append(((hits.resources[index], version), at))
+        elif sequence := hits.sequences[index]:
+            if what == What.SENDING_STATUS:
+                up[file].append((sequence, at))
+            elif is_server[file]:
+                taken[sequence] = min(at, taken.get(sequence, at))
     found = [0.0] * len(writers)
     for file in set(down) | set(up):
         ways_down = [at - published[key] for key, at in down[file] if key in published]

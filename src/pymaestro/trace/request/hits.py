@@ -4,10 +4,11 @@ A table keeps some fifty bytes per saying: all lines of a large fleet fit into m
 files. This module stores; it neither reads lines nor judges them.
 """
 
+import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class What(IntEnum):
@@ -113,6 +114,8 @@ STAGE_OF = {
     What.NO_CLIENTS: 9,
     What.FANOUT_FAILED: 9,
 }
+LARGEST_VERSION = 1 << 31
+LARGEST_SEQUENCE = 1 << 63
 AGENT_STAGES = frozenset({3, 4, 5})
 _WHATS = {int(what): what for what in What}
 _STAGES = [STAGE_OF.get(_WHATS[number], 0) if number in _WHATS else 0 for number in range(128)]
@@ -150,105 +153,150 @@ class Hit(NamedTuple):
         return _STAGES[self.what]
 
 
+Row = tuple[int, float, int, int, int, int, int, int, int, int, int]
+"""What, time, line, offset, resource, version, sequence, operation, event, name, rest: words by their numbers."""
+Rest = tuple[str, str, str, str, bool, str]
+"""The CloudEvent's id, consumer, source, action, whether it is deleting, detail: few differ between records."""
+
+
+class Words(dict[bytes, int]):
+    """Numbers for texts, in the order in which these were met; 0 is the empty one."""
+
+    def __missing__(self, word: bytes) -> int:
+        number = self[word] = len(self)
+        return number
+
+
 class Hits:
     """Many sayings, as columns of numbers; texts are kept once. Columns are for reading only."""
 
     def __init__(self) -> None:
         self.whats = array("B")
-        self.files = array("H")
+        self.files = array("I")
+        self.times = array("d")
+        self.lines = array("I")
+        self.offsets = array("Q")
         self.resources = array("I")
+        self.versions = array("i")
+        self.sequences = array("q")
+        self.operations = array("I")
         self.events = array("I")
-        self._times = array("d")
-        self._lines = array("I")
-        self._offsets = array("Q")
-        self._versions = array("i")
-        self._sequences = array("q")
-        self._operations = array("I")
-        self._rests = array("I")
-        self._ids: dict[str, int] = {"": 0}
-        self._words: list[str] = [""]
-        self._rest_ids: dict[tuple[object, ...], int] = {}
-        self._rest: list[tuple[str, str, str, str, str, bool, str]] = []
+        self.names = array("I")
+        self.rests = array("I")
+        self.ids = Words({b"": 0})
+        self._words: list[bytes] = []
+        self._rest_ids: dict[Rest, int] = {}
+        self._rest: list[Rest] = []
 
     def __len__(self) -> int:
-        return len(self._times)
+        return len(self.times)
+
+    def row(self, hit: Hit) -> Row:
+        """Return a saying as a row of this table."""
+        number = self.number
+        rest = self.rest((hit.ce, hit.consumer, hit.source, hit.action, hit.is_deleting, hit.detail))
+        # Rubbish may have any number of digits.
+        version = hit.version if hit.version < LARGEST_VERSION else -1
+        sequence = hit.sequence if hit.sequence < LARGEST_SEQUENCE else 0
+        return (int(hit.what), hit.at, hit.line, hit.offset, number(hit.resource), version, sequence,
+                number(hit.op), number(hit.event), number(hit.name), rest)  # fmt: skip
 
     def add(self, hit: Hit) -> None:
         """Append a saying."""
-        what, at, file, line, offset, resource, version, sequence, op, event, *_ = hit
-        self.whats.append(what)
-        self._times.append(at)
-        self.files.append(file)
-        self._lines.append(line)
-        self._offsets.append(offset)
-        self._versions.append(version)
-        self._sequences.append(sequence)
-        self.resources.append(self.number(resource))
-        self._operations.append(self.number(op))
-        self.events.append(self.number(event))
-        rest = hit[10:]
+        self.extend([self.row(hit)], file=hit.file)
+
+    def extend(self, rows: Sequence[Row], *, file: int) -> None:
+        """Append rows of one file."""
+        if rows:
+            self.extend_columns(tuple(zip(*rows, strict=True)), count=len(rows), file=file)
+
+    def extend_columns(self, values: Sequence[Sequence[Any]], *, count: int, file: int) -> None:
+        """Append rows of one file, given as columns in the order of a row."""
+        columns = (self.whats, self.times, self.lines, self.offsets, self.resources, self.versions, self.sequences,
+                   self.operations, self.events, self.names, self.rests)  # fmt: skip
+        if any(len(added) != count for added in values):
+            raise ValueError("columns of one table have one length")
+        for column, added in zip(columns, values, strict=True):
+            if isinstance(added, list):
+                column.fromlist(added)  # type: ignore[attr-defined]  # columns of several kinds of numbers
+            else:
+                column.extend(added)  # type: ignore[attr-defined]  # columns of several kinds of numbers
+        self.files.extend(array("I", [file]) * count)
+
+    def number(self, word: str) -> int:
+        """Return the number that stands for a text."""
+        return self.ids[word.encode("utf-8", "surrogatepass")] if word else 0
+
+    def word(self, number: int) -> str:
+        """Return the text behind a number."""
+        if number >= len(self._words):
+            self._words = list(self.ids)
+        return self._words[number].decode("utf-8", "surrogatepass")
+
+    def rest(self, rest: Rest) -> int:
+        """Return the number that stands for what few records differ in."""
         number = self._rest_ids.get(rest)
         if number is None:
             number = self._rest_ids[rest] = len(self._rest)
             self._rest.append(rest)
-        self._rests.append(number)
+        return number
 
-    def number(self, word: str) -> int:
-        """Return the number that stands for a text."""
-        if not word:
-            return 0
-        found = self._ids.get(word)
-        if found is None:
-            found = self._ids[word] = len(self._words)
-            self._words.append(word)
-        return found
+    def rest_of(self, index: int) -> Rest:
+        """Return what few records differ in, of one saying."""
+        return self._rest[self.rests[index]]
 
-    def word(self, number: int) -> str:
-        """Return the text behind a number."""
-        return self._words[number]
+    def rest_at(self, number: int) -> Rest:
+        """Return what few records differ in, behind its number."""
+        return self._rest[number]
 
     def __getitem__(self, index: int) -> Hit:
-        words = self._words
+        word = self.word
+        ce, consumer, source, action, is_deleting, detail = self._rest[self.rests[index]]
         return Hit(
             _WHATS[self.whats[index]],
-            self._times[index],
+            self.times[index],
             self.files[index],
-            self._lines[index],
-            self._offsets[index],
-            words[self.resources[index]],
-            self._versions[index],
-            self._sequences[index],
-            words[self._operations[index]],
-            words[self.events[index]],
-            *self._rest[self._rests[index]],
+            self.lines[index],
+            self.offsets[index],
+            word(self.resources[index]),
+            self.versions[index],
+            self.sequences[index],
+            word(self.operations[index]),
+            word(self.events[index]),
+            ce,
+            word(self.names[index]),
+            consumer,
+            source,
+            action,
+            is_deleting,
+            detail,
         )
 
     def __iter__(self) -> Iterator[Hit]:
         return (self[index] for index in range(len(self)))
 
-    def extend(self, other: "Hits", *, files: int) -> None:
+    def join(self, other: "Hits", *, files: int) -> None:
         """Append another table, whose files come after `files` others."""
-        numbers = [self.number(word) for word in other._words]
-        rests = []
-        for rest in other._rest:
-            number = self._rest_ids.get(rest)
-            if number is None:
-                number = self._rest_ids[rest] = len(self._rest)
-                self._rest.append(rest)
-            rests.append(number)
+        ids = self.ids
+        numbers = [ids[word] for word in other.ids]
+        rests = [self.rest(rest) for rest in other._rest]
         self.whats.extend(other.whats)
-        self._times.extend(other._times)
-        self._lines.extend(other._lines)
-        self._offsets.extend(other._offsets)
-        self._versions.extend(other._versions)
-        self._sequences.extend(other._sequences)
-        self.files.extend(file + files for file in other.files)
-        self.resources.extend(map(numbers.__getitem__, other.resources))
-        self._operations.extend(map(numbers.__getitem__, other._operations))
-        self.events.extend(map(numbers.__getitem__, other.events))
-        self._rests.extend(map(rests.__getitem__, other._rests))
+        self.times.extend(other.times)
+        self.lines.extend(other.lines)
+        self.offsets.extend(other.offsets)
+        self.versions.extend(other.versions)
+        self.sequences.extend(other.sequences)
+        self.files.extend([file + files for file in other.files])
+        for mine, theirs in ((self.resources, other.resources), (self.operations, other.operations),
+                             (self.events, other.events), (self.names, other.names)):  # fmt: skip
+            mine.fromlist([numbers[number] for number in theirs])
+        self.rests.fromlist([rests[number] for number in other.rests])
+
+    def places(self, *whats: What) -> Iterator[int]:
+        """Return where the sayings of some kinds are."""
+        wanted = b"|".join(re.escape(bytes([what])) for what in whats)
+        return (found.start() for found in re.finditer(wanted, self.whats.tobytes(), re.DOTALL))
 
     def where(self, *whats: What) -> Iterator[Hit]:
         """Return the sayings of some kinds."""
-        wanted = {int(what) for what in whats}
-        return (self[index] for index, what in enumerate(self.whats) if what in wanted)
+        return (self[index] for index in self.places(*whats))

@@ -5,10 +5,11 @@ A missing line means nothing unless its writer's logs are here, cover the time a
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pymaestro.trace.request.hits import AGENT_STAGES, What
+from pymaestro.trace.request.hits import AGENT_STAGES, STAGE_OF, What
 from pymaestro.trace.request.reading import Said
 
 _POD = re.compile(r"(?:^|/)(?:\d+_)?([a-z0-9][a-z0-9.-]*?)(?:[._](?:previous|log|txt|gz|csv|\d+))*$")
@@ -62,9 +63,25 @@ class Writer:
             self.instances.add(hit.detail)
         elif what is What.STARTED:
             self.started.append(at)
-        self.last = max(self.last, at)
-        if at and (at < self.first or not self.first):
-            self.first = at
+        self.reach(at, at)
+
+    def note_many(self, counts: Mapping[int, int], *, verbosities: Mapping[What, int]) -> None:
+        """Take what many usual records of today give away about their writer; their times are told apart."""
+        for number, count in counts.items():
+            what = What(number)
+            stage = STAGE_OF.get(what, 0)
+            self.hits += count
+            self.stages[stage] += count
+            self.seen[what] += count
+            self.generations["G4"] += count
+            self.roles["agent" if stage in AGENT_STAGES else "server"] += count
+            self.verbosity = max(self.verbosity, verbosities.get(what, 0))
+
+    def reach(self, first: float, last: float) -> None:
+        """Extend what it covers."""
+        self.last = max(self.last, last)
+        if first and (first < self.first or not self.first):
+            self.first = first
 
     @property
     def role(self) -> str:

@@ -10,7 +10,18 @@ from dataclasses import dataclass, replace
 from pymaestro.trace.request import causes, visibility
 from pymaestro.trace.request.hits import Hit, What
 from pymaestro.trace.request.inputs import Environment
-from pymaestro.trace.request.model import Finding, Key, Options, Stage, State, StatusUpdate, Trace, Verdict
+from pymaestro.trace.request.model import (
+    Course,
+    Finding,
+    Key,
+    Options,
+    Records,
+    Stage,
+    State,
+    StatusUpdate,
+    Trace,
+    Verdict,
+)
 from pymaestro.trace.request.reports import Report
 from pymaestro.trace.request.wishes import Wish
 
@@ -68,17 +79,19 @@ def _trace(
     seen = [stage for stage in stages if stage.first]
     main = next((each for each in findings if failed and each.entry.severity == "error"), None)
     by = wish.later if verdict is Verdict.SUPERSEDED else None
+    updates = tuple(_update(report, case.environment) for report in wish.reports)
+    records = Records(stages=stages, status_updates=updates)
     return Trace(
         key=_key(wish),
         verdict=verdict,
-        stages=stages,
+        course=Course(lambda: records),
+        moments=tuple(stage.first if stage.state is State.OK else 0.0 for stage in stages),
         findings=tuple(sorted(findings, key=lambda each: ("error", "warn", "info").index(each.entry.severity))),
         failed_stage=failed,
         confidence=main.confidence if main else "certain",
         superseded_by=f"{by.action} v{by.version}" if by else "",
         start=wish.at,
         end=max((stage.first for stage in seen), default=wish.at),
-        status_updates=tuple(_update(report, case.environment) for report in wish.reports),
     )
 
 

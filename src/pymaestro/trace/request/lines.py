@@ -17,9 +17,11 @@ from pymaestro.wire import order
 
 _JOINED_LINES = 200
 _DAY = 86400.0
+_SECONDS = 4096
 _QUARTER = 900.0
 _DIGITS = re.compile(rb"[0-9]{4}")
-_STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?:std(?:out|err) [FP] )?")
+STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?:std(?:out|err) [FP] )?")
+"""What kubectl and container runtimes write before a record."""
 _PREFIXED = re.compile(rb"\[?pod/([^/\]\s]+)(?:/([^\]\s]+))?\]? ")
 _SEQUENCE = re.compile(rb'sequenceid\\*"*\s*:\s*\\*"*(\d{17,19})')
 _CE_TIME = re.compile(rb'(?:\\"time\\":\\"|  time: |"ts":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
@@ -75,7 +77,7 @@ def unwrapped(raw: Raw) -> Raw:
         if found:
             return unwrapped(raw._replace(text=text[found.end() :]))
     if text[:1] == b"2":
-        found = _STAMPED.match(text)
+        found = STAMPED.match(text)
         if found and starts_record(text[found.end() :]):
             return raw._replace(text=text[found.end() :], stamp=rfc3339(found.group(1)) or 0.0)
     if text[:8] == b'{"log":"':
@@ -119,20 +121,34 @@ class Clock:
     def __init__(self, *, around: float, zone: float = 0.0) -> None:
         self._around = around
         self._zone = zone
-        self._text = b""
-        self._base = 0.0
+        self.seconds: dict[bytes, float] = {}
+        """The seconds of the records lately read, by their first letters."""
+
+    def second_of(self, line: bytes) -> float | None:
+        """Return the second in which a klog record was written; nothing for what is none, or is damaged."""
+        head = line[:14]
+        found = self.seconds.get(head)
+        if found is None:
+            if not starts_record(line) or head[:1] not in b"IWEF":
+                return None
+            try:
+                found = klog_second(head[1:], around=self._around) - self._zone
+            except ValueError:
+                return None
+            if len(self.seconds) >= _SECONDS:
+                self.seconds.clear()
+            self.seconds[head] = found
+        return found
 
     def klog(self, line: bytes) -> float:
         """Return when a klog record was written; 0 when its time is damaged."""
-        text = line[1:14]
-        if text != self._text:
-            try:
-                self._base = klog_second(text, around=self._around) - self._zone
-            except ValueError:
-                return 0.0
-            self._text = text
-        micros = line[15:21]
-        return self._base + int(micros) / 1e6 if micros.isdigit() else self._base
+        second = self.second_of(line)
+        if second is None:
+            return 0.0
+        try:
+            return second + float(line[14:21])
+        except ValueError:
+            return second
 
     def at(self, raw: Raw) -> float:
         """Return when a record of any format was written."""
@@ -143,6 +159,8 @@ class Clock:
             return rfc3339(line.split(b"\t", 1)[0].split(b" ", 1)[0]) or raw.stamp
         if raw.stamp and line[:1] in b"IWEF":
             # The collector's own time gives the year, record by record.
+            if abs(self._around - raw.stamp) > 2 * _DAY:
+                self.seconds.clear()
             self._around = raw.stamp + _DAY
         return self.klog(line) or raw.stamp
 

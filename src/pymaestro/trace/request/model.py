@@ -1,7 +1,9 @@
 """The result of a trace: what is known of each request, stage by stage, and what to do about it. Values only."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Literal
 
 from pymaestro.trace.request.codes import CODES, Code
@@ -93,19 +95,56 @@ class StatusUpdate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """What stands behind a verdict."""
+
+    stages: tuple[Stage, ...]
+    status_updates: tuple[StatusUpdate, ...] = ()
+
+
+class Course:
+    """How a request went, stage by stage; worked out when somebody asks, for of most requests nobody does."""
+
+    __slots__ = ("_made", "_make")
+
+    def __init__(self, make: Callable[[], Records]) -> None:
+        self._make: Callable[[], Records] | None = make
+        self._made: Records | None = None
+
+    @property
+    def records(self) -> Records:
+        """The stages with their records."""
+        if self._made is None:
+            assert self._make is not None
+            self._made, self._make = self._make(), None
+        return self._made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One request, judged."""
 
     key: Key
     verdict: Verdict
-    stages: tuple[Stage, ...]
+    course: Course = field(compare=False)
+    moments: tuple[float, ...]
+    """When each of the nine stages was first seen to be done; 0 where it was not."""
     findings: tuple[Finding, ...] = ()
     failed_stage: int | None = None
     confidence: Confidence = "certain"
     superseded_by: str = ""
     start: float = 0.0
     end: float = 0.0
-    status_updates: tuple[StatusUpdate, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The nine stages."""
+        return self.course.records.stages
+
+    @property
+    def status_updates(self) -> tuple[StatusUpdate, ...]:
+        """The statuses that answered it."""
+        return self.course.records.status_updates
 
     @property
     def duration(self) -> float:
@@ -123,12 +162,26 @@ class Trace:
 
     def without_records(self) -> "Trace":
         """Return the trace without the records behind its stages, for reports that do not show them."""
-        return replace(self, stages=tuple(replace(stage, hits=()) for stage in self.stages))
+        if all(self.moments):
+            return replace(self, course=Course(partial(_all_done, self.moments)))
+        stages = tuple(replace(stage, hits=()) for stage in self.stages)
+        records = Records(stages=stages, status_updates=self.status_updates)
+        return replace(self, course=Course(lambda: records))
 
     @property
     def timeline(self) -> list[Hit]:
         """All records in order of time."""
         return sorted((hit for stage in self.stages for hit in stage.hits), key=lambda hit: (hit.at, hit.stage))
+
+
+def _all_done(moments: Sequence[float]) -> Records:
+    before = (None, *moments)
+    return Records(
+        stages=tuple(
+            Stage(number=number, state=State.OK, first=at, last=at, hop=None if last is None else at - last)
+            for number, (at, last) in enumerate(zip(moments, before, strict=False), start=1)
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from pymaestro.trace.request.lines import Clock, Raw
 _APPLIED_WORK = re.compile(r"[0-9a-f]{64}-(.+)")
 _RECORDER = re.compile(rb"(INFO: (?:Created|Updated) |WARNING: Failed to (?:create|update) )")
 _IN_ERROR = re.compile(r"(?:resource status update|for resource|resource with id) ([0-9a-f-]{36})")
+_PREFIX = b"[opid="
 _SPEC_OF_STATUS = {What.SENDING_SPEC: What.SENDING_STATUS, What.RECEIVED_SPEC: What.RECEIVED_STATUS}
 
 
@@ -63,8 +64,10 @@ def is_known(line: bytes) -> bool:
     first = line[:1]
     if first in b"IWEF":
         start = line.find(b"] ", 20) + 2
+        if line[start : start + 6] == _PREFIX:
+            start = line.find(b"] ", start) + 2
         if line[start : start + 1] != b'"':
-            return line[start : start + 8] in phrases.BY_LEAD or line[start : start + 5] in phrases.BY_LEAD
+            return any(line[start : start + length] in phrases.BY_LEAD for length in phrases.LEAD_LENGTHS)
         message = line[start + 1 : line.find(b'"', start + 1)]
         return message in phrases.STRUCTURED or message[:5] in (b"INFO:", b"WARNI") or message[:8] in phrases.BY_LEAD
     return True
@@ -147,7 +150,7 @@ def _of_event(raw: Raw, phrase: phrases.Phrase, event: Event, *, at: float, file
         event.resource,
         event.version,
         event.sequence,
-        event.op or plain(line, b' op-id="'),
+        plain(line, b' op-id="') or event.op,
         plain(line, b' event="') if what is What.SENDING_SPEC or what is What.TO_AGENTS else "",
         event.ce if what is What.WISH else "",
         event.name,
@@ -284,7 +287,7 @@ def _recorder(raw: Raw, message: bytes, *, clock: Clock, file: int) -> Said | No
 
 
 def _sentence(raw: Raw, text: bytes, generation: str, *, clock: Clock, file: int) -> Said | None:
-    if text[:6] == b"[opid=":
+    if text[:6] == _PREFIX:
         text = text[text.find(b"] ") + 2 :]
         generation = "G0"
     found = phrases.sentence_of(text)

@@ -105,12 +105,18 @@ def _of_file(hits: Iterable[Hit], named: dict[int, Report], nameless: list[Repor
                                                               for one in each.hits)), None)  # fmt: skip
             _into(waiting, open_, nameless).add(hit)
         elif hit.what is What.HANDLING or hit.what is What.UPDATING or hit.what in _CLOSING:
+            if hit.what is What.UPDATING and open_ and _is_updated(open_[0], hit.file):
+                open_.pop(0)  # servers of old say no more about it
             _into(open_[0] if open_ else None, open_, nameless).add(hit)
             if hit.what in _CLOSING:
                 open_.pop(0)
         elif hit.what in (What.TO_CLIENTS, What.RECEIVED_STATUS, What.SENDING_STATUS, What.STATUS_REFUSED):
             nameless.append(Report())
             nameless[-1].add(hit)
+
+
+def _is_updated(report: Report, file: int) -> bool:
+    return any(hit.what is What.UPDATING and hit.file == file for hit in report.hits)
 
 
 def _into(report: Report | None, open_: list[Report], nameless: list[Report]) -> Report:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import IO
 
-from pymaestro.trace.request import inputs, lines, reading, sources
+from pymaestro.trace.request import inputs, lines, reading, sources, textscan
 from pymaestro.trace.request.hits import Hit, Hits, What
 from pymaestro.trace.request.inputs import Writer
 from pymaestro.trace.request.lines import Raw
@@ -52,7 +52,7 @@ def everything(paths: Sequence[str], *, now: float, progress: Progress = _silent
     # Workers leave Ctrl-C to us; leaving the block ends them.
     with get_context("spawn").Pool(min(jobs, len(files)), initializer=_ignore_interrupts) as pool:
         for part in pool.imap(partial(_scan_one, now=now), [path for path, _ in files]):
-            merged.hits.extend(part.hits, files=len(merged.writers))
+            merged.hits.join(part.hits, files=len(merged.writers))
             merged.writers += part.writers
             merged.unreadable += part.unreadable
             merged.bytes += part.bytes
@@ -108,37 +108,28 @@ def _read_blob(
             progress(len(memory))
             _note_verbosity(writer, memory)
     else:
-        _take(scan, _known(opening.stream, writer, clock, progress=progress), clock, file=file)
+        _read_through(scan, opening.stream, clock, file=file, progress=progress)
     scan.bytes += writer.bytes
     _note_kind(writer, opening.sample)
 
 
-def _known(stream: IO[bytes], writer: Writer, clock: lines.Clock, *, progress: Progress) -> Iterator[Raw]:
-    """Yield the whole records of a text that may say something, and the first and last of all."""
-    held: Raw | None = None
-    more: list[bytes] = []
-    number, offset, line = 0, 0, b""
-    starts, is_known = lines.starts_record, reading.is_known
-    last = Raw(0, 0, b"")
+def _read_through(scan: Scan, stream: IO[bytes], clock: lines.Clock, *, file: int, progress: Progress) -> None:
+    writer = scan.writers[file]
+    reader = textscan.TextReader(scan.hits, writer, clock, file=file)
+    number, offset = 1, 0
+    held: list[bytes] = []
     for block in sources.text_blocks(stream):
-        for line in block:
-            number += 1
-            if starts(line):
-                if held is not None:
-                    yield lines.whole(held, more)
-                    held = None
-                if is_known(line) or not last.number:
-                    held, more = Raw(number, offset, line), []
-                last = Raw(number, offset, line) if not last.number else last
-            elif held is not None:
-                more.append(line)
-            offset += len(line) + 1
-        progress(offset - writer.bytes)
-        writer.bytes, writer.lines = offset, number
-        if line and starts(line):
-            writer.last = max(writer.last, clock.at(lines.unwrapped(Raw(number, offset, line))))
-    if held is not None:
-        yield lines.whole(held, more)
+        block[:0] = held
+        end = textscan.end_of_records(block)
+        block, held = block[:end], block[end:]  # noqa: PLW2901 - what goes on is left for the next one
+        reader.take(block, number=number, offset=offset)
+        size = sum(map(len, block)) + len(block)
+        number, offset = number + len(block), offset + size
+        progress(size)
+    reader.take(held, number=number, offset=offset)
+    number, offset = number + len(held), offset + sum(map(len, held)) + len(held)
+    reader.finish()
+    writer.bytes, writer.lines = offset, number - 1
 
 
 def _read_csv(scan: Scan, blob: sources.Blob, opening: sources.Opening, *, progress: Progress) -> None:

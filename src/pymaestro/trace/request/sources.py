@@ -231,7 +231,7 @@ def csv_rows(stream: IO[bytes], columns: Columns, *, has_header: bool) -> Iterat
     try:
         for row in reader:
             number, before = before + 1, reader.line_num
-            if (number == 1 and has_header) or len(row) <= columns.log:
+            if (number == 1 and has_header) or len(row) <= max(columns):
                 continue
             stamp = lines.rfc3339(row[columns.time].encode()) if columns.time >= 0 else None
             pod = row[columns.pod] if columns.pod >= 0 else ""

@@ -1,10 +1,10 @@
 """Numbers over many requests: verdicts, first missing stages, latencies per hop, findings. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pymaestro.trace.request.model import State, Trace, Verdict
+from pymaestro.trace.request.model import Trace, Verdict
 
 PROBLEMS = frozenset({Verdict.FAILED, Verdict.INCOMPLETE})
 
@@ -47,16 +47,17 @@ def statistics(traces: Sequence[Trace], *, top: int = 5) -> Statistics:
     )
 
 
-def _hops(traces: Iterable[Trace]) -> dict[str, Hop]:
+def _hops(traces: Sequence[Trace]) -> dict[str, Hop]:
     times: dict[str, list[float]] = {}
-    for trace in traces:
-        seen = {stage.number: stage.first for stage in trace.stages if stage.first and stage.state is State.OK}
-        for number in range(1, 9):
-            if number in seen and number + 1 in seen:
-                times.setdefault(f"{number}-{number + 1}", []).append(seen[number + 1] - seen[number])
-        if 1 in seen and 9 in seen:
-            times.setdefault("1-9", []).append(seen[9] - seen[1])
-    return {key: _hop(values) for key, values in sorted(times.items(), key=lambda item: (item[0] == "1-9", item[0]))}
+    for number in range(1, 9):
+        passed = [each.moments[number] - each.moments[number - 1] for each in traces
+                  if each.moments[number - 1] and each.moments[number]]  # fmt: skip
+        if passed:
+            times[f"{number}-{number + 1}"] = passed
+    whole = [each.moments[8] - each.moments[0] for each in traces if each.moments[0] and each.moments[8]]
+    if whole:
+        times["1-9"] = whole
+    return {key: _hop(values) for key, values in times.items()}
 
 
 def _hop(seconds: list[float]) -> Hop:

@@ -1,12 +1,14 @@
 """From a table of hits to judged requests. Pure: what `scan` has read goes in, traces come out."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from pymaestro.trace.request import attach, environment, wishes
 from pymaestro.trace.request.hits import Hits
 from pymaestro.trace.request.inputs import Environment, Writer
 from pymaestro.trace.request.judge import Case, judge
-from pymaestro.trace.request.model import Finding, Options, Trace
+from pymaestro.trace.request.model import Finding, Options, Records, Trace
+from pymaestro.trace.request.plainly import Plain
 
 _NOTABLE_SKEW = 0.1
 
@@ -24,11 +26,44 @@ def traces(
     hits: Hits, known: Environment, *, options: Options, wanted: frozenset[str] | None = None
 ) -> Iterator[Trace]:
     """Judge all requests, or those of the `wanted` resources."""
-    components = attach.about_components(hits)
+    grouping = attach.grouped(hits)
     skews = [each.skew for each in known.writers]
-    for resource, found in attach.by_resource(hits, skews=skews, wanted=wanted):
-        for wish in wishes.wishes_of(resource, found):
-            yield judge(Case(wish=wish, environment=known, components=components, options=options))
+    court = Court(hits=hits, known=known, options=options, grouping=grouping, skews=skews)
+    plain = Plain(hits, grouping, skews=skews)
+    numbers = None if wanted is None else {hits.number(each) for each in wanted}
+    for number, places in grouping.places.items():
+        if numbers is None or number in numbers:
+            trace = plain.judged(number, places, course=partial(court.course, number))
+            if trace is None:
+                yield from court.judged(number)
+            else:
+                yield trace
+
+
+class Court:
+    """Judges the requests of one resource with everything that is known of it."""
+
+    def __init__(
+        self, *, hits: Hits, known: Environment, options: Options, grouping: attach.Grouping, skews: Sequence[float]
+    ) -> None:
+        self._hits = hits
+        self._known = known
+        self._options = options
+        self._grouping = grouping
+        self._skews = skews
+        self._components = attach.about_components(hits)
+
+    def judged(self, number: int) -> list[Trace]:
+        """Return the verdicts on all requests of a resource."""
+        found = attach.hits_of(self._hits, self._grouping, number, skews=self._skews)
+        return [
+            judge(Case(wish=wish, environment=self._known, components=self._components, options=self._options))
+            for wish in wishes.wishes_of(self._hits.word(number), found)
+        ]
+
+    def course(self, number: int) -> Records:
+        """Return how the only request of a resource went."""
+        return self.judged(number)[0].course.records
 
 
 def notes(known: Environment) -> list[Finding]:

@@ -30,6 +30,8 @@ def blindness(stage: int, wish: Wish, environment: Environment, *, moment: float
         later = any(environment.shows(each) for each in range(stage + 1, 10))
         if later or environment.broker == "grpc":
             return Blind("MT-003", "servers behind the gRPC broker write no such line below -v=4")
+    if stage == 7 and wish.action == "delete" and all(each.generation in ("G0", "G1") for each in servers):
+        return Blind("MT-003", "servers of this generation do not say what they do with a deletion's status")
     if stage in _OFTEN_ELSEWHERE and len({each.pod for each in servers}) < environment.instances:
         return Blind("MT-004", f"logs of {len(servers)} of {environment.instances} server instances")
     return None

@@ -1,0 +1,209 @@
+"""Read a text from one end to the other: usual records many at a time, all others in full, noise not at all.
+
+A record is a line and those after it that begin none. Lines come in blocks of whole records. This module decides
+nothing about requests; it fills a table, in which the records of one block stand in no order.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from operator import add
+
+from pymaestro.trace.request import lines as records
+from pymaestro.trace.request import reading
+from pymaestro.trace.request.bulk import Bulk, Columns
+from pymaestro.trace.request.hits import Hits, Row
+from pymaestro.trace.request.inputs import Writer
+from pymaestro.trace.request.lines import Clock, Raw
+from pymaestro.trace.request.swift import VERBOSITY, Swift
+
+_LOOKED_AT = 1000
+
+
+def end_of_records(lines: Sequence[bytes]) -> int:
+    """Return where the last record of a block begins, which may go on in the next one."""
+    lowest = max(0, len(lines) - _LOOKED_AT)
+    for at in range(len(lines) - 1, lowest - 1, -1):
+        if records.starts_record(lines[at]):
+            return at
+    return len(lines)
+
+
+class TextReader:
+    """Reads the records of one file into a table."""
+
+    def __init__(self, hits: Hits, writer: Writer, clock: Clock, *, file: int) -> None:
+        self._hits = hits
+        self._writer = writer
+        self._clock = clock
+        self._file = file
+        self._swift = Swift(hits)
+        self._bulk = Bulk(hits, self._swift)
+        self._usual: Counter[int] = Counter()
+        self._begun = False
+
+    def take(self, lines: Sequence[bytes], *, number: int, offset: int) -> None:
+        """Read whole records; the first line has this number and begins at this offset."""
+        if not lines:
+            return
+        block = _Block(lines, number=number, offset=offset)
+        lines = block.lines
+        groups, unusual = self._sorted_by_message(lines)
+        for group in groups.values():
+            unusual += self._tell_times(group, lines)
+        rows: list[Row] = []
+        continued = self._read_unusual(block, sorted(unusual), rows)
+        for message, group in groups.items():
+            if continued.intersection(group.places):
+                group.keep([at for at, index in enumerate(group.places) if index not in continued])
+            if group.places:
+                self._read_group(block, message, group, rows)
+        self._hits.extend(rows, file=self._file)
+        self._note_ends(lines)
+
+    def _sorted_by_message(self, lines: Sequence[bytes]) -> "tuple[dict[bytes, _Group], list[int]]":
+        """Return usual lines by their messages, and the places of all others."""
+        groups: dict[bytes, _Group] = {message: _Group() for message in self._bulk.readers}
+        add_to = {message: (group.places.append, group.rests.append) for message, group in groups.items()}
+        unusual: list[int] = []
+        find, other = add_to.get, unusual.append
+        for index, line in enumerate(lines):
+            head, _, tail = line.partition(b'] "')
+            message, quote, rest = tail.partition(b'"')
+            adding = find(message)
+            if adding is None or not quote or b"]" in head or b'"' in head:
+                other(index)
+            else:
+                adding[0](index)
+                adding[1](rest)
+        return groups, unusual
+
+    def _tell_times(self, group: "_Group", lines: Sequence[bytes]) -> list[int]:
+        """Give a group its times; return the places of lines without a readable one, which have left it."""
+        known, heads = self._clock.seconds, [lines[index][:14] for index in group.places]
+        for head in set(heads) - known.keys():
+            self._clock.second_of(lines[group.places[heads.index(head)]])
+        try:
+            micros = [float(lines[index][14:21]) for index in group.places]
+            group.times = list(map(add, map(known.__getitem__, heads), micros))
+        except (ValueError, KeyError):
+            return self._tell_odd_times(group, lines)
+        return []
+
+    def _tell_odd_times(self, group: "_Group", lines: Sequence[bytes]) -> list[int]:
+        """Read times behind a collector's stamps, one by one."""
+        times = []
+        for index in group.places:
+            raw = records.unwrapped(Raw(0, 0, lines[index]))
+            is_whole = records.starts_record(lines[index]) and raw.text[15:21].isdigit()
+            times.append(self._clock.at(raw) if is_whole else 0.0)
+        odd = [index for index, at in zip(group.places, times, strict=True) if not at]
+        group.times = times
+        group.keep([at for at, time in enumerate(times) if time])
+        return odd
+
+    def _read_unusual(self, block: "_Block", unusual: Sequence[int], rows: list[Row]) -> set[int]:
+        """Read all other records in full; return which usual lines go on in the next line, and were read here."""
+        lines, continued = block.lines, set()
+        more: list[bytes] = []
+        held, before = -1, -2
+        for index in unusual:
+            line = lines[index]
+            if records.starts_record(line):
+                if held >= 0:
+                    self._read_in_full(block, held, more, rows)
+                held, more = (index if reading.is_known(line) else -1), []
+            elif index != before + 1 and index:
+                # The line before is a usual one; as it goes on, it is not.
+                if held >= 0:
+                    self._read_in_full(block, held, more, rows)
+                held, more = index - 1, [line]
+                continued.add(held)
+            elif held >= 0:
+                more.append(line)
+            before = index
+        if held >= 0:
+            self._read_in_full(block, held, more, rows)
+        return continued
+
+    def _read_in_full(self, block: "_Block", index: int, more: list[bytes], rows: list[Row]) -> None:
+        raw = records.whole(Raw(block.number + index, block.ends[index] + index, block.lines[index]), more)
+        if raw.text[:1] in b"2[{":
+            raw = records.unwrapped(raw)
+        said = reading.read(raw, self._clock, file=self._file)
+        if said is not None:
+            self._writer.note(said)
+            rows.append(self._hits.row(said.hit))
+
+    def _read_group(self, block: "_Block", message: bytes, group: "_Group", rows: list[Row]) -> None:
+        is_plain = b"".join(group.rests).isascii()
+        columns = self._bulk.readers[message](group.rests) if is_plain else None
+        if columns is None:
+            columns = self._one_by_one(block, message, group, rows)
+        if not group.places:
+            return
+        number, ends = block.number, block.ends
+        places = [number + index for index in group.places]
+        offsets = [ends[index] + index for index in group.places]
+        self._hits.extend_columns(
+            (columns.whats, group.times, places, offsets, *columns[1:]), count=len(places), file=self._file
+        )
+        self._usual.update(columns.whats)
+        self._writer.reach(min(group.times), max(group.times))
+
+    def _one_by_one(self, block: "_Block", message: bytes, group: "_Group", rows: list[Row]) -> Columns:
+        read = self._swift.readers[message]
+        found = [read(rest) if rest.isascii() else None for rest in group.rests]
+        for index, fields in zip(group.places, found, strict=True):
+            if fields is None:
+                self._read_in_full(block, index, [], rows)
+        kept = [at for at, fields in enumerate(found) if fields is not None]
+        group.keep(kept)
+        return Columns(*(zip(*(found[at] for at in kept), strict=True) if kept else ([],) * 8))
+
+    def _note_ends(self, lines: Sequence[bytes]) -> None:
+        """Note the times of the first and the last record, whatever they say."""
+        last = next((line for line in reversed(lines[-_LOOKED_AT:]) if records.starts_record(line)), None)
+        if last is not None:
+            self._writer.reach(0.0, self._clock.at(records.unwrapped(Raw(0, 0, last))))
+        if not self._begun:
+            first = next((line for line in lines[:_LOOKED_AT] if records.starts_record(line)), None)
+            if first is not None:
+                self._writer.reach(self._clock.at(records.unwrapped(Raw(0, 0, first))), 0.0)
+            self._begun = True
+
+    def finish(self) -> None:
+        """Note what the usual records have given away about their writer."""
+        self._writer.note_many(self._usual, verbosities=VERBOSITY)
+        self._writer.consumers |= self._swift.consumers
+        self._writer.instances |= self._swift.instances
+
+
+class _Group:
+    """Lines of one message: their places in the block, what follows the message, and their times."""
+
+    __slots__ = ("places", "rests", "times")
+
+    def __init__(self) -> None:
+        self.places: list[int] = []
+        self.rests: list[bytes] = []
+        self.times: list[float] = []
+
+    def keep(self, kept: Sequence[int]) -> None:
+        """Leave out all but some."""
+        self.places = [self.places[at] for at in kept]
+        self.rests = [self.rests[at] for at in kept]
+        self.times = [self.times[at] for at in kept]
+
+
+class _Block:
+    """Lines with their places in the file."""
+
+    __slots__ = ("ends", "lines", "number")
+
+    def __init__(self, lines: Sequence[bytes], *, number: int, offset: int) -> None:
+        # Whole files have the line ends of Windows, or none of their lines has.
+        self.lines = [line.removesuffix(b"\r") for line in lines] if lines[0][-1:] == b"\r" else lines
+        self.number = number
+        self.ends = list(accumulate(map(len, lines), initial=offset))
+        """Where each line begins, without the line ends before it."""
