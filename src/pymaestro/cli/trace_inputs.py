@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from pymaestro.trace.errors import BadQuestion, NoAccess, TraceError, Unreadable
 from pymaestro.trace.exits import Exit
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Status = Literal["complete", "failed", "incomplete", "pending", "superseded", "no-op", "unknown"]
 
 
+@Parameter(group=Group("Logs", sort_key=2), show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logs:
     """Where the logs are."""
@@ -34,6 +35,7 @@ class Logs:
     """A Kusto export of the agents' logs."""
 
 
+@Parameter(group=Group("Which requests", sort_key=1), show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Which requests."""
@@ -43,13 +45,17 @@ class Selection:
     slow: Annotated[float, Parameter(name="--slow")] = 0.0
     """Only those that took at least so many seconds."""
     consumer: Annotated[str, Parameter(name="--consumer")] = ""
+    """Only for this consumer."""
     source: Annotated[str, Parameter(name="--source")] = ""
+    """Only of this source."""
     action: Annotated[Literal["", "create", "update", "delete"], Parameter(name="--action")] = ""
+    """Only requests to do this."""
     code: Annotated[str, Parameter(name="--code")] = ""
     """Only with this finding."""
     since: Annotated[str, Parameter(name="--since")] = ""
     """Only requests that began at this time (RFC 3339) or later."""
     until: Annotated[str, Parameter(name="--until")] = ""
+    """Only requests that began at this time or earlier."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,3 +191,10 @@ def moment(text: str, *, option: str) -> float:
     except ValueError as error:
         raise BadQuestion(f"{option} {text!r} is no time; write 2026-01-15T09:00:00Z") from error
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def moment_or_age(text: str, *, option: str, now: float) -> float:
+    """Read a time given by the user, or how long ago it was."""
+    return (
+        now - seconds(text, option=option) if re.fullmatch(r"[\d.]+(ms|s|m|h)", text) else moment(text, option=option)
+    )

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from pymaestro.cli import trace_inputs, trace_pods
+from pymaestro.trace.errors import BadQuestion
 from pymaestro.trace.exits import Exit
 
 app = App(
@@ -39,8 +40,8 @@ def check(
 @app.command(name="kql")
 def kql(
     *identifiers: str,
-    since: Annotated[str, Parameter(name="--since")] = "2026-01-15T09:00:00Z",
-    until: Annotated[str, Parameter(name="--until")] = "2026-01-15T09:10:00Z",
+    since: Annotated[str, Parameter(name="--since", show_default=False)] = "10m",
+    until: Annotated[str, Parameter(name="--until", show_default=False)] = "",
     table: Literal["containerLogs", "kubesystem"] = "containerLogs",
     subject: Annotated[Literal["server", "agent", "events", "all"], Parameter(name="--for")] = "all",
 ) -> int:
@@ -51,25 +52,34 @@ def kql(
     identifiers
         Resource IDs or op-ids to narrow the result to.
     since
-        Begin of the window; keep it short.
+        Begin of the window, a time or how long ago; keep it short. [10m]
     until
-        End of the window.
+        End of the window. [now]
     table
         containerLogs (today's tables) or kubesystem (the older ones).
     subject
         server, agent, events (of older agents), or all.
     """
+    from pymaestro.aio.clock import Clock
+    from pymaestro.trace.request.document import stamp
     from pymaestro.trace.request.kql import Window, query
 
     def act() -> int:
-        trace_inputs.moment(since, option="--since")
-        trace_inputs.moment(until, option="--until")
-        window = Window(start=since, end=until, identifiers=identifiers)
+        now = Clock().epoch()
+        start = trace_inputs.moment_or_age(since, option="--since", now=now)
+        end = trace_inputs.moment_or_age(until, option="--until", now=now) if until else now
+        if end <= start:
+            raise BadQuestion("--until is not after --since; name a window of some minutes")
+        window = Window(start=_seconds(stamp(start)), end=_seconds(stamp(end)), identifiers=identifiers)
         subjects = ("server", "agent", "events") if subject == "all" else (subject,)
         sys.stdout.write("\n".join(f"// {each}\n{query(table, each, window)}" for each in subjects))
         return Exit.HEALTHY
 
     return trace_inputs.guarded(act, exit_zero=False)
+
+
+def _seconds(stamp: str | None) -> str:
+    return f"{(stamp or '')[:19]}Z"
 
 
 @app.command(name="collect")

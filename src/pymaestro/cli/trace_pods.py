@@ -5,36 +5,45 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 if TYPE_CHECKING:
     from pymaestro.trace.access.podlogs import Place
 
 
+_POD_FLAGS = Group("Pods", sort_key=10)
+
+
+@Parameter(group=_POD_FLAGS)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
     """Where servers and agents run."""
 
-    server_context: Annotated[str, Parameter(name=("--server-context", "--svc-context"))] = ""
+    server_context: Annotated[str, Parameter(name=("--server-context", "--svc-context"), show_default=False)] = ""
     """The service cluster: a context."""
-    server_kubeconfig: Annotated[str, Parameter(name=("--server-kubeconfig", "--svc-kubeconfig"))] = ""
+    server_kubeconfig: Annotated[
+        str, Parameter(name=("--server-kubeconfig", "--svc-kubeconfig"), show_default=False)
+    ] = ""
     """The service cluster: a kubeconfig file."""
     server_namespace: Annotated[str, Parameter(name="--server-namespace")] = "maestro"
+    """The servers' namespace."""
     server_label: Annotated[str, Parameter(name="--server-label")] = "app=maestro"
-    server_container: Annotated[str, Parameter(name="--server-container")] = ""
+    """The label of the servers' pods."""
+    server_container: Annotated[str, Parameter(name="--server-container", show_default=False)] = ""
     """One container; without it all."""
-    agent_context: Annotated[list[str], Parameter(name=("--agent-context", "--mgmt-context"), negative=())] = field(
-        default_factory=list
-    )
+    agent_context: Annotated[
+        list[str], Parameter(name=("--agent-context", "--mgmt-context"), negative=(), show_default=False)
+    ] = field(default_factory=list)
     """A management cluster: a context; repeat it for several."""
-    agent_kubeconfig: Annotated[list[str], Parameter(name=("--agent-kubeconfig", "--mgmt-kubeconfig"), negative=())] = (
-        field(default_factory=list)
-    )
+    agent_kubeconfig: Annotated[
+        list[str], Parameter(name=("--agent-kubeconfig", "--mgmt-kubeconfig"), negative=(), show_default=False)
+    ] = field(default_factory=list)
     """A management cluster: a kubeconfig file; repeat it for several."""
-    agent_namespace: Annotated[str, Parameter(name="--agent-namespace")] = ""
-    """Default: maestro-agent, or maestro where that has no agent."""
+    agent_namespace: Annotated[str, Parameter(name="--agent-namespace", show_default=False)] = ""
+    """The agents' namespace. [maestro-agent, or maestro where that has no agent]"""
     agent_label: Annotated[str, Parameter(name="--agent-label")] = "app=maestro-agent"
-    agent_container: Annotated[str, Parameter(name="--agent-container")] = ""
+    """The label of the agents' pods."""
+    agent_container: Annotated[str, Parameter(name="--agent-container", show_default=False)] = ""
     """One container; without it all."""
     only: Annotated[Literal["both", "server", "agent"], Parameter(name="--only")] = "both"
     """One of the two components."""

@@ -12,8 +12,8 @@ from pymaestro.cli import trace_inputs, trace_writing
 from pymaestro.cli.trace_selection import exit_code, is_selected
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
-from pymaestro.trace.output import Exit, json_text, table
-from pymaestro.trace.request import document, evidence, overview, scan, survey, waterfall
+from pymaestro.trace.output import Exit, json_text
+from pymaestro.trace.request import coverage, evidence, overview, scan, survey, waterfall
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Trace, Verdict
 from pymaestro.trace.request.statistics import statistics
@@ -230,20 +230,5 @@ def check(paths: Sequence[str], *, output: str) -> int:
     from pymaestro.trace.request.model import Options
 
     known = survey.surroundings(read.hits, read.writers, options=Options())
-    if output == "json":
-        sys.stdout.write(json_text(document.inputs_model(known)))
-        return Exit.HEALTHY
-    rows = [
-        (each.pod, each.role, each.format, each.generation, f">={each.verbosity}", f"{each.lines:,}", f"{each.hits:,}",
-         (document.stamp(each.first) or "-")[:19], (document.stamp(each.last) or "-")[:19], str(len(each.started)),
-         each.path)
-        for each in known.writers
-    ]  # fmt: skip
-    head = ("pod", "role", "format", "gen", "-v", "lines", "known", "first", "last", "starts", "file")
-    lines = [waterfall.inputs_line(known), *table(rows, head=head)]
-    hidden = [str(stage) for stage in range(1, 10) if not known.shows(stage)]
-    if hidden:
-        lines.append(f"  no line shows stage {', '.join(hidden)}: see `maestro trace explain MT-003`")
-    lines += [f"  {each.code} {each.entry.title}: {each.detail}" for each in survey.notes(known)]
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(json_text(coverage.model(known)) if output == "json" else coverage.text(known))
     return Exit.HEALTHY

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from pymaestro.cli import trace_inputs, trace_pods
 from pymaestro.trace.errors import BadQuestion
@@ -52,6 +52,7 @@ Examples:
 explain = App(name="explain", help="Explain a finding's code.", help_format="plaintext", version_flags=[])
 
 
+@Parameter(group=Group("Report", sort_key=3))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporting:
     """How to report."""
@@ -72,6 +73,7 @@ class Reporting:
     """How several servers share statuses; the logs usually show it."""
 
 
+@Parameter(group=Group("Which request", sort_key=1), show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """Which request; given several, all must fit."""
@@ -94,6 +96,7 @@ class Choice:
     """Which one in order of time: 0 the first, -1 the last."""
 
 
+@Parameter(group=Group("Report", sort_key=3), show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
     """How much to show of a request."""
@@ -106,6 +109,7 @@ class Depth:
     """Write the lines themselves to trace_request.<timestamp>.log beside the logs as well."""
 
 
+@Parameter(group=Group("While it happens", sort_key=4))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
     """While it happens."""
@@ -119,6 +123,7 @@ class Live:
     pods: Annotated[trace_pods.Pods, Parameter(name="*")] = trace_pods.NO_PODS
 
 
+@Parameter(group=Group("Report", sort_key=3))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
     """How to list many requests."""
@@ -133,6 +138,7 @@ class Listing:
     """How many processes read; 0 for one per processor."""
 
 
+@Parameter(group=Group("While they happen", sort_key=5), show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follow:
     """While they happen."""
