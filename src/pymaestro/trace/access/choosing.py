@@ -37,6 +37,8 @@ class Place:
 
     environ: Mapping[str, str]
     home: Path
+    service_account: Path = config.SERVICE_ACCOUNT
+    """What Kubernetes mounts into a pod."""
 
 
 def service_cluster(wanted: Wanted, place: Place) -> Choice:
@@ -91,4 +93,6 @@ def _address(place: Place, *, file: str, context: str) -> ClusterAddress:
         # A context is a kubeconfig's: inside a pod too, naming one means that file and not the pod's own account.
         outside = {name: value for name, value in place.environ.items() if not name.startswith("KUBERNETES_SERVICE_")}
         return config.locate("", context=context, environ=outside, home=place.home)
-    return config.locate(file, context=context, environ=place.environ, home=place.home)
+    return config.locate(
+        file, context=context, environ=place.environ, home=place.home, service_account=place.service_account
+    )
