@@ -76,6 +76,27 @@ def test_an_event_nobody_was_told_of_is_found_within_seconds(database: Dsn) -> N
     harness.play(scenario())
 
 
+def test_a_wake_up_that_comes_after_the_sweep_sends_nothing_again(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with (
+            harness.in_process(database, sweep_interval="200ms", event_retention="1h") as server,
+            agent(server.agents, "cluster1") as one,
+            one.subscribe() as got,
+        ):
+            await server.add_consumer("cluster1")
+            await add_silently(server, ["w1"], "cluster1")
+            await got.spec_of("w1")
+            await harness.until(server.has_nothing_pending, what="the mark")
+            await server.sql("SELECT pg_notify('events', 'event-w1')")
+            # What comes after it shows that the wake-up has been dealt with.
+            await add_silently(server, ["w2"], "cluster1")
+            await server.sql("SELECT pg_notify('events', 'event-w2')")
+            await got.spec_of("w2")
+            assert specs_in(got) == set(), "nothing but the two was sent"
+
+    harness.play(scenario())
+
+
 async def is_zero(server: harness.InProcess, query: str) -> bool:
     return await server.value(query) == 0
 

@@ -25,6 +25,7 @@ _TICKETS_AT_ONCE = 2000
 _ROWS_AT_ONCE = 64
 _PER_CONSUMER = 256
 _SCAN_LIMIT = 5000
+_AHEAD_LIMIT = 10_000
 
 
 @dataclass(slots=True)
@@ -45,6 +46,9 @@ class Deliver:
         # Rows are read and queued under this lock, so that what is queued later was also read later: an agent never
         # gets an older state of a bundle after a newer one.
         self._in_order = asyncio.Lock()
+        # Events that a sweep found and sent here before their wake-up came: the wake-up must not send them again.
+        self._found_by_sweep: set[str] = set()
+        self._sent_ahead: dict[str, None] = {}
 
     async def run(self) -> None:
         """Deliver for ever."""
@@ -63,10 +67,15 @@ class Deliver:
     async def _look_up(self, ids: Collection[str], *, everything: bool) -> list[rows.Pending]:
         async with self._world.database.connection() as connection:
             found = await events.read_events(connection, ids) if ids else []
+            found = [each for each in found if each.id not in self._sent_ahead]
+            self._found_by_sweep.clear()
             if everything:
-                found += await events.pending_events(
+                swept = await events.pending_events(
                     connection, self._streams.topics(), per_consumer=_PER_CONSUMER, limit=_SCAN_LIMIT
                 )
+                self._found_by_sweep.update(each.id for each in swept)
+                self._found_by_sweep.difference_update(ids)
+                found += swept
             gone = [each.id for each in found if each.consumer is None and not each.reconciled]
             if gone:
                 await events.reconcile(connection, gone, now=self._world.now())
@@ -114,8 +123,14 @@ class Deliver:
             # A mark that is lost costs one more delivery, which changes nothing: no need to wait for the disk.
             async with self._world.database.transaction(durable=False) as connection:
                 await events.reconcile(connection, done, now=self._world.now())
+            self._remember(self._found_by_sweep.intersection(done))
         self._world.metrics.specs_delivered(len(batch))
         return len(batch)
+
+    def _remember(self, sent: Collection[str]) -> None:
+        self._sent_ahead.update(dict.fromkeys(sent))
+        for oldest in list(self._sent_ahead)[: max(0, len(self._sent_ahead) - _AHEAD_LIMIT)]:
+            del self._sent_ahead[oldest]
 
     def _queue(self, spec: rows.Spec, *, action: event.Action, event_id: str) -> None:
         try:
