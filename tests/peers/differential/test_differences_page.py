@@ -1,0 +1,14 @@
+"""The list of intended differences and the page that gives the reasons do not drift apart."""
+
+import pytest
+from intended import INTENDED, PAGE
+
+
+def first_cells() -> set[str]:
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    return {line.split(" | ")[0].removeprefix("|").strip() for line in lines}
+
+
+@pytest.mark.parametrize("line", sorted({each.line for each in INTENDED}))
+def test_every_intended_difference_has_its_line(line: str) -> None:
+    assert line in first_cells()

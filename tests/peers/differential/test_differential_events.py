@@ -1,0 +1,27 @@
+"""Both servers take, refuse, store and send alike, but for what is intended."""
+
+import event_cases
+import pytest
+from event_cases import cases
+from intended import refute
+from playing import play
+from twins import Twin
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+SEED = 20260216
+
+
+def test_lives(twins: tuple[Twin, Twin]) -> None:
+    refute(play(twins, cases(event_cases.lives(), prefix="life")))
+
+
+def test_spoiled_wishes(twins: tuple[Twin, Twin]) -> None:
+    refute(play(twins, cases(event_cases.spoiled("wishes"), prefix="wish")))
+
+
+def test_spoiled_reports(twins: tuple[Twin, Twin]) -> None:
+    refute(play(twins, cases(event_cases.spoiled("reports"), prefix="report")))
+
+
+def test_lives_by_chance(twins: tuple[Twin, Twin]) -> None:
+    refute(play(twins, cases(event_cases.by_chance(SEED, 300), prefix="chance")))
