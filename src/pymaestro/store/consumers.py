@@ -74,10 +74,7 @@ async def delete(database: pool.Database, consumer_id: str) -> None:
 
 async def page(database: pool.Database, question: listing.Question) -> Page:
     """Return a page of consumers; its total and its rows are of one moment."""
-    async with (
-        database.connection() as connection,
-        pool.within(connection, isolation="repeatable_read", readonly=True),
-    ):
+    async with database.snapshot() as connection:
         total = await connection.fetchval(listing.compose(_STATEMENTS["count"], question), *question.params)
         if not question.limit:
             return Page(total=total, rows=[])

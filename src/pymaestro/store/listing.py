@@ -127,10 +127,7 @@ class Snapshot:
 @asynccontextmanager
 async def snapshot(database: pool.Database) -> AsyncIterator[Snapshot]:
     """Hold one moment of the database; it costs a connection for as long as it is held."""
-    async with (
-        database.connection() as connection,
-        pool.within(connection, isolation="repeatable_read", readonly=True),
-    ):
+    async with database.snapshot() as connection:
         yield Snapshot(connection)
 
 

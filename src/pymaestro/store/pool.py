@@ -27,6 +27,10 @@ ACQUIRE_TIMEOUT_SECONDS = 10.0
 # the group is taken apart, one by one, those that are free need no patience at all.
 LOCK_TIMEOUT_MS = 500
 SHORT_LOCK_TIMEOUT_MS = 50
+# What a transaction holds is held for as long as PostgreSQL believes in its client; of one whose host vanished it would
+# for hours. Lists are read as fast as their readers are, who may take half a minute.
+IDLE_TRANSACTION_MS = 20_000
+IDLE_READER_MS = 45_000
 # While the database is known not to answer, callers but one learn it this soon.
 DOUBT_TIMEOUT_SECONDS = 1.0
 CLOSE_TIMEOUT_SECONDS = 5.0
@@ -87,13 +91,20 @@ class Database:
         return found
 
     @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Connection]:
+        """Lend a connection that sees one moment of the database, for readers that may be slow."""
+        async with self.connection() as connection, _within(connection, isolation="repeatable_read", readonly=True):
+            await connection.execute(f"SET LOCAL idle_in_transaction_session_timeout TO {IDLE_READER_MS}")
+            yield connection
+
+    @asynccontextmanager
     async def transaction(self, *, durable: bool = True, patient: bool = True) -> AsyncIterator[Connection]:
         """Lend a connection inside a transaction that commits when the block ends without an error.
 
         `durable=False` is for facts that a later sweep would find again (delivery marks, heartbeats): the commit
         does not wait for the disk. `patient=False` hardly waits for locks.
         """
-        async with self.connection() as connection, within(connection):
+        async with self.connection() as connection, _within(connection):
             if not durable:
                 await connection.execute("SET LOCAL synchronous_commit TO off")
             if not patient:
@@ -110,7 +121,7 @@ class Database:
 
 
 @asynccontextmanager
-async def within(connection: Connection, **kind: object) -> AsyncIterator[None]:
+async def _within(connection: Connection, **kind: object) -> AsyncIterator[None]:
     """Run the block in a transaction; what is given up does not wait long for the database to hear of it.
 
     The driver's own block would: a ROLLBACK on a dead connection takes as long as the statement that failed on it.
@@ -141,7 +152,8 @@ async def connect(address: dsns.Dsn, *, max_connections: int, application_name: 
     try:
         pool = await asyncpg.create_pool(
             **address.connect_kwargs(),
-            min_size=1,
+            # None is kept for its own sake: the driver would replace a lost one at once, and print how that failed.
+            min_size=0,
             max_size=max_connections,
             command_timeout=COMMAND_TIMEOUT_SECONDS,
             max_inactive_connection_lifetime=60.0,
@@ -150,6 +162,7 @@ async def connect(address: dsns.Dsn, *, max_connections: int, application_name: 
                 "application_name": application_name,
                 "jit": "off",
                 "lock_timeout": str(LOCK_TIMEOUT_MS),
+                "idle_in_transaction_session_timeout": str(IDLE_TRANSACTION_MS),
             },
         )
     except errors.DRIVER_ERRORS as error:
