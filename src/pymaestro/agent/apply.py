@@ -238,13 +238,15 @@ class Applier:
             case strategy.Replace(can_wait=True) if task.may_wait:
                 return Outcome(step=task.step, condition=applied, place=place, live=live)
             case _:
-                written = await self._send(task, place, action=action)
+                pass
         wish = _wish(task, live)
-        owners = strategy.followup(wish, written)
-        if owners is not None:
-            written = await self._patch(place, owners.body)
+        with self._observer.asking(place):
+            written = await self._send(task, place, action=action)
+            owners = strategy.followup(wish, written)
+            if owners is not None:
+                written = await self._patch(place, owners.body)
+            self._observer.learn(place, written)
         self._settled[_slot(place, task.owner)] = strategy.settled(wish, written)
-        self._observer.learn(place, written)
         if place.resource.kind == _CRD_KIND:
             self._discovery.invalidate()
         return Outcome(step=task.step, condition=applied, place=place, live=written)
@@ -302,12 +304,12 @@ class Applier:
         return await self._client.patch(place.resource, place.name, change=Patch(body=body), namespace=place.namespace)
 
     async def _get(self, place: Place) -> Json | None:
-        try:
-            found = await self._client.get(place.resource, place.name, namespace=place.namespace)
-        except errors.NotFound:
-            self._observer.learn(place, None)
-            return None
-        self._observer.learn(place, found)
+        with self._observer.asking(place):
+            try:
+                found = await self._client.get(place.resource, place.name, namespace=place.namespace)
+            except errors.NotFound:
+                found = None
+            self._observer.learn(place, found)
         return found
 
     async def _denial(self, task: Task, place: Place) -> str:
@@ -327,12 +329,11 @@ class Applier:
     async def delete(self, place: Place, *, uid: str, version: str = "") -> Json | None:
         """Delete one life, or one version, of an object; returns it if it is still there, held by something."""
         which = Deletion(uid=uid, resource_version=version)
-        answer = await self._client.delete(place.resource, place.name, namespace=place.namespace, deletion=which)
-        if answer.get("kind") == "Status":
-            self._observer.learn(place, None)
-            return None
-        self._observer.learn(place, answer)
-        return answer
+        with self._observer.asking(place):
+            answer = await self._client.delete(place.resource, place.name, namespace=place.namespace, deletion=which)
+            held = None if answer.get("kind") == "Status" else answer
+            self._observer.learn(place, held)
+        return held
 
     async def let_go(self, place: Place, patch: object) -> None:
         """Take our owner reference off an object; gone is as good."""

@@ -62,7 +62,8 @@ class Cleaner:
         self, resource: ownership.AppliedResource, place: Place, *, owner: ownership.Owner, told: dict[str, object]
     ) -> deletion.Blocker | None:
         """End one object; returns what keeps it."""
-        seen = await self._applier.look(place)
+        # The watch may not have heard yet of what somebody just created; what it knows to be there is good enough.
+        seen = await self._applier.look(place) or await self._applier.get(place)
         try:
             blocker = await self._judge(resource, place, seen, owner=owner, told=told)
         except errors.Conflict:

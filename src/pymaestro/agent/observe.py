@@ -6,10 +6,12 @@ is there that nobody showed us since it is tracked, the answer is "ask", and the
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from typing import Any, NamedTuple
 
+from pymaestro.agent.holding import Holding, Told
 from pymaestro.aio import tasks
 from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Key
@@ -71,10 +73,13 @@ class Observer:
         self._jitter = jitter
         self._journal = journal
         self._group = group
+        self._holding: Holding[Place] = Holding(self._heard)
         self._places: dict[str, frozenset[Place]] = {}
         self._watchers: dict[Place, set[str]] = {}
         self._shown: dict[Place, Json] = {}
         """Tracked objects as an answer or the watch last showed them; whether that is still so, `look` decides."""
+        self._uses: dict[ResourceType, Counter[str]] = {}
+        """How many tracked objects of each kind are in which namespace."""
         self._tasks: dict[_Scope, asyncio.Task[None]] = {}
         self._synced: dict[_Scope, watch.Watch] = {}
 
@@ -85,13 +90,12 @@ class Observer:
         if wanted == before:
             return
         self._places[key] = wanted
-        for place in wanted - before:
-            self._watchers.setdefault(place, set()).add(key)
-        for place in before - wanted:
-            self._untrack(place, key)
+        changed = {place.resource for place in wanted - before if self._begin(place, key)}
+        changed |= {place.resource for place in before - wanted if self._end(place, key)}
         if not wanted:
             self._places.pop(key, None)
-        self._adjust()
+        for resource in changed:
+            self._adjust(resource)
 
     def expect(self, key: str, places: Iterable[Place]) -> None:
         """Wake `key` for these too.
@@ -111,6 +115,10 @@ class Observer:
             case _:
                 return _UNKNOWN
 
+    def asking(self, place: Place) -> AbstractContextManager[None]:
+        """Enter while a request about an object is under way, and let `learn` know its answer before leaving."""
+        return self._holding.during(place)
+
     def learn(self, place: Place, live: Json | None) -> None:
         """Note what an answer of the API server just showed; the watch may be a moment behind, or ahead."""
         if place not in self._watchers:
@@ -127,12 +135,31 @@ class Observer:
         """How many watches are open."""
         return len(self._tasks)
 
-    def _untrack(self, place: Place, key: str) -> None:
-        keys = self._watchers.get(place, set())
+    def _begin(self, place: Place, key: str) -> bool:
+        """Track an object for a work; whether that is the first one of its kind in its namespace."""
+        keys = self._watchers.setdefault(place, set())
+        is_first_key = not keys
+        keys.add(key)
+        if not is_first_key:
+            return False
+        uses = self._uses.setdefault(place.resource, Counter())
+        uses[place.namespace] += 1
+        return uses[place.namespace] == 1
+
+    def _end(self, place: Place, key: str) -> bool:
+        """Track an object no longer for a work; whether that was the last one of its kind in its namespace."""
+        keys = self._watchers[place]
         keys.discard(key)
-        if not keys:
-            self._watchers.pop(place, None)
-            self._shown.pop(place, None)
+        if keys:
+            return False
+        del self._watchers[place]
+        self._shown.pop(place, None)
+        uses = self._uses[place.resource]
+        uses[place.namespace] -= 1
+        if uses[place.namespace]:
+            return False
+        del uses[place.namespace]
+        return True
 
     def _judge(self, place: Place, shown: Json | None) -> freshness.Verdict:
         watching = next((self._synced[scope] for scope in _scopes(place) if scope in self._synced), None)
@@ -142,21 +169,19 @@ class Observer:
         seen = None if shown is None else freshness.sighting(shown)
         return freshness.judge(seen, told, heard_until=watching.heard_until)
 
-    def _adjust(self) -> None:
-        """Open the watches that are needed and end those that are not."""
-        namespaces: dict[ResourceType, set[str]] = {}
-        for place in self._watchers:
-            namespaces.setdefault(place.resource, set()).add(place.namespace)
-        needed: set[_Scope] = set()
-        for resource, names in namespaces.items():
-            everywhere = len(names) > _NAMESPACES_EACH or not resource.namespaced
-            needed |= {_Scope(resource, "")} if everywhere else {_Scope(resource, name) for name in names}
+    def _adjust(self, resource: ResourceType) -> None:
+        """Open the watches of a kind that are needed and end those that are not."""
+        names = self._uses[resource].keys()
+        everywhere = len(names) > _NAMESPACES_EACH or (names and not resource.namespaced)
+        needed = {_Scope(resource, "")} if everywhere else {_Scope(resource, name) for name in names}
+        if not names:
+            del self._uses[resource]
         for scope in needed - self._tasks.keys():
             name = f"watch {scope.resource} {scope.namespace}"
             task = tasks.join(self._group, name, self._follow(scope))
             if task is not None:
                 self._tasks[scope] = task
-        for scope in self._tasks.keys() - needed:
+        for scope in [each for each in self._tasks if each.resource == resource and each not in needed]:
             self._tasks.pop(scope).cancel()
             self._synced.pop(scope, None)
 
@@ -193,10 +218,12 @@ class Observer:
             self._compare(scope)
             return
         place = _place(scope.resource, change.object)
+        if place in self._watchers:
+            self._holding.tell(place, change)
+
+    def _heard(self, place: Place, change: Told) -> None:
         keys = self._watchers.get(place)
-        if keys is None:
-            return
-        if freshness.is_echo(change, shown=self._shown.get(place)):
+        if keys is None or freshness.is_echo(change, shown=self._shown.get(place)):
             return
         if isinstance(change, watch.Deleted):
             self._shown.pop(place, None)

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from pymaestro.agent.decide import ownership
+from pymaestro.agent.holding import Holding, Told
 from pymaestro.journal.emit import Journal
 from pymaestro.kube import errors, freshness, objects, watch
 from pymaestro.kube.client import KubeClient
@@ -50,6 +51,7 @@ class Records:
         self._jitter = jitter
         self._journal = journal
         self._records: dict[str, Json] = {}
+        self._holding: Holding[str] = Holding(self._heard)
         self._watch: watch.Watch | None = None
         """None until it has told everything that is there."""
         self._ended: set[str] = set()
@@ -86,18 +88,20 @@ class Records:
         name = self.name_for(wanted.name)
         record = self._records.get(name)
         if record is None:
-            try:
-                new = ownership.new_record(wanted, identity=self._identity, coming=coming)
-                record = await self._client.create(RECORDS, new)
-            except errors.AlreadyExists:
-                record = await self._client.get(RECORDS, name)
+            with self._holding.during(name):
+                try:
+                    new = ownership.new_record(wanted, identity=self._identity, coming=coming)
+                    record = await self._client.create(RECORDS, new)
+                except errors.AlreadyExists:
+                    record = await self._client.get(RECORDS, name)
+                self._keep(record)
         for patch in (
             ownership.record_spec_patch(record, work_name=wanted.name, identity=self._identity),
             ownership.finalizer_patch(record, is_wanted=True) if not objects.is_terminating(record) else None,
         ):
             if patch is not None:
                 record = await self.patch(record, patch)
-        return self._keep(record)
+        return record
 
     async def list_resources(self, record: Json, resources: Iterable[ownership.AppliedResource]) -> Json:
         """Write down which objects a work has; nothing is sent when the record says so already."""
@@ -112,29 +116,31 @@ class Records:
         """Change a record; raises Conflict when somebody was quicker."""
         name = record["metadata"]["name"]
         change = Patch(type=PatchType.MERGE, body=patch)
-        try:
-            found = await self._client.patch(RECORDS, name, change=change, write=write or Write())
-        except errors.NotFound:
-            self.forget(name)
-            raise
-        except errors.Conflict:
-            await self._read(name)
-            raise
-        return self._keep(found)
+        with self._holding.during(name):
+            try:
+                found = await self._client.patch(RECORDS, name, change=change, write=write or Write())
+            except errors.NotFound:
+                self.forget(name)
+                raise
+            except errors.Conflict:
+                await self._read(name)
+                raise
+            return self._keep(found)
 
     async def delete(self, record: Json) -> None:
         """Ask for the end of a record; its finalizer holds it until its objects are gone."""
         name = record["metadata"]["name"]
-        try:
-            answer = await self._client.delete(RECORDS, name, deletion=Deletion(uid=record["metadata"]["uid"]))
-        except errors.NotFound:
-            self.forget(name)
-            return
-        except errors.Conflict:
-            await self._read(name)
-            return
-        if answer.get("kind") == ownership.KIND:
-            self._keep(answer)
+        with self._holding.during(name):
+            try:
+                answer = await self._client.delete(RECORDS, name, deletion=Deletion(uid=record["metadata"]["uid"]))
+            except errors.NotFound:
+                self.forget(name)
+                return
+            except errors.Conflict:
+                await self._read(name)
+                return
+            if answer.get("kind") == ownership.KIND:
+                self._keep(answer)
 
     def forget(self, name: str) -> None:
         """Note that a record is gone before the watch says so."""
@@ -167,7 +173,10 @@ class Records:
             self._compare()
             self.synced.set()
             return
-        name, uid = change.object["metadata"]["name"], objects.uid(change.object)
+        self._holding.tell(change.object["metadata"]["name"], change)
+
+    def _heard(self, name: str, change: Told) -> None:
+        uid = objects.uid(change.object)
         is_end = isinstance(change, watch.Deleted)
         if is_end:
             self._ended.discard(uid)

@@ -29,8 +29,8 @@ class Reporter:
         self._sequence = 0
 
     def report(self, held: Held) -> None:
-        """Tell the server, unless it knows."""
-        if held.status.body and held.status.hash() != held.said:
+        """Tell the server, unless it knows or is about to."""
+        if held.status.body and held.status.hash() not in (held.said, held.posted):
             self._post(held, event.Action.UPDATE_REQUEST)
 
     def say_again(self, held: Held) -> None:
@@ -45,8 +45,12 @@ class Reporter:
             short = reporting.without_values(held.status, now=instant.from_datetime(self._clock.now()))
             return self._event(held.wanted.with_status(short), action) if short is not None else None
 
+        held.posted = held.status.hash()
+
         def sent(outgoing: event.Event) -> None:
             held.said = outgoing.optional_text(event.STATUS_HASH)
+            if held.posted == held.said:
+                held.posted = ""
             if held.status.is_deleted and held.status.hash() == held.said:
                 self._gone(held)
 

@@ -21,6 +21,8 @@ class Held:
     status: WorkStatus = field(default_factory=WorkStatus)
     said: str = ""
     """The hash of the status the server has."""
+    posted: str = ""
+    """The hash of the status that is on its way to the server."""
     followed: work.ManifestWork | None = None
     """The wish that was last tried whole, and until when (monotonic) only what changes needs to be looked at."""
     followed_until: float = 0.0

@@ -115,7 +115,8 @@ class WorkStatus:
 
     def is_true(self, condition_type: str) -> bool:
         """Say whether the work has this condition and it is true."""
-        return any(found.type == condition_type and found.status == TRUE for found in self.conditions)
+        found = jsontypes.objects_at(self.body, "conditions")
+        return any(each.get("type") == condition_type and each.get("status") == TRUE for each in found)
 
     def hash(self) -> str:
         """Return the fingerprint that reports and resyncs carry."""

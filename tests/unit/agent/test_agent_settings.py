@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pymaestro.agent.settings import FLAGS, AgentSettings, Listen, load
-from pymaestro.flags import SettingsError, explanations
+from pymaestro.flags import SettingsError
+from pymaestro.flags.explanation import explanations
 
 LEAST = {"--consumer-name": "cluster1", "--grpc-url": "maestro:8091"}
 
