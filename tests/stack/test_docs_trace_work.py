@@ -1,0 +1,49 @@
+"""The runs on the page about tracing works print what the page shows."""
+
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "trace-work.md"
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import record_runs  # noqa: E402 - a script, not a package
+
+_CHANGING = (
+    # What is another one each time: moments, ports and the hash of an address with one, operation ids.
+    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "TIME"),
+    (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
+    (re.compile(r"[0-9a-f]{64}"), "HASH"),
+    (re.compile(r" +"), " "),
+)
+
+
+@pytest.mark.timeout(180)
+def test_every_run_prints_what_the_page_shows(tmp_path: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    found = list(record_runs.shown(page))
+    assert len(found) > 10
+    with record_runs.up(tmp_path):
+        record_runs.write_files(page)
+        for command, expected in found:
+            assert eventually(command, plain(expected)) == plain(expected), f"{command}: run scripts/record_runs.py"
+
+
+def eventually(command: str, expected: str) -> str:
+    """Return what a command prints; a trace, which only reads, is given time to find what is expected."""
+    end = time.monotonic() + (20 if " trace " in command else 0)
+    while True:
+        told = plain(record_runs.printed(command))
+        if told == expected or time.monotonic() > end:
+            return told
+
+
+def plain(text: str) -> str:
+    for pattern, word in _CHANGING:
+        text = pattern.sub(word, text)
+    # Sorted: conditions stand in the order in which they came true.
+    return "\n".join(" ".join(sorted(line.split())) for line in text.strip().splitlines())
