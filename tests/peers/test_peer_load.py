@@ -84,3 +84,56 @@ def test_list_reads_whole_answers(programs: Programs, server: RunningServer, con
     assert (result["requests"], result["errors"]) == (4, 0)
     assert result["bytes"] > 4 * 10 * 5000
     assert 0 < result["p50_ms"] <= result["p95_ms"] <= result["p99_ms"] <= result["max_ms"]
+
+
+def test_bursts_wait_for_the_status_of_every_work(
+    programs: Programs, server: RunningServer, consumer: str, tmp_path: Path
+) -> None:
+    agents = ["-mode=echo", f"-grpc={server.broker_addr}", f"-consumers={consumer}"]
+    to_server = {"grpc": server.grpc_addr, "source": f"burst-{consumer}", "consumers": consumer}
+    with Lines([programs.load, *agents], log=tmp_path / "agents.log") as echoing:
+        echoing.wait(lambda line: "subscribed" in line, what="the agent")
+
+        at_once = load(programs, "burst", requests=20, workers=20, **to_server)
+        in_turn = load(programs, "burst", requests=3, workers=1, **{"in-turn": "true"}, **to_server)
+
+    assert (at_once["requests"], at_once["errors"]) == (20, 0)
+    assert (in_turn["requests"], in_turn["errors"]) == (3, 0)
+    assert 0 < at_once["p50_ms"] <= at_once["available_p99_ms"]
+    assert in_turn["seconds"] * 1000 > 3 * in_turn["p50_ms"] * 0.5, "the works went one after the other"
+    observed = [bundle["status"]["ObservedVersion"] for bundle in bundles(server, consumer)]
+    assert observed == [1] * 23
+
+
+def test_a_burst_that_nobody_answers_is_an_error(programs: Programs, server: RunningServer, consumer: str) -> None:
+    result = load(programs, "burst", requests=2, seconds=3, grpc=server.grpc_addr, source="alone", consumers=consumer)
+
+    assert (result["requests"], result["errors"]) == (0, 2)
+    assert "in time" in result["first_error"]
+
+
+@pytest.mark.parametrize("lacking", [0, 2])
+def test_agents_of_sync_end_with_what_they_lack(
+    programs: Programs, server: RunningServer, consumer: str, tmp_path: Path, lacking: int
+) -> None:
+    ids = tmp_path / "ids"
+    load(programs, "create", consumers=consumer, requests=6, size=2000, grpc=server.grpc_addr, ids=str(ids))
+
+    result = load(programs, "sync", grpc=server.broker_addr, ids=str(ids), lacking=lacking, seconds=20)
+
+    assert (result["requests"], result["errors"]) == (1, 0)
+    assert result["bytes"] >= 1800 * (lacking or 6)
+
+
+def test_the_sdk_is_measured_with_its_limit_and_without(
+    programs: Programs, server: RunningServer, consumer: str
+) -> None:
+    to_server = {"grpc": server.grpc_addr, "source": f"sdk-{consumer}", "consumers": consumer, "workers": 20}
+
+    limited = load(programs, "sdk", requests=130, **to_server)
+    free = load(programs, "sdk", requests=130, limit=100_000, **to_server)
+
+    assert (limited["requests"], limited["errors"]) == (130, 0)
+    assert (free["requests"], free["errors"]) == (130, 0)
+    assert limited["seconds"] > 0.5, "30 events beyond the burst of 100 take 0.6 s at 50 a second"
+    assert len(bundles(server, consumer)) == 260

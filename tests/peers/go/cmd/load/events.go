@@ -83,12 +83,24 @@ func statusEvent(agent string, of bundle, sequence snowflake.ID, data []byte) *p
 
 // manifests is the data of a spec event: one ConfigMap, padded to about size bytes.
 func manifests(size int, salt string) []byte {
-	configMap := map[string]any{
+	return wrapped(configMap(size, "load", salt))
+}
+
+// namedManifests is the same under a name of its own, so that works do not fight over one object on a real cluster.
+func namedManifests(size int, name string) []byte {
+	return wrapped(configMap(size, name, "created"))
+}
+
+func wrapped(manifest []byte) []byte {
+	return []byte(`{"manifests":[` + string(manifest) + `]}`)
+}
+
+func configMap(size int, name, salt string) []byte {
+	data, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"name": "load", "namespace": "default"},
+		"metadata": map[string]any{"name": name, "namespace": "default"},
 		"data":     map[string]string{"salt": salt, "padding": strings.Repeat("x", max(0, size-200))},
-	}
-	data, err := json.Marshal(map[string]any{"manifests": []any{configMap}})
+	})
 	if err != nil {
 		panic(err)
 	}

@@ -7,6 +7,10 @@
 //	status     publish status updates as agents do, for the ids in -ids, to the broker address
 //	subscribe  count events: as sources (-source), or as agents (-consumers); latency is arrival minus the event's time
 //	list       GET the list of bundles over REST
+//	burst      publish works and wait until each was reported as available; latency is publish to first status
+//	echo       be the agents of -consumers, over -mqtt or gRPC, and report every work as available
+//	sync       let the agents of all bundles in -ids connect and resync at once, each lacking -lacking of its bundles
+//	sdk        publish create requests with the Go SDK's CloudEvents client, at its own rate limit or at -limit
 //
 // The work ends after -requests, or -seconds, whichever comes first.
 package main
@@ -36,12 +40,16 @@ type settings struct {
 	size        int
 	idFile      string
 	query       string
+	mqtt        string
+	lacking     int
+	limit       int
+	inTurn      bool
 }
 
 func main() {
 	var given settings
 	var consumers string
-	flag.StringVar(&given.mode, "mode", "create", "create, update, delete, status, subscribe or list")
+	flag.StringVar(&given.mode, "mode", "create", "create, update, delete, status, subscribe, list, burst, echo, sync or sdk")
 	flag.StringVar(&given.address, "grpc", "127.0.0.1:8090", "gRPC address: the source service, or the broker for status and agents")
 	flag.StringVar(&given.rest, "rest", "http://127.0.0.1:8000", "base URL of the REST API, for list")
 	flag.StringVar(&given.source, "source", "load", "source id, or the agent id for status")
@@ -53,6 +61,10 @@ func main() {
 	flag.IntVar(&given.size, "size", 1024, "bytes of manifest data in each create and update")
 	flag.StringVar(&given.idFile, "ids", "", "file of bundle ids")
 	flag.StringVar(&given.query, "query", "size=100", "query string of list")
+	flag.StringVar(&given.mqtt, "mqtt", "", "host:port of an MQTT broker, for echo and sync instead of -grpc")
+	flag.IntVar(&given.lacking, "lacking", 0, "bundles each agent of sync lacks (0: all of them)")
+	flag.IntVar(&given.limit, "limit", 0, "events a second of the SDK's client (0: its own limit)")
+	flag.BoolVar(&given.inTurn, "in-turn", false, "let each worker of burst wait for the status of a work before the next")
 	flag.Parse()
 	if consumers != "" {
 		given.consumers = strings.Split(consumers, ",")
@@ -78,6 +90,14 @@ func run(ctx context.Context, given settings) (report, error) {
 		return subscribe(ctx, given)
 	case "list":
 		return list(ctx, given)
+	case "burst":
+		return burst(ctx, given)
+	case "echo":
+		return echo(ctx, given)
+	case "sync":
+		return syncAgents(ctx, given)
+	case "sdk":
+		return sdkCreate(ctx, given)
 	}
 	return report{}, fmt.Errorf("unknown -mode %q", given.mode)
 }

@@ -18,6 +18,9 @@ type report struct {
 	P95        float64 `json:"p95_ms"`
 	P99        float64 `json:"p99_ms"`
 	Max        float64 `json:"max_ms"`
+	// Of a burst: until the work was reported as available.
+	Available50 float64 `json:"available_p50_ms,omitempty"`
+	Available99 float64 `json:"available_p99_ms,omitempty"`
 }
 
 // tally is what one worker saw; workers share nothing while they run.
@@ -89,11 +92,15 @@ func sum(mode string, tallies []*tally) report {
 	if result.Seconds > 0 {
 		result.Rate = float64(len(all)) / result.Seconds
 	}
-	slices.Sort(all)
-	quantile := func(q float64) float64 {
-		return float64(all[min(len(all)-1, int(q*float64(len(all))))].Microseconds()) / 1000
-	}
-	result.P50, result.P95, result.P99 = quantile(0.50), quantile(0.95), quantile(0.99)
-	result.Max = float64(all[len(all)-1].Microseconds()) / 1000
+	result.P50, result.P95, result.P99, result.Max = quantile(all, 0.50), quantile(all, 0.95), quantile(all, 0.99), quantile(all, 1)
 	return result
+}
+
+// quantile returns milliseconds, and sorts what it is given.
+func quantile(all []time.Duration, q float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return float64(all[min(len(all)-1, int(q*float64(len(all))))].Microseconds()) / 1000
 }
