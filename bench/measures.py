@@ -1,181 +1,176 @@
-"""What is measured. Each measure gets a fresh server and returns figures by name; names end in their unit."""
+"""What is measured of a server. A measure runs one kind of server once and returns figures by name.
 
-import json
-import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+Names end in their unit: figures in `/s` are better when they are larger, all others when they are smaller.
+"""
 
-import peer_build
-import peer_clients
-import peer_servers
+from collections.abc import Sequence
 
-_CONSUMERS = tuple(f"cluster{number}" for number in range(10))
+from bench import usage
+from bench.stage import Report, Server, Stage
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """One server under load."""
-
-    programs: peer_build.Programs
-    server: peer_servers.RunningServer
-    folder: Path
-    scale: float
-
-    def count(self, full: int) -> int:
-        """Return `full` requests, scaled."""
-        return max(50, round(full * self.scale))
-
-    def add_consumers(self) -> None:
-        for name in _CONSUMERS:
-            peer_clients.rest(self.server, "POST", "/consumers", {"name": name})
-
-    def load(self, mode: str, **flags: object) -> dict[str, float]:
-        """Run the load generator to its end and return its report; a failed request makes the figure worthless."""
-        done = subprocess.run(
-            [self.programs.load, f"-mode={mode}", *(f"-{name}={value}" for name, value in flags.items())],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        report: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-        if report["errors"]:
-            raise RuntimeError(f"{mode}: {report['errors']} requests failed: {done.stderr[-500:]}")
-        return report
-
-    def create(self, requests: int, *, size: int, clients: int = 64, ids: str = "ids") -> dict[str, float]:
-        connections = min(8, clients)
-        return self.load(
-            "create",
-            grpc=self.server.grpc_addr,
-            source="bench",
-            consumers=",".join(_CONSUMERS),
-            requests=requests,
-            seconds=120,
-            size=size,
-            connections=connections,
-            workers=clients // connections,
-            ids=self.folder / ids,
-        )
-
-    def listen(self, address: str, *, subscribers: int, events: int, **flags: object) -> peer_clients.Lines:
-        """Start subscribers and wait until all of them stand."""
-        lines = peer_clients.Lines(
-            [
-                self.programs.load,
-                "-mode=subscribe",
-                f"-grpc={address}",
-                f"-connections={subscribers}",
-                f"-requests={events}",
-                "-seconds=120",
-                *(f"-{name}={value}" for name, value in flags.items()),
-            ],
-            log=self.folder / "subscribers.log",
-        )
-        lines.wait(lambda line: "subscribed" in line, what="the subscribers")
-        return lines
-
-    def memory(self) -> float:
-        """Return the server's resident memory in MB."""
-        for line in Path(f"/proc/{self.server.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1000
-        raise RuntimeError("no VmRSS")
+CONSUMERS = tuple(f"cluster{number}" for number in range(10))
+ONE = CONSUMERS[:1]
 
 
-def creates(bench: Bench) -> dict[str, float]:
-    """Durable creates: the answer means the bundle and its event are on disk."""
-    bench.add_consumers()
-    bench.create(200, size=3000)
-    found = {}
-    for size, clients, requests in ((3000, 64, 8000), (3000, 1, 1000), (30000, 64, 3000), (30000, 1, 500)):
-        report = bench.create(bench.count(requests), size=size, clients=clients)
-        found[f"create {size // 1000} KB, {clients} clients, requests/s"] = report["rate"]
-        found[f"create {size // 1000} KB, {clients} clients, p99 ms"] = report["p99_ms"]
+def creates(stage: Stage, kind: str) -> Report:
+    """Durable creates: the answer means that the bundle and its event are on disk."""
+    found: Report = {}
+    with stage.server(kind) as server:
+        server.add_consumers(CONSUMERS)
+        found["server memory idle, MB"] = usage.memory_mb(server.pid)
+        server.create(200, consumers=CONSUMERS)
+        for size, clients, full in ((3000, 64, 6000), (3000, 1, 600), (30000, 64, 2000)):
+            requests = stage.count(full, least=200)
+            with usage.counted(server.pid) as used:
+                report = server.create(requests, consumers=CONSUMERS, size=size, clients=clients)
+            name = f"create {size // 1000} KB, {clients} client{'s' if clients > 1 else ''}"
+            found[f"{name}, creates/s"] = report["rate"]
+            found[f"{name}, p99 ms"] = report["p99_ms"]
+            found[f"{name}, server CPU ms each"] = used[0] * 1000 / requests
+        found["server memory after these creates, MB"] = usage.memory_mb(server.pid)
     return found
 
 
-def deliveries(bench: Bench) -> dict[str, float]:
-    """From publish to the agent's stream, while creating at full speed."""
-    bench.add_consumers()
-    events = bench.count(3000)
-    agents = bench.listen(
-        bench.server.broker_addr, subscribers=len(_CONSUMERS), events=events, consumers=",".join(_CONSUMERS)
-    )
-    with agents:
-        created = bench.create(events, size=3000)
-        arrived = agents.wait(lambda line: "mode" in line, what="the deliveries", seconds=130)
+def sdk(stage: Stage, kind: str) -> Report:
+    """Creates by the Go SDK's own client, inside its limit of 50 a second and without it."""
+    with stage.server(kind) as server:
+        server.add_consumers(CONSUMERS)
+        server.create(200, consumers=CONSUMERS)
+        common = {"grpc": server.running.grpc_addr, "source": "sdk", "consumers": ",".join(CONSUMERS), "size": 3000}
+        # Beyond the burst of 100 that it lets through at once.
+        limited = server.load("sdk", requests=stage.count(350, least=200), workers=64, **common)
+        free = server.load("sdk", requests=stage.count(3000, least=200), workers=64, limit=1_000_000, **common)
     return {
-        "create 3 KB with 10 agents connected, requests/s": created["rate"],
-        "delivered to agents, events/s": arrived["rate"],
-        "publish to agent, p50 ms": arrived["p50_ms"],
-        "publish to agent, p99 ms": arrived["p99_ms"],
+        "create 3 KB by the Go SDK as it comes, creates/s": limited["rate"],
+        "create 3 KB by the Go SDK without its limit, creates/s": free["rate"],
     }
 
 
-def lists(bench: Bench) -> dict[str, float]:
-    """REST lists of one consumer's 600 bundles and of 6,000, half 3 KB and half 49 KB."""
-    bench.add_consumers()
-    rows = bench.count(6000)
-    bench.create(rows // 2, size=3000)
-    bench.create(rows - rows // 2, size=49000)
-    before = bench.memory()
-    found = {}
-    one = "size=400&search=consumer_name%3D%27cluster1%27"
-    report = bench.load("list", rest=bench.server.rest_url, query=one.replace("400", "600"), requests=5, workers=1)
-    found[f"list {rows // 10} bundles, ms"] = report["p50_ms"]
-    report = bench.load("list", rest=bench.server.rest_url, query="size=65500", requests=3, workers=1)
-    found[f"list {rows} bundles ({report['bytes'] / 3e6:.0f} MB), ms"] = report["p50_ms"]
-    found["memory gained by these lists, MB"] = max(0.1, bench.memory() - before)
+def lists(stage: Stage, kind: str) -> Report:
+    """REST lists of one consumer's 600 bundles and of all 6,000, half 3 KB and half 49 KB."""
+    rows = stage.count(6000, least=600)
+
+    def fill(server: Server) -> None:
+        server.add_consumers(CONSUMERS)
+        for size in (3000, 49000):
+            server.create(rows // 2, consumers=CONSUMERS, size=size)
+
+    database, _ = stage.filled("lists", fill)
+    found: Report = {}
+    with stage.server(kind, database=database) as server, usage.Peak(server.pid) as peak:
+        before = peak.mb
+        for wanted, query, requests in (
+            (rows // 10, f"size={rows // 10}&search=consumer_name%3D%27cluster1%27", 7),
+            (rows, "size=65500", 3),
+        ):
+            with usage.counted(server.pid) as used:
+                report = server.load("list", rest=server.running.rest_url, query=query, requests=requests, workers=1)
+            found[f"list {wanted:,} bundles, ms"] = report["p50_ms"]
+            found[f"list {wanted:,} bundles, server CPU ms"] = used[0] * 1000 / requests
+    found["server memory gained by these lists, MB"] = max(0.1, peak.mb - before)
+    stage.drop(database)
     return found
 
 
-def statuses(bench: Bench) -> dict[str, float]:
-    """Status reports stored durably and passed on to every subscribed source; each bundle reports once a round."""
-    bench.add_consumers()
-    bench.create(bench.count(3000), size=3000)
-    agents = bench.listen(
-        bench.server.broker_addr, subscribers=len(_CONSUMERS), events=0, consumers=",".join(_CONSUMERS)
-    )
-    found = {}
-    with agents:
+def deliveries(stage: Stage, kind: str) -> Report:
+    """From publish to the agent's stream, while creating at full speed."""
+    events = stage.count(3000)
+    with stage.server(kind) as server:
+        server.add_consumers(CONSUMERS)
+        who = {"grpc": server.running.broker_addr, "consumers": ",".join(CONSUMERS)}
+        with (
+            server.listening("subscribe", connections=len(CONSUMERS), requests=events, **who) as agents,
+            usage.counted(server.pid) as used,
+        ):
+            created = server.create(events, consumers=CONSUMERS)
+            arrived = agents.wait(lambda line: "mode" in line, what="the deliveries", seconds=120)
+    return {
+        "create 3 KB with 10 agents connected, creates/s": created["rate"],
+        "delivered to agents, works/s": arrived["rate"],
+        "publish to agent, p50 ms": arrived["p50_ms"],
+        "publish to agent, p99 ms": arrived["p99_ms"],
+        "create and deliver, server CPU ms each": used[0] * 1000 / events,
+    }
+
+
+def statuses(stage: Stage, kind: str) -> Report:
+    """Status reports stored durably and passed on to every subscribed source."""
+    found: Report = {}
+    with stage.server(kind) as server:
+        server.add_consumers(CONSUMERS)
+        server.create(stage.count(3000), consumers=CONSUMERS)
         for subscribers, full in ((1, 3000), (50, 1000)):
-            reports = bench.count(full)
-            sources = bench.listen(
-                bench.server.grpc_addr, subscribers=subscribers, events=reports * subscribers, source="bench"
-            )
-            with sources:
-                stored = bench.load(
-                    "status",
-                    grpc=bench.server.broker_addr,
-                    source="agent",
-                    requests=reports,
-                    seconds=120,
-                    connections=8,
-                    workers=8,
-                    ids=bench.folder / "ids",
-                )
-                told = sources.wait(lambda line: "mode" in line, what="the statuses", seconds=130)
-            name = f"{subscribers} subscriber{'s' if subscribers > 1 else ''}"
-            found[f"statuses stored, {name}, reports/s"] = stored["rate"]
-            found[f"statuses told to {name}, statuses/s"] = told["rate"] / subscribers
-            found[f"report to {name}, p99 ms"] = told["p99_ms"]
+            reports = stage.count(full)
+            found |= _statuses(server, subscribers=subscribers, reports=reports)
     return found
 
 
-def memory(bench: Bench) -> dict[str, float]:
-    """Resident memory, idle and after 10,000 bundles went through."""
-    bench.add_consumers()
-    idle = bench.memory()
-    rows = bench.count(10_000)
-    bench.create(rows, size=3000)
-    return {"memory idle, MB": idle, f"memory after {rows} bundles, MB": bench.memory()}
+def _statuses(server: Server, *, subscribers: int, reports: int) -> Report:
+    to_sources = {"grpc": server.running.grpc_addr, "source": "bench"}
+    to_agents = {"grpc": server.running.broker_addr, "source": "agent"}
+    everything = reports * subscribers
+    with (
+        server.listening("subscribe", connections=subscribers, requests=everything, **to_sources) as sources,
+        usage.counted(server.pid) as used,
+    ):
+        # 32 at once: the Go server takes two of its 50 database connections for each, and stands still with 50 or more.
+        stored = server.load("status", requests=reports, connections=8, workers=4, ids=server.ids, **to_agents)
+        told = sources.wait(lambda line: "mode" in line, what="the statuses", seconds=120)
+    name = f"statuses to {subscribers} subscriber{'s' if subscribers > 1 else ''}"
+    return {
+        f"{name}, stored/s": stored["rate"],
+        f"{name}, told to all/s": told["rate"] / subscribers,
+        f"{name}, report to source p50 ms": told["p50_ms"],
+        f"{name}, report to source p99 ms": told["p99_ms"],
+        f"{name}, server CPU ms each": used[0] * 1000 / reports,
+    }
 
 
-ALL: dict[str, Callable[[Bench], dict[str, float]]] = {
-    "creates": creates,
-    "deliveries": deliveries,
-    "lists": lists,
-    "statuses": statuses,
-    "memory": memory,
-}
+def resync(stage: Stage, kind: str) -> Report:
+    """An agent that comes with nothing gets all works of its cluster."""
+    works = stage.count(5000, least=500)
+    database, ids = stage.filled("resync", lambda server: _fill(server, ONE, works=works))
+    with stage.server(kind, database=database) as server:
+        report, peak, used = resynced(server, ids, grpc=server.running.broker_addr)
+    stage.drop(database)
+    return {
+        f"resync of {works:,} works, ms": report["seconds"] * 1000,
+        f"resync of {works:,} works, server CPU ms": used * 1000,
+        f"resync of {works:,} works, server memory gained MB": peak,
+    }
+
+
+def resynced(server: Server, ids: object, **where: object) -> tuple[Report, float, float]:
+    """Let agents that have nothing resync; return the report, the memory the server gained and its CPU seconds."""
+    before = usage.memory_mb(server.pid)
+    with usage.Peak(server.pid) as peak, usage.counted(server.pid) as used:
+        report = server.load("sync", ids=ids, **where)
+    return report, max(0.1, peak.mb - before), used[0]
+
+
+def reconnect(stage: Stage, kind: str) -> Report:
+    """All agents come back at the same moment, as after a restart of the server; each lacks one of its ten works."""
+    agents = stage.count(1000, least=100)
+    consumers = [f"cluster{number}" for number in range(agents)]
+    database, ids = stage.filled("reconnect", lambda server: _fill(server, consumers, works=10 * agents))
+    with stage.server(kind, database=database) as server:
+        database_cpu = usage.family_cpu_seconds(stage.postgres_pid)
+        with usage.counted(server.pid) as used:
+            report = server.load("sync", ids=ids, lacking=1, grpc=server.running.broker_addr)
+        database_cpu = usage.family_cpu_seconds(stage.postgres_pid) - database_cpu
+        work = usage.database_work(database)
+    stage.drop(database)
+    name = f"reconnect of {agents:,} agents"
+    return {
+        f"{name}, until all are in sync ms": report["seconds"] * 1000,
+        f"{name}, p50 ms": report["p50_ms"],
+        f"{name}, server CPU ms each": used[0] * 1000 / agents,
+        f"{name}, transactions each": work.transactions / agents,
+        f"{name}, rows read each": work.rows_read / agents,
+        f"{name}, PostgreSQL CPU ms each": max(0.01, database_cpu * 1000 / agents),
+    }
+
+
+def _fill(server: Server, consumers: Sequence[str], *, works: int) -> None:
+    server.add_consumers(consumers)
+    server.create(works, consumers=consumers)
