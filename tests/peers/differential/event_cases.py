@@ -11,6 +11,7 @@ from typing import Any
 
 import twin_events as make
 from twin_events import Attribute, bundle, manifest, moment, number, text
+from twins import SOURCE
 
 from pymaestro.wire._pb import cloudevents_pb2 as pb
 
@@ -108,6 +109,29 @@ def lives() -> Iterator[tuple[str, Callable[[str], list[Step]]]]:
         "a delete under another cluster",
         lambda r: [wish(create(r)), wish(make.put(delete(r), clustername=text("b")))],
     )
+
+
+def status_resyncs() -> Iterator[tuple[str, Callable[[str], list[Step]]]]:
+    """Yield sources that ask again for statuses; each must be played alone, because such a question is about all."""
+    for called, known in {
+        "nothing known": [],
+        "another hash known": [("self", "other")],
+        "the same hash known": [("self", f"hash-{(make.SECOND + 1) << 22}")],
+        "another bundle known": [("stranger", "other")],
+    }.items():
+        yield (
+            f"status resync, {called}",
+            lambda r, k=known: [wish(create(r)), word(make.status(r)), wish(status_question(r, k))],
+        )
+
+
+def status_question(resource: str, known: list[tuple[str, str]]) -> pb.CloudEvent:
+    hashes = [{"resourceID": resource if each == "self" else each, "statusHash": value} for each, value in known]
+    made = pb.CloudEvent(
+        id=f"resync-{resource}", source=SOURCE, spec_version="1.0", type=f"{make.DATA_TYPE}.status.resync_request"
+    )
+    make.put(made, time=moment(), clustername=text(""), originalsource=text(""))
+    return make.fill(made, {"statusHashes": hashes})
 
 
 def whole_life(resource: str) -> list[Step]:

@@ -192,3 +192,32 @@ def refute(found: Iterable[Mismatch]) -> None:
     """Fail with the mismatches that nobody intended."""
     left = [str(each) for each in found if not any(known.explains(each) for known in INTENDED)]
     assert not left, "\n".join([f"{len(left)} differences that nobody intended:", *left])
+
+
+# Flags, by command: those that are not known, and those with another default (Go's, ours).
+FLAGS_LINE = "flags of features that are gone (`--acl-file`, `--jwk-*`, `--ocm-*`, `--sentry-*`, `--enable-jwt`)"
+FLAGS_LEFT_OUT: dict[str, set[str]] = {
+    "server": {
+        *("--acl-file", "--jwk-cert-file", "--jwk-cert-url", "--self-token-file"),
+        *("--enable-sentry-debug", "--sentry-key-file", "--sentry-project", "--sentry-timeout", "--sentry-url"),
+        *("--ocm-base-url", "--ocm-client-id-file", "--ocm-client-secret-file", "--ocm-debug", "--ocm-token-url"),
+    }
+}
+DEFAULTS_LINES = (
+    "`--message-broker-type`",
+    "`--kube-api-qps`, `--kube-api-burst`",
+    "default of `--workload-source-driver`",
+    "`--listen` of the agent",
+)
+FLAG_DEFAULTS: dict[str, dict[str, tuple[str, str]]] = {
+    "server": {"--message-broker-type": ("mqtt", "grpc")},
+    "agent": {
+        "--kube-api-burst": ("100", "1000"),
+        "--kube-api-qps": ("50", "500"),
+        "--listen": ("", "0.0.0.0:8443"),
+        "--workload-source-driver": ("kube", "grpc"),
+        "--workload-source-config": ("/spoke/hub-kubeconfig/kubeconfig", ""),
+    },
+}
+LINES = frozenset({*(each.line for each in INTENDED), *DEFAULTS_LINES, FLAGS_LINE})
+"""Every line of the page that something here relies on."""

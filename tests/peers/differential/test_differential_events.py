@@ -25,3 +25,8 @@ def test_spoiled_reports(twins: tuple[Twin, Twin]) -> None:
 
 def test_lives_by_chance(twins: tuple[Twin, Twin]) -> None:
     refute(play(twins, cases(event_cases.by_chance(SEED, 300), prefix="chance")))
+
+
+def test_statuses_asked_for_again(twins: tuple[Twin, Twin]) -> None:
+    for case in cases(event_cases.status_resyncs(), prefix="again"):
+        refute(play(twins, [case]))
