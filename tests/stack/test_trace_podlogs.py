@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - documents of the API server are as long as they are
 """Logs of pods through an API server: collected into files, and followed while they are written."""
 
 import asyncio
@@ -8,129 +7,15 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import harness
 import pytest
-import yaml
-from aiohttp import web
-from trace_request_logs import AGENT, BASE, SERVERS, Story, lines_g4
+from log_api import LogApi, kubeconfig, serving
+from trace_request_logs import AGENT, BASE, SERVERS, Story
 
-from pymaestro.kube.address import ClusterAddress, Credentials
 from pymaestro.trace.access import podlogs
-from pymaestro.trace.access.cluster import Choice
-from pymaestro.trace.access.podlogs import Place
-
-LABELS = {**dict.fromkeys(SERVERS, "app=maestro"), AGENT: "app=maestro-agent"}
-
-
-def stamped(line: str, at: float) -> bytes:
-    """Return a line as the API server gives it with timestamps."""
-    moment = datetime.fromtimestamp(at, tz=UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond * 1000:09d}Z {line}\n".encode()
-
-
-@dataclass
-class LogApi:
-    """A small API server with pods that write."""
-
-    written: dict[str, list[bytes]] = field(default_factory=dict)
-    previous: dict[str, bytes] = field(default_factory=dict)
-    asked: list[dict[str, str]] = field(default_factory=list)
-    url: str = ""
-    breaks: int = 0
-    """How many connections are cut after their first lines."""
-    is_closing: bool = False
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def write(self, story: Story) -> None:
-        for pod, at, line in lines_g4(story):
-            self.written.setdefault(pod, []).append(stamped(line, at))
-        self.changed.set()
-
-    async def list_pods(self, request: web.Request) -> web.Response:
-        label, namespace = request.query.get("labelSelector", ""), request.match_info["namespace"]
-        home = "maestro" if label == "app=maestro" else "maestro-agent"
-        names = [name for name in self.written if LABELS[name] == label] if namespace == home else []
-        items = [
-            {
-                "metadata": {"name": name, "namespace": namespace},
-                "spec": {"containers": [{"name": "service"}], "nodeName": "node-1"},
-                "status": {
-                    "phase": "Running",
-                    "containerStatuses": [{"name": "service", "image": "maestro:1", "restartCount": int(name in self.previous or name == SERVERS[1])}],
-                },
-            }
-            for name in names
-        ]  # fmt: skip
-        return web.json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
-
-    async def log(self, request: web.Request) -> web.StreamResponse:
-        pod, query = request.match_info["pod"], dict(request.query)
-        self.asked.append({"pod": pod, **query})
-        if query.get("previous"):
-            if pod in self.previous:
-                return web.Response(body=self.previous[pod])
-            status = {"kind": "Status", "status": "Failure", "message": f"previous terminated container service in {pod} not found", "code": 400}  # fmt: skip
-            return web.json_response(status, status=400)
-        response = web.StreamResponse()
-        await response.prepare(request)
-        since = query.get("sinceTime", "").removesuffix("Z").encode()
-        place = 0
-        while True:
-            for line in self.written[pod][place:]:
-                # A second is as exact as it can be asked for.
-                if line[:19] >= since:
-                    await response.write(line)
-                place += 1
-            if not query.get("follow") or self.is_closing:
-                return response
-            if self.breaks and place:
-                self.breaks -= 1
-                return response
-            self.changed.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.changed.wait(), 0.2)
-
-    def place(self, name: str) -> Place:
-        address = ClusterAddress(server=self.url, credentials=Credentials())
-        namespaces = ("maestro",) if name == "server" else ("maestro-agent", "maestro")
-        return Place(name=name, choice=Choice(label=name, address=address), namespaces=namespaces,
-                     label="app=maestro" if name == "server" else "app=maestro-agent")  # fmt: skip
-
-
-@contextlib.asynccontextmanager
-async def serving(api: LogApi) -> AsyncIterator[None]:
-    app = web.Application()
-    app.router.add_get("/api/v1/namespaces/{namespace}/pods", api.list_pods)
-    app.router.add_get("/api/v1/namespaces/{namespace}/pods/{pod}/log", api.log)
-    runner = web.AppRunner(app, shutdown_timeout=5)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
-        yield
-    finally:
-        api.is_closing = True
-        api.changed.set()
-        await runner.cleanup()
-
-
-def kubeconfig(path: Path, api: LogApi) -> Path:
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "both",
-        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
-        "contexts": [{"name": name, "context": {"cluster": "c", "user": "me"}} for name in ("svc", "mgmt", "both")],
-        "users": [{"name": "me", "user": {}}],
-    }
-    path.write_text(yaml.safe_dump(content))
-    return path
 
 
 @contextlib.asynccontextmanager
@@ -218,7 +103,7 @@ def test_what_is_not_there_is_told_with_the_flags_to_change(tmp_path: Path, api:
         async with serving(api):
             environ = {"KUBECONFIG": str(kubeconfig(tmp_path / "config", api))}
             for words in (
-                ("logs", "collect", "--only", "server", "--server-namespace", "elsewhere", "--out", str(tmp_path / "o")),
+                ("logs", "collect", "--only=server", "--server-namespace=elsewhere", "--out", str(tmp_path / "o")),
                 ("requests", "--follow", "--svc-context", "svc", "--server-namespace", "elsewhere", "--for", "5s"),
             ):  # fmt: skip
                 async with maestro(*words, environ=environ) as process:
@@ -293,21 +178,21 @@ def test_following_pods_prints_each_request_and_ends_with_ctrl_c(tmp_path: Path,
     harness.play(scenario())
 
 
-def test_following_files_ends_after_its_time_and_writes_json_lines(tmp_path: Path, api: LogApi) -> None:
+def test_following_files_writes_json_lines(tmp_path: Path, api: LogApi) -> None:
     def write(count: int) -> None:
         for pod, lines in api.written.items():
             (tmp_path / f"{pod}.log").write_bytes(b"".join(lines[:count]))
 
     async def scenario() -> None:
         write(1)
-        async with maestro("requests", "-f", str(tmp_path), "--for", "3s", "-o", "json", environ={}) as process:
+        async with maestro("requests", "-f", str(tmp_path), "--for", "50s", "-o", "json", environ={}) as process:
             assert process.stderr
             assert process.stdout
             await read_until(process.stderr, "before: ")
             write(1000)
-            out, err = await process.communicate()
-        assert process.returncode == 0, err
-        documents: list[dict[str, Any]] = [json.loads(line) for line in out.splitlines()]
-        assert [(each["key"]["workName"], each["verdict"]) for each in documents] == [("nginx", "complete")]
+            document: dict[str, Any] = json.loads(await read_until(process.stdout, "nginx"))
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 130
+        assert (document["key"]["workName"], document["verdict"]) == ("nginx", "complete")
 
     harness.play(scenario())
