@@ -1,0 +1,503 @@
+"""What each named statement of `pymaestro.store` does, said in Python: one function per statement, under its name.
+
+A function gets the transaction it runs in and the statement's parameters, and returns rows (and, where it matters, how
+many rows the command tag would count). `renditions` are kept inside the rows of `resources`, since every writer here
+writes both.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import msgspec
+
+from pymaestro.store import sql
+
+if TYPE_CHECKING:
+    from simulation.memory_postgres import Row, Transaction
+
+FAMILIES = ("resources", "statuses", "events", "instances", "consumers")
+_Statement = Callable[..., Awaitable[Any]]
+_LEFT_OUT = {
+    # What only REST asks; the simulation does not speak REST.
+    "consumers": {"get", "set_labels", "delete", "count", "page"},
+}
+
+
+def find(statement: str) -> _Statement:
+    """Return what `statement` does."""
+    return _BY_TEXT[statement]
+
+
+async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
+    now = columns[-1]
+    consumers = {row["name"] for row in tx.rows("consumers")}
+    inserted = []
+    for id_, source, consumer, version, payload, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
+        if consumer not in consumers:
+            continue
+        await tx.lock("resources", id_)
+        if tx.get("resources", id_) is not None:
+            continue
+        row = {
+            "id": id_,
+            "created_at": now,
+            "updated_at": now,
+            "deleted_at": None,
+            "source": source,
+            "consumer_name": consumer,
+            "version": version,
+            "payload": payload,
+            "envelope": envelope,
+            "metadata": metadata,
+            "data": data,
+            "status": None,
+        }
+        await tx.put("resources", id_, row)
+        await _announce(tx, event_id, id_, "Create", now)
+        inserted.append({"id": id_})
+    return inserted
+
+
+async def lock_ids(tx: "Transaction", keys: Sequence[int], kind: int) -> "list[Row]":
+    for key in sorted(set(keys)):
+        await tx.lock_advisory((key, kind))
+    return []
+
+
+async def read_for_change(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    return [{**row, "deleting": row["deleted_at"] is not None} for row in await _locked(tx, "resources", ids)]
+
+
+async def write_updates(tx: "Transaction", *columns: Any) -> "list[Row]":
+    now = columns[-1]
+    await _supersede(tx, columns[0], now)
+    for id_, version, payload, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
+        changed = {"version": version, "payload": payload, "updated_at": now}
+        contents = {"envelope": envelope, "metadata": metadata, "data": data}
+        await _amend(tx, "resources", id_, {**changed, **contents})
+        await _announce(tx, event_id, id_, "Update", now)
+    return []
+
+
+async def mark_deleting(tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], now: datetime) -> "list[Row]":
+    await _supersede(tx, ids, now)
+    for id_, event_id in zip(ids, event_ids, strict=True):
+        await _amend(tx, "resources", id_, {"deleted_at": now})
+        await _announce(tx, event_id, id_, "Delete", now)
+    return []
+
+
+async def existing_consumers(tx: "Transaction", names: Iterable[str]) -> "list[Row]":
+    wanted = set(names)
+    return [{"name": row["name"]} for row in tx.rows("consumers") if row["name"] in wanted]
+
+
+async def read_specs(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    return _found(tx, "resources", ids)
+
+
+async def versions_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
+    return [{**row, "deleting": row["deleted_at"] is not None} for row in _of_consumer(tx, consumer)]
+
+
+async def status_hashes_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
+    return [{"id": row["id"], "status_hash": _said(row, "statushash")} for row in _of_consumer(tx, consumer)]
+
+
+async def status_hashes_of_source(tx: "Transaction", source: str) -> "list[Row]":
+    rows = [row for row in tx.rows("resources") if row["source"] == source and _has_status(row)]
+    return [{"id": row["id"], "status_hash": _said(row, "statushash")} for row in sorted(rows, key=_age)]
+
+
+async def read_for_report(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    return [
+        {
+            **row,
+            "sequence_id": _said(row, "sequenceid"),
+            "status_hash": _said(row, "statushash"),
+            "observed_version": _said(row, "resourceversion"),
+        }
+        for row in await _locked(tx, "resources", ids)
+    ]
+
+
+async def write_statuses(tx: "Transaction", *columns: Any) -> "list[Row]":
+    now = columns[-1]
+    for id_, status, event_id, source in zip(*columns[:-1], strict=True):
+        await _amend(tx, "resources", id_, {"status": status, "updated_at": now})
+        told = {"resource_source": source, "payload": None, "status": None, "status_event_type": "StatusUpdate"}
+        await _announce_status(tx, event_id, id_, told, now)
+    return []
+
+
+async def finish(tx: "Transaction", *columns: Any) -> "list[Row]":
+    now = columns[-1]
+    await _supersede(tx, columns[0], now)
+    for id_, status, event_id in zip(*columns[:-1], strict=True):
+        row = tx.get("resources", id_)
+        if row is not None:
+            told = {
+                "resource_source": row["source"],
+                "payload": row["payload"],
+                "status": status,
+                "status_event_type": "StatusDelete",
+            }
+            await _announce_status(tx, event_id, id_, told, now)
+            await tx.put("resources", id_, None)
+    return []
+
+
+async def redeliver(tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], now: datetime) -> "list[Row]":
+    pending = {row["source_id"] for row in tx.rows("events") if row["reconciled_date"] is None}
+    for id_, event_id in zip(ids, event_ids, strict=True):
+        if id_ not in pending:
+            await _announce(tx, event_id, id_, "Update", now)
+    return []
+
+
+async def read_status_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    rows = []
+    for row in _found(tx, "status_events", ids):
+        bundle = tx.get("resources", row["resource_id"])
+        rows.append({**row, "source": row["resource_source"] or (bundle["source"] if bundle else None)})
+    return rows
+
+
+async def missed_status_events(tx: "Transaction", since: datetime, instance: str, limit: int) -> "list[Row]":
+    rows = [
+        row
+        for row in tx.rows("status_events")
+        if row["created_at"] > since and tx.get("event_instances", (row["id"], instance)) is None
+    ]
+    return sorted(rows, key=lambda row: row["created_at"])[:limit]
+
+
+async def read_statuses(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    return [row for row in _found(tx, "resources", ids) if _has_status(row)]
+
+
+async def read_final_statuses(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    return [
+        {
+            "id": row["resource_id"],
+            "source": row["resource_source"],
+            "status": row["status"],
+            "data": _data_of(row["payload"]),
+        }
+        for row in _found(tx, "status_events", ids)
+        if row["status"] is not None
+    ]
+
+
+async def record_broadcasts(tx: "Transaction", ids: Iterable[str], instance: str) -> "list[Row]":
+    for row in _found(tx, "status_events", ids):
+        key = (row["id"], instance)
+        if tx.get("server_instances", instance) is None:
+            raise asyncpg.ForeignKeyViolationError("the instance is not known")
+        if tx.get("event_instances", key) is None:
+            await tx.put("event_instances", key, {"event_id": row["id"], "instance_id": instance})
+    return []
+
+
+async def read_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    return [_pending(tx, row) for row in _found(tx, "events", ids)]
+
+
+async def pending_events(tx: "Transaction", consumers: Iterable[str], per_consumer: int, limit: int) -> "list[Row]":
+    wanted = set(consumers)
+    return _fairly(tx, lambda consumer: consumer in wanted, per_consumer, limit)
+
+
+async def pending_everywhere(tx: "Transaction", per_consumer: int, limit: int) -> "list[Row]":
+    return _fairly(tx, lambda _: True, per_consumer, limit)
+
+
+async def claim_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    rows = [row for row in _found(tx, "events", ids) if row["reconciled_date"] is None]
+    return [row for row in sorted(rows, key=_age) if tx.try_lock("events", row["id"])]
+
+
+async def try_lock_events(tx: "Transaction", *columns: Any) -> "list[Row]":
+    event_kind, bundle_kind = columns[-2:]
+    return [
+        {"id": id_}
+        for id_, event_key, bundle_key in zip(*columns[:-2], strict=True)
+        if tx.try_lock_advisory((bundle_key, bundle_kind)) and tx.try_lock_advisory((event_key, event_kind))
+    ]
+
+
+async def reconcile(tx: "Transaction", ids: Iterable[str], now: datetime) -> "list[Row]":
+    for row in _found(tx, "events", ids):
+        await _settle(tx, row, now)
+    return []
+
+
+async def pending_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
+    return [row for row in _all_pending(tx) if row["consumer_name"] == consumer]
+
+
+async def retire_orphans(tx: "Transaction", now: datetime, limit: int) -> "tuple[list[Row], int]":
+    rows = [
+        row
+        for row in tx.rows("events")
+        if row["reconciled_date"] is None and tx.get("resources", row["source_id"]) is None
+    ]
+    return [], sum([await _settle(tx, row, now) for row in rows[:limit]])
+
+
+async def purge_events(tx: "Transaction", done_before: datetime, limit: int) -> "tuple[list[Row], int]":
+    rows = [row for row in tx.rows("events") if row["reconciled_date"] and row["reconciled_date"] <= done_before]
+    return [], await _remove(tx, "events", rows[:limit])
+
+
+async def purge_status_events(
+    tx: "Transaction", told_before: datetime, created_before: datetime, limit: int
+) -> "tuple[list[Row], int]":
+    ready = [row["id"] for row in tx.rows("server_instances") if row["ready"]]
+    rows = [
+        row
+        for row in tx.rows("status_events")
+        if row["created_at"] <= told_before
+        and (
+            row["created_at"] <= created_before
+            or all(tx.get("event_instances", (row["id"], instance)) for instance in ready)
+        )
+    ]
+    count = await _remove(tx, "status_events", rows[:limit])
+    for told in list(tx.rows("event_instances")):
+        if tx.get("status_events", told["event_id"]) is None:
+            await tx.put("event_instances", (told["event_id"], told["instance_id"]), None)
+    return [], count
+
+
+async def retire_stale_deletes(tx: "Transaction", marked_before: datetime, now: datetime) -> "list[Row]":
+    retired = []
+    for row in list(tx.rows("events")):
+        bundle = tx.get("resources", row["source_id"])
+        is_stale = bundle is not None and bundle["deleted_at"] and bundle["deleted_at"] <= marked_before
+        if row["event_type"] == "Delete" and is_stale and await _settle(tx, row, now):
+            retired.append({"id": row["id"]})
+    return retired
+
+
+async def republish_undelivered(tx: "Transaction", silent_since: datetime, now: datetime) -> "list[Row]":
+    busy = {
+        row["source_id"]
+        for row in tx.rows("events")
+        if row["reconciled_date"] is None or row["created_at"] > silent_since
+    }
+    silent = [
+        row
+        for row in tx.rows("resources")
+        if row["deleted_at"] is None
+        and not _has_status(row)
+        and row["updated_at"] <= silent_since
+        and row["id"] not in busy
+    ]
+    for row in silent:
+        await _announce(tx, tx.engine.new_id(), row["id"], "Create" if row["version"] == 1 else "Update", now)
+    return silent
+
+
+async def oldest_pending_age(tx: "Transaction", now: datetime) -> "list[Row]":
+    ages = [(now - row["created_at"]).total_seconds() for row in tx.rows("events") if row["reconciled_date"] is None]
+    return [{"age": max(ages, default=None)}]
+
+
+async def notification_queue_usage(_tx: "Transaction") -> "list[Row]":
+    return [{"usage": 0.0}]
+
+
+async def beat(tx: "Transaction", instance: str, now: datetime, ready: bool) -> "list[Row]":
+    await tx.lock("server_instances", instance)
+    known = tx.get("server_instances", instance)
+    fresh = {"id": instance, "last_heartbeat": now, "ready": ready or bool(known and known["ready"])}
+    await tx.put("server_instances", instance, fresh)
+    return []
+
+
+async def claim(tx: "Transaction", instance: str, now: datetime) -> "list[Row]":
+    await tx.put("pymaestro_instances", instance, {"id": instance, "started_at": now})
+    return []
+
+
+async def set_ready(tx: "Transaction", instance: str, ready: bool, _now: datetime) -> "list[Row]":
+    await _amend(tx, "server_instances", instance, {"ready": ready})
+    return []
+
+
+async def ready_instances(tx: "Transaction") -> "list[Row]":
+    return [row for row in tx.rows("server_instances") if row["ready"]]
+
+
+async def read_instance(tx: "Transaction", instance: str) -> "list[Row]":
+    return _found(tx, "server_instances", [instance])
+
+
+async def judge_liveness(tx: "Transaction", alive_since: datetime, _now: datetime) -> "list[Row]":
+    changed = []
+    for row in list(tx.rows("server_instances")):
+        is_alive = row["last_heartbeat"] > alive_since
+        is_ours = tx.get("pymaestro_instances", row["id"]) is not None
+        if row["ready"] != is_alive and (not is_alive or not is_ours):
+            await _amend(tx, "server_instances", row["id"], {"ready": is_alive})
+            changed.append({"id": row["id"], "ready": is_alive})
+    return changed
+
+
+async def forget_instances(tx: "Transaction", silent_since: datetime) -> "list[Row]":
+    gone = [row for row in tx.rows("server_instances") if row["last_heartbeat"] <= silent_since and not row["ready"]]
+    for row in gone:
+        await tx.put("server_instances", row["id"], None)
+        await tx.put("pymaestro_instances", row["id"], None)
+        for told in list(tx.rows("event_instances")):
+            if told["instance_id"] == row["id"]:
+                await tx.put("event_instances", (told["event_id"], row["id"]), None)
+    return gone
+
+
+async def try_lock(tx: "Transaction", key: int, kind: int) -> "list[Row]":
+    return [{"locked": tx.try_lock_advisory((key, kind))}]
+
+
+async def create(tx: "Transaction", id_: str, name: str, labels: str | None, now: datetime) -> "list[Row]":
+    row = {"id": id_, "name": name, "labels": labels, "created_at": now, "updated_at": now}
+    await tx.put("consumers", id_, row)
+    return [row]
+
+
+async def names(tx: "Transaction") -> "list[Row]":
+    return [{"name": each} for each in sorted(row["name"] for row in tx.rows("consumers"))]
+
+
+async def set_local(_tx: "Transaction") -> "list[Row]":
+    return []
+
+
+def _found(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
+    rows = [tx.get(table, each) for each in dict.fromkeys(ids)]
+    return [row for row in rows if row is not None]
+
+
+async def _locked(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
+    rows = []
+    for id_ in sorted(set(ids)):
+        if tx.get(table, id_) is not None:
+            await tx.lock(table, id_)
+            row = tx.get(table, id_)
+            if row is not None:
+                rows.append(row)
+    return rows
+
+
+async def _amend(tx: "Transaction", table: str, key: str, changes: "Row") -> None:
+    await tx.lock(table, key)
+    row = tx.get(table, key)
+    if row is not None:
+        await tx.put(table, key, {**row, **changes})
+
+
+async def _remove(tx: "Transaction", table: str, rows: "Sequence[Row]") -> int:
+    free = [row for row in rows if tx.try_lock(table, row["id"])]
+    for row in free:
+        await tx.put(table, row["id"], None)
+    return len(free)
+
+
+async def _settle(tx: "Transaction", row: "Row", now: datetime) -> bool:
+    """Mark an event as done, unless it is or somebody has it."""
+    if not tx.try_lock("events", row["id"]):
+        return False
+    current = tx.get("events", row["id"])
+    if current is None or current["reconciled_date"] is not None:
+        return False
+    await tx.put("events", row["id"], {**current, "reconciled_date": now})
+    return True
+
+
+async def _supersede(tx: "Transaction", ids: Iterable[str], now: datetime) -> None:
+    wanted = set(ids)
+    for row in list(tx.rows("events")):
+        if row["source_id"] in wanted and row["reconciled_date"] is None:
+            await _settle(tx, row, now)
+
+
+async def _announce(tx: "Transaction", event_id: str, resource_id: str, event_type: str, now: datetime) -> None:
+    row = {
+        "id": event_id,
+        "created_at": now,
+        "source_id": resource_id,
+        "event_type": event_type,
+        "reconciled_date": None,
+    }
+    await tx.put("events", event_id, row)
+    tx.notices.append(("events", event_id))
+
+
+async def _announce_status(tx: "Transaction", event_id: str, resource_id: str, told: "Row", now: datetime) -> None:
+    row = {"id": event_id, "created_at": now, "resource_id": resource_id, **told}
+    await tx.put("status_events", event_id, row)
+    tx.notices.append(("status_events", event_id))
+
+
+def _pending(tx: "Transaction", row: "Row") -> "Row":
+    bundle = tx.get("resources", row["source_id"])
+    consumer = bundle["consumer_name"] if bundle else None
+    return {**row, "reconciled": row["reconciled_date"] is not None, "consumer_name": consumer}
+
+
+def _all_pending(tx: "Transaction") -> "list[Row]":
+    rows = [_pending(tx, row) for row in tx.rows("events") if row["reconciled_date"] is None]
+    return [row for row in rows if row["consumer_name"] is not None]
+
+
+def _fairly(tx: "Transaction", wanted: Callable[[str], bool], per_consumer: int, limit: int) -> "list[Row]":
+    places: dict[str, int] = defaultdict(int)
+    ranked = []
+    for row in sorted(_all_pending(tx), key=_age):
+        if wanted(row["consumer_name"]):
+            places[row["consumer_name"]] += 1
+            ranked.append((places[row["consumer_name"]], row["id"], row))
+    chosen = sorted((each for each in ranked if each[0] <= per_consumer), key=lambda each: each[:2])
+    return [row for _, _, row in chosen[:limit]]
+
+
+def _of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
+    return sorted((row for row in tx.rows("resources") if row["consumer_name"] == consumer), key=_age)
+
+
+def _age(row: "Row") -> tuple[datetime, str]:
+    return row["created_at"], row["id"]
+
+
+def _has_status(row: "Row") -> bool:
+    status = msgspec.json.decode(row["status"]) if row["status"] else None
+    return isinstance(status, dict) and bool(status)
+
+
+def _said(row: "Row", name: str) -> str:
+    status = msgspec.json.decode(row["status"]) if row["status"] else None
+    found = status.get(name) if isinstance(status, dict) else None
+    return "" if found is None else str(found)
+
+
+def _data_of(payload: str | None) -> bytes | None:
+    document = msgspec.json.decode(payload) if payload else {}
+    return msgspec.json.encode(document["data"]) if document.get("data") is not None else None
+
+
+def _table() -> dict[str, _Statement]:
+    here = sys.modules[__name__]
+    known: dict[str, _Statement] = {"SET LOCAL synchronous_commit TO off": set_local}
+    for family in FAMILIES:
+        for name, text in sql.load(family).items():
+            if name not in _LEFT_OUT.get(family, ()):
+                known[text] = getattr(here, name)
+    return known
+
+
+_BY_TEXT = _table()
