@@ -13,7 +13,7 @@ from pymaestro.cli.trace_selection import exit_code, is_selected
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
 from pymaestro.trace.output import Exit, json_text
-from pymaestro.trace.request import coverage, evidence, overview, scan, survey, waterfall
+from pymaestro.trace.request import coverage, evidence, markdown, overview, scan, survey, waterfall
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Trace, Verdict
 from pymaestro.trace.request.statistics import statistics
@@ -155,6 +155,8 @@ def _one_text(
     reporting: trace_inputs.Report,
     code: int,
 ) -> str:
+    if reporting.format == "md":
+        return "\n".join(markdown.one(each, known, quote=trace_writing.quoting(known.writers)) for each in traces)
     if reporting.format != "text":
         numbers = statistics(traces)
         return trace_writing.formatted(traces, known, numbers, form=reporting.format, code=code, now=Clock().epoch())

@@ -8,7 +8,7 @@ from pymaestro import __version__
 from pymaestro.cli import trace_inputs
 from pymaestro.trace.errors import BadQuestion
 from pymaestro.trace.output import envelope, json_text, yaml_text
-from pymaestro.trace.request import document, overview, page, scan, survey
+from pymaestro.trace.request import document, markdown, overview, page, scan, survey
 from pymaestro.trace.request.hits import Hit
 from pymaestro.trace.request.inputs import Environment, Writer
 from pymaestro.trace.request.model import Trace
@@ -28,7 +28,7 @@ def formatted(
         case "csv":
             return overview.csv_text(traces)
         case "md":
-            return overview.markdown(traces, numbers)
+            return markdown.many(traces, numbers)
         case "mermaid":
             return "\n".join(overview.mermaid(each, known) for each in traces)
         case "log":

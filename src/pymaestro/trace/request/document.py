@@ -1,5 +1,6 @@
 """The JSON model of a trace (schemaVersion 1). Values in, plain dictionaries out."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -113,6 +114,7 @@ def _stage(stage: Stage, known: Environment) -> dict[str, Any]:
         "first": stamp(stage.first),
         "last": stamp(stage.last),
         "count": len(stage.hits),
+        "attempts": max(Counter((hit.file, hit.what, hit.detail) for hit in stage.hits).values(), default=0),
         "pods": pods(stage.hits, known),
         "hopMs": None if stage.hop is None else round(stage.hop * 1000, 3),
         "via": stage.via,

@@ -1,11 +1,11 @@
-"""All requests at once: list, matrix, latencies, as text, markdown or CSV; and one request as a Mermaid diagram."""
+"""All requests at once: list, matrix, latencies, as text or CSV; and one request as a Mermaid diagram."""
 
 import csv
 import io
 from collections import Counter
 from collections.abc import Sequence
 
-from pymaestro.trace.output import printable, table
+from pymaestro.trace.output import table
 from pymaestro.trace.request.codes import CODES, STAGES
 from pymaestro.trace.request.document import stamp
 from pymaestro.trace.request.inputs import Environment
@@ -109,31 +109,17 @@ def _row(trace: Trace) -> list[str]:
 
 
 def csv_text(traces: Sequence[Trace]) -> str:
-    """Return a row per request, with the time and state of each stage."""
+    """Return a row per request, with the state of each stage and its time after the beginning."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *(f"stage{number}" for number in range(1, 10))])
+    states, times = ([f"stage{number}{suffix}" for number in STAGES] for suffix in ("", "_ms"))
+    writer.writerow([*_COLUMNS, *states, *times])
     for trace in traces:
-        row = [*_row(trace), *(stage.state.value for stage in trace.stages)]
+        after = (f"{(stage.first - trace.start) * 1000:.3f}" if stage.first else "" for stage in trace.stages)
+        row = [*_row(trace), *(stage.state.value for stage in trace.stages), *after]
         # A cell that begins like a formula must not become one in a spreadsheet.
         writer.writerow([f"'{cell}" if cell[:1] in ("=", "+", "@") else cell for cell in row])
     return out.getvalue()
-
-
-def markdown(traces: Sequence[Trace], numbers: Statistics) -> str:
-    """Return the requests as a table for an issue or a page."""
-    lines = [
-        f"**{numbers.total:,} requests**: "
-        + ", ".join(f"{n:,} {verdict}" for verdict, n in numbers.by_verdict.items()),
-        "",
-        "| request | work | resource | consumer | verdict | took | findings |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for each in traces:
-        cells = (f"{each.key.action} v{each.key.version}", each.key.work_name, each.key.resource, each.key.consumer,
-                 outcome(each), span(each.duration), " ".join(found.code for found in each.findings))  # fmt: skip
-        lines.append("| " + " | ".join(printable(cell).replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def mermaid(trace: Trace, known: Environment) -> str:

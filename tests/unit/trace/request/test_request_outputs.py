@@ -1,0 +1,135 @@
+# ruff: noqa: E501 - log lines are as long as they are
+"""The forms of a report: every JSON document has the published shape, and no form lets a log line become markup."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from trace_request_logs import AGENT, BASE, Story, klog, write
+
+from pymaestro.cli import main
+
+DATA = Path(__file__).parents[3] / "data"
+SCHEMA: dict[str, Any] = json.loads((DATA.parents[1] / "docs" / "trace-request.schema.json").read_text())
+
+
+def strict(schema: Any) -> Any:
+    """Return the schema without room for fields that it does not name: ours are all named."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {name: strict(value) for name, value in schema.items()}
+    if "properties" in made and made.get("type") in ("object", ["object", "null"]):
+        made.setdefault("additionalProperties", False)
+    return made
+
+
+def check(document: Any, *, part: str = "") -> None:
+    schema = strict(SCHEMA)
+    if part:
+        schema = {"$schema": schema["$schema"], "$defs": schema["$defs"], "$ref": f"#/$defs/{part}"}
+    jsonschema_rs.validator_for(schema).validate(document)
+
+
+def logs(folder: Path, kind: str) -> Path:
+    """Write one kind of logs."""
+    if kind.startswith("go"):
+        return DATA / f"trace_request_{kind}.log"
+    if kind == "samples":
+        return DATA / "trace_request_samples_g4.txt"
+    life = [
+        Story(work="w"),
+        Story(work="w", action="update", version=2, at=BASE + 5),
+        Story(work="w", action="update", version=3, at=BASE + 5.01, until=2),
+        Story(work="w", action="delete", version=3, at=BASE + 60),
+        *(Story(work=f"stopped-{stage}", at=BASE + 100 + stage, until=stage) for stage in range(1, 9)),
+    ]
+    if kind == "skewed":
+        life = [Story(work=f"w{number}", at=BASE + number, agent_clock=0.35) for number in range(8)]
+    return write(folder / "logs", life, "G2" if kind == "g2" else "G4")
+
+
+@pytest.mark.parametrize("kind", ["g4", "g2", "go_v2", "go_v4", "samples", "skewed"])
+def test_json_has_the_published_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    place = logs(tmp_path, kind)
+    code = main.call(["trace", "requests", str(place), "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+    check(document)
+    assert document["exitCode"] == code
+    assert document["requests"]
+    for request in document["requests"][:5]:
+        main.call(["trace", "request", "--resource-id", request["key"]["resourceId"], str(place), "-o", "json"])
+        check(json.loads(capsys.readouterr().out))
+        check(request, part="request")
+    assert main.call(["trace", "logs", "check", str(place), "-o", "json"]) == 0
+    coverage = json.loads(capsys.readouterr().out)
+    check(coverage, part="coverage")
+    assert coverage["covered"]
+
+
+def test_the_shape_is_narrow_enough_to_notice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main.call(["trace", "requests", str(logs(tmp_path, "g4")), "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+    document["requests"][0]["stages"][3]["state"] = "perhaps"
+    with pytest.raises(jsonschema_rs.ValidationError):
+        check(document)
+
+
+HOSTILE = "| <img src=x onerror=alert(1)> `code` **bold** [a](javascript:b) \u202e ${x} =cmd|' /C calc'!A0"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Write a request of a strange name that fails with a strange error."""
+    bad = Story(work="=1+1|x", until=3)
+    folder = write(tmp_path / "hostile", [bad])
+    log = folder / f"{AGENT}.log"
+    err = HOSTILE.replace('"', '\\"')
+    line = klog(BASE + 0.2, "base_controller.go:159", f'"controller failed to sync" err="{err}" key="{bad.resource}"', "E")  # fmt: skip
+    log.write_text(log.read_text().replace("I0115 09:10", f"{line}\nI0115 09:10"), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("command", ["request", "requests"])
+def test_markdown_shows_hostile_text_as_it_is(hostile: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    words = [Story(work="=1+1|x").resource] if command == "request" else []
+    assert main.call(["trace", command, *words, str(hostile), "-o", "md"]) == 1
+    out = capsys.readouterr().out
+    assert "=1+1\\|x" in out
+    # What is not escaped stands in a block of code, which begins with four blanks.
+    prose = [line for line in out.splitlines() if not line.startswith("    ")]
+    assert not any("<img" in line.replace("\\<", "") or "**bold" in line for line in prose)
+    if command == "request":
+        assert "### MT-" in out
+        assert "| 4 | agent handles | failed |" in out
+
+
+def test_csv_has_states_and_times_and_no_formula(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.call(["trace", "requests", str(hostile), "-o", "csv"]) == 1
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["work"] for row in rows] == ["'=1+1|x"]
+    assert [rows[0][f"stage{number}"] for number in (1, 2, 3, 4)] == ["ok", "ok", "ok", "failed"]
+    assert [rows[0][f"stage{number}_ms"] for number in (1, 2, 9)] == ["0.000", "41.000", ""]
+
+
+def test_what_logs_cannot_show_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write(tmp_path, [Story(work="w")])
+    (folder / f"{AGENT}.log").unlink()
+    assert main.call(["trace", "logs", "check", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "Covered  by all 3 pods: 2026-01-15T09:00:01 to 2026-01-15T09:10:01" in out
+    assert "no agent's log: stages 3 to 5 cannot be seen" in out
+
+
+def test_windows_of_queries_may_be_ages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.call(["trace", "logs", "kql", "--since", "30m", "--for", "agent"]) == 0
+    assert "let start_time = datetime(20" in capsys.readouterr().out
+    assert (
+        main.call(["trace", "logs", "kql", "--since", "2026-01-15T09:00:00Z", "--until", "2026-01-15T08:00:00Z"]) == 2
+    )
+    assert "--until is not after --since" in capsys.readouterr().err
