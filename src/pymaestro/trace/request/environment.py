@@ -18,7 +18,7 @@ def environment(writers: Sequence[Writer], components: Iterable[Hit], *, broker:
     known = tuple(writers)
     servers = [each for each in known if each.role == "server"]
     told: set[str] = set().union(*(each.instances for each in servers)) if servers else set()
-    events = sorted(components, key=lambda hit: (hit.file, hit.line))
+    events = sorted(components, key=lambda hit: (hit.file, hit.line, hit.offset))
     return Environment(
         writers=known,
         broker=inputs.broker_of(known) if broker == "auto" else broker,

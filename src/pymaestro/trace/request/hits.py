@@ -6,7 +6,7 @@ files. This module stores; it neither reads lines nor judges them.
 
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -212,16 +212,18 @@ class Hits:
 
     def extend_columns(self, values: Sequence[Sequence[Any]], *, count: int, file: int) -> None:
         """Append rows of one file, given as columns in the order of a row."""
-        columns = (self.whats, self.times, self.lines, self.offsets, self.resources, self.versions, self.sequences,
-                   self.operations, self.events, self.names, self.rests)  # fmt: skip
         if any(len(added) != count for added in values):
             raise ValueError("columns of one table have one length")
-        for column, added in zip(columns, values, strict=True):
+        for column, added in zip(self._columns(), values, strict=True):
             if isinstance(added, list):
-                column.fromlist(added)  # type: ignore[attr-defined]  # columns of several kinds of numbers
+                column.fromlist(added)
             else:
-                column.extend(added)  # type: ignore[attr-defined]  # columns of several kinds of numbers
+                column.extend(added)
         self.files.extend(array("I", [file]) * count)
+
+    def _columns(self) -> "tuple[array[Any], ...]":
+        return (self.whats, self.times, self.lines, self.offsets, self.resources, self.versions, self.sequences,
+                self.operations, self.events, self.names, self.rests)  # fmt: skip
 
     def number(self, word: str) -> int:
         """Return the number that stands for a text."""
@@ -275,14 +277,14 @@ class Hits:
     def __iter__(self) -> Iterator[Hit]:
         return (self[index] for index in range(len(self)))
 
-    def join(self, other: "Hits", *, files: int) -> None:
-        """Append another table, whose files come after `files` others."""
+    def join(self, other: "Hits", *, files: int, lines: int = 0) -> None:
+        """Append another table, whose files come after `files` others, and whose first line after `lines`."""
         ids = self.ids
         numbers = [ids[word] for word in other.ids]
         rests = [self.rest(rest) for rest in other._rest]
         self.whats.extend(other.whats)
         self.times.extend(other.times)
-        self.lines.extend(other.lines)
+        self.lines.extend(array("I", [line + lines for line in other.lines]) if lines else other.lines)
         self.offsets.extend(other.offsets)
         self.versions.extend(other.versions)
         self.sequences.extend(other.sequences)
@@ -291,6 +293,16 @@ class Hits:
                              (self.events, other.events), (self.names, other.names)):  # fmt: skip
             mine.fromlist([numbers[number] for number in theirs])
         self.rests.fromlist([rests[number] for number in other.rests])
+
+    def cut(self, length: int) -> None:
+        """Forget all rows from one on."""
+        for column in self._columns():
+            del column[length:]
+        del self.files[length:]
+
+    def renumber(self, files: Mapping[int, int]) -> None:
+        """Give files other numbers; those without one have no rows."""
+        self.files = array("I", [files[file] for file in self.files])
 
     def places(self, *whats: What) -> Iterator[int]:
         """Return where the sayings of some kinds are."""

@@ -77,6 +77,21 @@ class Writer:
             self.roles["agent" if stage in AGENT_STAGES else "server"] += count
             self.verbosity = max(self.verbosity, verbosities.get(what, 0))
 
+    def merge(self, other: "Writer") -> None:
+        """Take what another part of the same file has shown."""
+        self.lines += other.lines
+        self.bytes += other.bytes
+        self.hits += other.hits
+        self.verbosity = max(self.verbosity, other.verbosity)
+        self.started += other.started
+        self.generations += other.generations
+        self.roles += other.roles
+        self.stages += other.stages
+        self.seen += other.seen
+        self.consumers |= other.consumers
+        self.instances |= other.instances
+        self.reach(other.first, other.last)
+
     def reach(self, first: float, last: float) -> None:
         """Extend what it covers."""
         self.last = max(self.last, last)

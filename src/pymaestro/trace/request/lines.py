@@ -15,7 +15,7 @@ import orjson
 
 from pymaestro.wire import order
 
-_JOINED_LINES = 200
+JOINED_LINES = 200
 _DAY = 86400.0
 _SECONDS = 4096
 _QUARTER = 900.0
@@ -49,7 +49,7 @@ def starts_record(line: bytes) -> bool:
 
 def whole(start: Raw, more: list[bytes]) -> Raw:
     """Return a record with the lines that continue it."""
-    return start if not more else start._replace(text=b"\n".join([start.text, *more[:_JOINED_LINES]]))
+    return start if not more else start._replace(text=b"\n".join([start.text, *more[:JOINED_LINES]]))
 
 
 def joined(lines: Iterable[Raw]) -> Iterator[Raw]:

@@ -1,29 +1,29 @@
 """Read logs into a table of hits. The one stage of this package that reads files.
 
-All requests: every record passes once. One request: its ids are searched in the bytes of the file first, and only the
-neighbourhood of each find is read, which is as fast as the memory; what is compressed or in columns is read through.
+All requests: every record passes once, large files in several parts at a time. One request: its ids are searched in the
+bytes of the file, and only the neighbourhood of each find is read; what is compressed or in columns is read through.
 """
 
 import mmap
-import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
-from multiprocessing import get_context
+from pathlib import Path
 from typing import IO
 
-from pymaestro.trace.request import inputs, lines, reading, sources, textscan
+from pymaestro.trace.request import csvscan, inputs, lines, reading, search, sources, textscan, workers
 from pymaestro.trace.request.hits import Hit, Hits, What
 from pymaestro.trace.request.inputs import Writer
 from pymaestro.trace.request.lines import Raw
 
-_BEFORE = 8 << 10
-_AFTER = 24 << 10
 _TAIL = 64 << 10
-_MOST_FINDS = 200_000
-_WORTH_A_PROCESS = 64 << 20
+_WORTH_A_PROCESS = 48 << 20
+_PART = 24 << 20
 _LOOKED_AT = 16 << 20
+
+Finds = dict[tuple[str, bytes], list[int]]
+"""Where texts were found in files, for whoever searches a second time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,8 +32,20 @@ class Scan:
 
     hits: Hits = field(default_factory=Hits)
     writers: list[Writer] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
+    refused: list[sources.Refusal] = field(default_factory=list)
     bytes: int = 0
+
+    @property
+    def unreadable(self) -> list[str]:
+        """What could not be read, a sentence for each reason."""
+        reasons = Counter(each.reason for each in self.refused)
+        return [_sentence(reason, [each.name for each in self.refused if each.reason == reason]) for reason in reasons]
+
+
+def _sentence(reason: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]}: {reason}"
+    return f"{len(names):,} files: {reason} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
 Progress = Callable[[int], None]
@@ -43,142 +55,233 @@ def _silent(_: int) -> None:
     return
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some of a file, from one record to another; all of it when it has no end."""
+
+    path: str
+    start: int = 0
+    end: int = 0
+
+
 def everything(paths: Sequence[str], *, now: float, progress: Progress = _silent, jobs: int = 1) -> Scan:
-    """Read all records of all inputs; large ones by several processes, a file each."""
-    files = sources.plain_files(paths) if jobs > 1 else []
-    if len(files) < 2 or sum(size for _, size in files) < _WORTH_A_PROCESS:
-        return _scan(paths, needles=(), now=now, progress=progress)
+    """Read all records of all inputs; large ones by several processes."""
+    parts = _parts(sources.plain_files(paths)) if jobs > 1 else []
+    if len(parts) < 2:
+        return _settled(_scan(paths, now=now, progress=progress), paths)
     merged = Scan()
-    # Workers leave Ctrl-C to us; leaving the block ends them.
-    with get_context("spawn").Pool(min(jobs, len(files)), initializer=_ignore_interrupts) as pool:
-        for part in pool.imap(partial(_scan_one, now=now), [path for path, _ in files]):
-            merged.hits.join(part.hits, files=len(merged.writers))
-            merged.writers += part.writers
-            merged.unreadable += part.unreadable
-            merged.bytes += part.bytes
-            progress(part.bytes)
-    return merged
+    for part, read in zip(parts, workers.spread(partial(_scan_part, now=now), parts, jobs=jobs), strict=True):
+        _merge(merged, read, is_more=part.start > 0)
+        progress(read.bytes)
+    return _settled(merged, paths)
 
 
-def _scan_one(path: str, *, now: float) -> Scan:
-    return _scan([path], needles=(), now=now, progress=_silent)
+def _parts(files: Sequence[Path]) -> list[Part]:
+    """Cut large plain files at the beginnings of records; nothing when all of it is too little to be shared."""
+    sizes = [each.stat().st_size if each.exists() else 0 for each in files]
+    if sum(sizes) < _WORTH_A_PROCESS:
+        return []
+    return [part for file, size in zip(files, sizes, strict=True) for part in _parts_of(file, size)]
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _parts_of(file: Path, size: int) -> list[Part]:
+    path = str(file)
+    cuts = sources.record_starts(file, range(_PART, size - _PART // 2, _PART)) if size > 2 * _PART else []
+    if not cuts:
+        return [Part(path=path)]
+    ends = [*cuts, size]
+    return [Part(path=path, start=start, end=end) for start, end in zip([0, *cuts], ends, strict=True)]
 
 
-def about(paths: Sequence[str], needles: Sequence[str], *, now: float, progress: Progress = _silent) -> Scan:
-    """Read what is around every occurrence of `needles`, and the beginning and end of every file."""
-    return _scan(paths, needles=[each.encode() for each in needles], now=now, progress=progress)
+def _scan_part(part: Part, *, now: float) -> Scan:
+    return _scan([part.path], now=now, progress=_silent, part=part)
 
 
-def _scan(paths: Sequence[str], *, needles: Sequence[bytes], now: float, progress: Progress) -> Scan:
-    scan = Scan()
-    for blob in sources.opened(paths, now=now):
-        opening = sources.examined(blob)
-        if opening.is_binary or not opening.sample:
-            scan.unreadable.append(f"{blob.name}: {'not text' if opening.is_binary else 'empty'}")
-            continue
-        try:
-            _read_blob(scan, blob, opening, needles=needles, progress=progress)
-        except (OSError, EOFError, sources.SourceError) as error:
-            # A file that breaks off has still told something: keep that, and say so.
-            scan.unreadable.append(f"{blob.name}: {error}")
+def _merge(merged: Scan, read: Scan, *, is_more: bool) -> None:
+    """Add what a worker has read: another file, or more of the last one."""
+    if is_more and read.writers and merged.writers:
+        before = merged.writers[-1]
+        merged.hits.join(read.hits, files=len(merged.writers) - 1, lines=before.lines)
+        before.merge(read.writers[0])
+    else:
+        merged.hits.join(read.hits, files=len(merged.writers))
+        merged.writers += read.writers
+    merged.refused += read.refused
+    merged.bytes += read.bytes
+
+
+def _settled(scan: Scan, paths: Sequence[str]) -> Scan:
+    """Leave out what only lay beside the logs: files of a directory in which nothing looks like a record."""
+    named = {Path(path) for path in paths}
+    strange = [each for each in scan.writers if not each.first and each.origin is not None and each.origin not in named]
+    if strange and len(strange) < len(scan.writers):
+        kept = [number for number, each in enumerate(scan.writers) if each not in strange]
+        scan.hits.renumber({old: new for new, old in enumerate(kept)})
+        scan.writers = [scan.writers[number] for number in kept]
+        scan.refused += [sources.Refusal(name=each.path, reason="no log") for each in strange]
     return scan
 
 
-def _read_blob(
-    scan: Scan, blob: sources.Blob, opening: sources.Opening, *, needles: Sequence[bytes], progress: Progress
-) -> None:
+def about(
+    paths: Sequence[str],
+    needles: Sequence[str],
+    *,
+    now: float,
+    progress: Progress = _silent,
+    finds: Finds | None = None,
+) -> Scan:
+    """Read what is around every occurrence of `needles`, and the beginning and end of every file.
+
+    Lines of plain files are not counted: see `count_lines`.
+    """
+    wanted = [each.encode() for each in needles]
+    return _settled(
+        _scan(paths, now=now, progress=progress, needles=wanted, finds={} if finds is None else finds), paths
+    )
+
+
+def count_lines(scan: Scan) -> None:
+    """Give all hits of plain files the numbers of their lines, which searching does not find out."""
+    offsets: dict[int, list[int]] = {}
+    for file, number, offset in zip(scan.hits.files, scan.hits.lines, scan.hits.offsets, strict=True):
+        if not number:
+            offsets.setdefault(file, []).append(offset)
+    numbers: dict[tuple[int, int], int] = {}
+    for file, wanted in offsets.items():
+        origin = scan.writers[file].origin
+        if origin is not None:
+            with origin.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+                found = search.line_numbers(memory, wanted)
+            numbers |= {(file, offset): number for offset, number in found.items()}
+    for index, place in enumerate(zip(scan.hits.files, scan.hits.offsets, strict=True)):
+        if not scan.hits.lines[index]:
+            scan.hits.lines[index] = numbers.get(place, 0)
+
+
+def _scan(
+    paths: Sequence[str],
+    *,
+    now: float,
+    progress: Progress,
+    needles: Sequence[bytes] = (),
+    finds: Finds | None = None,
+    part: Part | None = None,
+) -> Scan:
+    scan = Scan()
+    for blob in sources.opened(paths, now=now):
+        if isinstance(blob, sources.Refusal):
+            scan.refused.append(blob)
+            continue
+        try:
+            opening = sources.examined(blob)
+            if opening.is_binary or not opening.sample:
+                reason = "not text" if opening.is_binary else "empty"
+                scan.refused.append(sources.Refusal(name=blob.name, reason=reason))
+                continue
+            if opening.columns is not None:
+                _read_csv(scan, blob, opening)
+            elif needles and blob.size and _is_plain(blob, opening):
+                _search(scan, blob, opening, needles=needles, finds={} if finds is None else finds)
+            else:
+                _read_through(scan, blob, opening, part=part, progress=progress)
+        except (OSError, EOFError, sources.SourceError) as error:
+            # A file that breaks off has still told something: keep that, and say so.
+            scan.refused.append(sources.Refusal(name=blob.name, reason=str(error)))
+        progress(0 if opening.columns is None else blob.size)
+    return scan
+
+
+def _is_plain(blob: sources.Blob, opening: sources.Opening) -> bool:
+    return blob.path is not None and opening.stream is blob.stream
+
+
+def _opened_writer(scan: Scan, blob: sources.Blob, opening: sources.Opening) -> tuple[Writer, lines.Clock]:
     bearings = lines.bearings(opening.sample, modified=blob.modified)
-    if opening.columns is not None:
-        _read_csv(scan, blob, opening, progress=progress)
-        return
-    file = _open_writer(scan, path=blob.name, pod=inputs.pod_of(blob.name), kind="text")
-    writer = scan.writers[file]
-    is_plain = blob.path is not None and opening.stream is blob.stream
-    writer.origin = blob.path if is_plain else None
-    clock = lines.Clock(around=bearings.around, zone=bearings.zone)
-    if needles and is_plain and blob.size:
-        with mmap.mmap(blob.stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
-            for piece in pieces(memory, needles):
-                _take(scan, lines.joined(piece), clock, file=file)
-            writer.bytes = len(memory)
-            progress(len(memory))
-            _note_verbosity(writer, memory)
-    else:
-        _read_through(scan, opening.stream, clock, file=file, progress=progress)
-    scan.bytes += writer.bytes
+    origin = blob.path if _is_plain(blob, opening) else None
+    writer = Writer(path=blob.name, pod=inputs.pod_of(blob.name), origin=origin)
+    scan.writers.append(writer)
     _note_kind(writer, opening.sample)
+    return writer, lines.Clock(around=bearings.around, zone=bearings.zone)
 
 
-def _read_through(scan: Scan, stream: IO[bytes], clock: lines.Clock, *, file: int, progress: Progress) -> None:
-    writer = scan.writers[file]
-    reader = textscan.TextReader(scan.hits, writer, clock, file=file)
-    number, offset = 1, 0
+def _search(
+    scan: Scan, blob: sources.Blob, opening: sources.Opening, *, needles: Sequence[bytes], finds: Finds
+) -> None:
+    writer, clock = _opened_writer(scan, blob, opening)
+    file = len(scan.writers) - 1
+    with mmap.mmap(blob.stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+        for needle in needles:
+            place = (str(blob.path), needle)
+            if place not in finds:
+                finds[place] = search.found(memory, needle)
+        for piece in search.pieces(memory, [at for needle in needles for at in finds[str(blob.path), needle]]):
+            _take(scan, lines.joined(piece), clock, file=file)
+        writer.bytes = len(memory)
+        _note_verbosity(writer, memory)
+    scan.bytes += writer.bytes
+
+
+def _read_through(
+    scan: Scan, blob: sources.Blob, opening: sources.Opening, *, part: Part | None, progress: Progress
+) -> None:
+    writer, clock = _opened_writer(scan, blob, opening)
+    reader = textscan.TextReader(scan.hits, writer, clock, file=len(scan.writers) - 1)
+    stream: IO[bytes] = opening.stream
+    begin, end = (part.start, part.end) if part is not None else (0, 0)
+    if begin:
+        stream.seek(begin)
+    number, offset = 1, begin
     held: list[bytes] = []
-    for block in sources.text_blocks(stream):
-        block[:0] = held
-        end = textscan.end_of_records(block)
-        block, held = block[:end], block[end:]  # noqa: PLW2901 - what goes on is left for the next one
-        reader.take(block, number=number, offset=offset)
-        size = sum(map(len, block)) + len(block)
-        number, offset = number + len(block), offset + size
-        progress(size)
-    reader.take(held, number=number, offset=offset)
-    number, offset = number + len(held), offset + sum(map(len, held)) + len(held)
-    reader.finish()
-    writer.bytes, writer.lines = offset, number - 1
-
-
-def _read_csv(scan: Scan, blob: sources.Blob, opening: sources.Opening, *, progress: Progress) -> None:
-    """Give every pod of the file its own writer: rows of several pods may be interleaved."""
-    assert opening.columns is not None
-    by_pod: dict[str, list[Raw]] = {}
-    for pod, raw in sources.csv_rows(opening.stream, opening.columns, has_header=opening.has_header):
-        by_pod.setdefault(pod, []).append(raw)
-    for pod, raws in by_pod.items():
-        if opening.columns.time >= 0 and _is_out_of_order(raws):
-            raws.sort(key=lambda raw: raw.stamp)
-        file = _open_writer(scan, path=blob.name, pod=pod or inputs.pod_of(blob.name), kind="csv")
-        writer = scan.writers[file]
-        sample = b"\n".join(raw.text for raw in raws[:500])
-        bearings = lines.bearings(sample, modified=blob.modified)
-        _take(scan, lines.joined(raws), lines.Clock(around=bearings.around, zone=bearings.zone), file=file)
-        writer.lines = len(raws)
-        writer.bytes = sum(len(raw.text) for raw in raws)
+    try:
+        for block in sources.text_blocks(stream, most=end - begin if end else 0):
+            block[:0] = held
+            last = textscan.end_of_records(block)
+            block, held = block[:last], block[last:]  # noqa: PLW2901 - what goes on is left for the next one
+            reader.take(block, number=number, offset=offset)
+            size = sum(map(len, block)) + len(block)
+            number, offset = number + len(block), offset + size
+            progress(size)
+    finally:
+        reader.take(held, number=number, offset=offset)
+        reader.finish()
+        number, offset = number + len(held), offset + sum(map(len, held)) + len(held)
+        writer.bytes, writer.lines = offset - begin, number - 1
         scan.bytes += writer.bytes
-        progress(writer.bytes)
+
+
+def _read_csv(scan: Scan, blob: sources.Blob, opening: sources.Opening) -> None:
+    """Give every pod of the file its own writer."""
+    columns = opening.columns
+    assert columns is not None
+    hits, writers = len(scan.hits), len(scan.writers)
+    is_timed = columns.time >= 0
+    rows = sources.csv_rows(opening.stream, columns, has_header=opening.has_header)
+    try:
+        told = list(csvscan.read_rows(scan, rows, path=blob.name, modified=blob.modified, is_timed=is_timed))
+    except csvscan.OutOfOrder:
+        scan.hits.cut(hits)
+        del scan.writers[writers:]
+        opening.stream.seek(0)
+        rows = iter(csvscan.in_order(sources.csv_rows(opening.stream, columns, has_header=opening.has_header)))
+        told = list(csvscan.read_rows(scan, rows, path=blob.name, modified=blob.modified, is_timed=is_timed))
+    for writer, sample in told:
+        scan.bytes += writer.bytes
         _note_kind(writer, sample)
-
-
-def _is_out_of_order(raws: Sequence[Raw]) -> bool:
-    """Say whether the export lost the order of a pod's records; rows of one moment keep theirs."""
-    return any(later.stamp < earlier.stamp for earlier, later in pairwise(raws))
-
-
-def _open_writer(scan: Scan, *, path: str, pod: str, kind: str) -> int:
-    scan.writers.append(Writer(path=path, pod=pod, format=kind))
-    return len(scan.writers) - 1
 
 
 def _take(scan: Scan, records: Iterable[Raw], clock: lines.Clock, *, file: int) -> None:
     writer = scan.writers[file]
-    add, read = scan.hits.add, reading.read
-    last: Raw | None = None
     for raw in records:
-        if raw.text[:1] in b"2[{":
-            raw = lines.unwrapped(raw)  # noqa: PLW2901 - the same record without its wrapping
-        said = read(raw, clock, file=file)
+        if not lines.starts_record(raw.text):
+            continue
+        whole = lines.unwrapped(raw) if raw.text[:1] in b"2[{" else raw
+        said = reading.read(whole, clock, file=file)
         if said is not None:
             writer.note(said)
-            add(said.hit)
-        elif last is None and lines.starts_record(raw.text):
-            writer.first = clock.at(raw)
-        last = raw
-    if last is not None and lines.starts_record(last.text):
-        writer.last = max(writer.last, clock.at(last))
+            scan.hits.add(said.hit)
+        else:
+            at = clock.at(whole)
+            writer.reach(at, at)
 
 
 def _note_kind(writer: Writer, sample: bytes) -> None:
@@ -202,49 +305,6 @@ def _note_verbosity(writer: Writer, memory: mmap.mmap) -> None:
         if writer.verbosity < verbosity and memory.find(phrase, 0, _LOOKED_AT) >= 0:
             writer.verbosity = verbosity
             writer.seen[what] += 1
-
-
-def pieces(memory: mmap.mmap, needles: Sequence[bytes]) -> Iterator[Iterator[Raw]]:
-    """Yield the lines around each occurrence of a needle, overlapping neighbourhoods as one, with their numbers."""
-    size = len(memory)
-    spans = [(0, min(_TAIL, size)), (max(0, size - _TAIL), size)]
-    for needle in needles:
-        at, finds = memory.find(needle), 0
-        while at >= 0 and finds < _MOST_FINDS:
-            spans.append((max(0, at - _BEFORE), min(size, at + _AFTER)))
-            # The rest of the neighbourhood is read anyway.
-            at, finds = memory.find(needle, at + _AFTER // 2), finds + 1
-    last = max((start for start, _ in spans[2:]), default=0)
-    number, counted = 1, 0
-    for start, end in _merged(spans):
-        start = memory.rfind(b"\n", 0, start) + 1 if start else 0  # noqa: PLW2901 - grown to whole lines
-        line_end = memory.find(b"\n", end - 1) if end < size else size
-        end = line_end if line_end >= 0 else size  # noqa: PLW2901 - grown to whole lines
-        start = max(start, counted)  # noqa: PLW2901 - the span before has read the rest
-        data = memory[start:end]
-        if start > last:
-            # Nobody will point at a line of the file's end; counting up to it would take longer than the search.
-            yield sources.lines_between(data, number=0, offset=start)
-            return
-        number += _newlines(memory, counted, start)
-        yield sources.lines_between(data, number=number, offset=start)
-        number += data.count(b"\n") + 1
-        counted = end + 1
-
-
-def _newlines(memory: mmap.mmap, start: int, end: int) -> int:
-    step = 16 << 20
-    return sum(memory[at : min(at + step, end)].count(b"\n") for at in range(start, end, step))
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1] + _BEFORE:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def resources_of(hits: Iterable[Hit], identifiers: Sequence[str]) -> dict[str, set[str]]:

@@ -7,6 +7,7 @@ import csv
 import glob
 import gzip
 import io
+import os
 import sys
 import tarfile
 import zipfile
@@ -51,21 +52,30 @@ class Columns(NamedTuple):
     log: int
 
 
-def opened(paths: Sequence[str], *, now: float) -> Iterator[Blob]:
-    """Yield everything behind `paths`, one open at a time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Something that cannot be read, and why."""
+
+    name: str
+    reason: str
+
+
+def opened(paths: Sequence[str], *, now: float) -> Iterator[Blob | Refusal]:
+    """Yield everything behind `paths`, one open at a time; what cannot be read does not stop the rest."""
     for path in paths:
         if path == "-":
             yield Blob(name="stdin", stream=sys.stdin.buffer, size=0, modified=now)
             continue
         for file in _expanded(path):
-            yield from _opened_file(file)
+            try:
+                yield from _opened_file(file)
+            except SourceError as error:
+                yield Refusal(name=file.name, reason=str(error))
 
 
-def plain_files(paths: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the files behind `paths` with their sizes; nothing when standard input is among them."""
-    if "-" in paths:
-        return []
-    return [(str(file), file.stat().st_size) for path in paths for file in _expanded(path)]
+def plain_files(paths: Sequence[str]) -> list[Path]:
+    """Return the files behind `paths`; nothing when standard input is among them."""
+    return [] if "-" in paths else [file for path in paths for file in _expanded(path)]
 
 
 def _expanded(path: str) -> list[Path]:
@@ -73,7 +83,7 @@ def _expanded(path: str) -> list[Path]:
     if here.is_dir():
         # Traces that were written beside the logs quote them: read again, everything would have happened twice.
         ours = (".", "trace_request.")
-        found = sorted(each for each in here.rglob("*") if each.is_file() and not each.name.startswith(ours))
+        found = sorted(each for each in _below(here) if not each.name.startswith(ours))
         if not found:
             raise SourceError(f"{path} holds no files; collect logs into it first: maestro trace logs collect")
         return [each for each in found if each.suffix not in {".json", ".yaml", ".html"} or _looks_like_log(each)]
@@ -85,9 +95,17 @@ def _expanded(path: str) -> list[Path]:
     return found
 
 
+def _below(folder: Path) -> Iterator[Path]:
+    for home, _, names in os.walk(folder):
+        yield from (each for each in (Path(home) / name for name in names) if each.is_file())
+
+
 def _looks_like_log(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return b'"msg":"' in stream.read(4096)
+    try:
+        with path.open("rb") as stream:
+            return b'"msg":"' in stream.read(4096)
+    except OSError:
+        return True  # whoever opens it will say what is wrong
 
 
 def _opened_file(path: Path) -> Iterator[Blob]:
@@ -105,9 +123,9 @@ def _opened_file(path: Path) -> Iterator[Blob]:
             with path.open("rb") as plain:
                 yield Blob(name=path.name, stream=plain, size=stat.st_size, modified=stat.st_mtime, path=path)
     except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError) as error:
-        raise SourceError(f"{path} is a damaged archive ({error}); collect it again") from error
+        raise SourceError(f"a damaged archive ({error}); collect it again") from error
     except OSError as error:
-        raise SourceError(f"{path} cannot be read: {error.strerror or error}; check the path and its rights") from error
+        raise SourceError(f"cannot be read ({error.strerror or error}); check its rights") from error
 
 
 def _tar_members(path: Path) -> Iterator[Blob]:
@@ -149,12 +167,28 @@ def examined(blob: Blob) -> Opening:
         rest = io.BufferedReader(_Chained(sample, stream))  # type: ignore[type-var]  # it reads, as the stub asks
     # Two zero bytes in four letters: a mark at the beginning alone may be rubbish.
     if sample[:2] in (b"\xff\xfe", b"\xfe\xff") and sample.count(b"\0") * 4 > len(sample):
-        rest = io.BytesIO(rest.read().decode("utf-16", "replace").encode())
-        sample = rest.getvalue()[:_SAMPLE]
+        rest = io.BufferedReader(_Recoded(rest))  # type: ignore[type-var]  # it reads, as the stub asks
+        sample = sample.decode("utf-16", "replace").encode()
     clean = sample.removeprefix(b"\xef\xbb\xbf")
     is_binary = sample.count(b"\0") * 20 > len(sample)
     columns, has_header = csv_columns(clean)
     return Opening(sample=clean, stream=rest, columns=columns, is_binary=is_binary, has_header=has_header)
+
+
+class _Recoded(io.RawIOBase):
+    """A text of two bytes a letter, in the usual way."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._letters = io.TextIOWrapper(stream, encoding="utf-16", errors="replace", newline="")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
+        # No letter takes more than four bytes.
+        data = self._letters.read(max(1, len(buffer) // 4)).encode()
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class _Chained(io.RawIOBase):
@@ -201,10 +235,11 @@ def _place(names: Sequence[str], wanted: frozenset[str]) -> int:
     return next((at for at, name in enumerate(names) if name in wanted), -1)
 
 
-def text_blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    """Yield the lines of a text, many at a time, whatever their ends; a line of absurd length is left out."""
-    tail = b""
-    while chunk := stream.read(_CHUNK):
+def text_blocks(stream: IO[bytes], *, most: int = 0) -> Iterator[list[bytes]]:
+    """Yield the lines of a text, or of its next `most` bytes, many at a time; a line of absurd length is left empty."""
+    tail, left = b"", most or sys.maxsize
+    while chunk := stream.read(min(_CHUNK, left)):
+        left -= len(chunk)
         block = (tail + chunk).split(b"\n")
         tail = block.pop()
         if len(tail) > _LONGEST_LINE:
@@ -212,6 +247,33 @@ def text_blocks(stream: IO[bytes]) -> Iterator[list[bytes]]:
         yield block
     if tail:
         yield [tail]
+
+
+def record_starts(path: Path, near: Iterable[int]) -> list[int]:
+    """Return where records begin in a plain text near some places; nothing for what cannot be cut."""
+    found: list[int] = []
+    try:
+        for blob in _opened_file(path):
+            opening = examined(blob)
+            if blob.path is None or opening.stream is not blob.stream or opening.columns or opening.is_binary:
+                return []
+            for place in near:
+                blob.stream.seek(place)
+                start = _next_record(blob.stream.read(_SAMPLE))
+                if start >= 0:
+                    found.append(place + start)
+    except SourceError:
+        return []
+    return found
+
+
+def _next_record(text: bytes) -> int:
+    at = text.find(b"\n")
+    while at >= 0:
+        if lines.starts_record(text[at + 1 : at + 64]):
+            return at + 1
+        at = text.find(b"\n", at + 1)
+    return -1
 
 
 def lines_between(data: bytes, *, number: int, offset: int) -> Iterator[Raw]:
