@@ -18,6 +18,7 @@ from pymaestro.cli.trace_selection import is_selected
 from pymaestro.trace.access import podlogs
 from pymaestro.trace.output import Exit
 from pymaestro.trace.request import document, news, tails
+from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Options, Trace
 from pymaestro.trace.request.stream import Streams
 
@@ -112,23 +113,29 @@ async def _requests(sources: Sources, asked: Following, *, stop: running.Stop) -
     told = news.News(patience=asked.options.stage_timeout)
     screen = _Screen()
     is_past_told = False
+    known = Environment(writers=(), broker="unknown", subscription="unknown", instances=0)
+
+    def tell(trace: Trace) -> None:
+        screen.line(_json(trace, known) if asked.is_json else news.line(trace))
 
     def on_turn(turn: Turn) -> bool:
-        nonlocal is_past_told
+        nonlocal is_past_told, known
         traces = [each for each in turn.streams.changed() if is_selected(each, asked.select)]
-        end = turn.streams.known.end
+        known = turn.streams.known
         past = told.summary()
-        fresh = told.take(traces, end=end)
+        fresh = told.take(traces, end=known.end)
         if not turn.is_history and not is_past_told:
             is_past_told = True
             screen.note(f"before: {past}")
         for each in () if turn.is_history else fresh:
-            screen.line(_json(each, turn.streams) if asked.is_json else news.line(each))
+            tell(each)
         screen.status(told.summary(), passed=turn.passed)
         return bool(asked.seconds) and turn.passed >= asked.seconds
 
     with screen:
         await until(stop, turns(sources, asked.options, on_turn=on_turn, tell=screen.note))
+    for each in told.last():
+        tell(each)
     screen.note(told.summary())
     return Exit.PROBLEM if told.has_problems else Exit.HEALTHY
 
@@ -144,8 +151,8 @@ async def until(stop: running.Stop, work: Coroutine[Any, Any, None]) -> None:
         await crew.stop()
 
 
-def _json(trace: Trace, streams: Streams) -> str:
-    return orjson.dumps(document.trace_model(trace, streams.known)).decode()
+def _json(trace: Trace, known: Environment) -> str:
+    return orjson.dumps(document.trace_model(trace, known)).decode()
 
 
 class _Screen:

@@ -23,15 +23,15 @@ class News:
         self._patience = patience
         self._told: OrderedDict[tuple[str, ...], Verdict] = OrderedDict()
         self.counts: Counter[Verdict] = Counter()
-        self.under_way = 0
+        self._open: list[Trace] = []
 
     def take(self, traces: Iterable[Trace], *, end: float) -> list[Trace]:
         """Return the requests to tell, in order of time."""
         found = []
-        self.under_way = 0
+        self._open = []
         for trace in traces:
             if not is_final(trace, end=end, patience=self._patience):
-                self.under_way += 1
+                self._open.append(trace)
                 continue
             name = name_of(trace.key)
             before = self._told.get(name)
@@ -46,6 +46,18 @@ class News:
         while len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
         return sorted(found, key=lambda trace: trace.end)
+
+    def last(self) -> list[Trace]:
+        """Return those that have failed so far; nobody waits any longer whether another attempt makes it good."""
+        failed = [trace for trace in self._open if trace.verdict in PROBLEMS]
+        self._open = [trace for trace in self._open if trace.verdict not in PROBLEMS]
+        self.counts.update(trace.verdict for trace in failed)
+        return failed
+
+    @property
+    def under_way(self) -> int:
+        """How many have no final verdict yet."""
+        return len(self._open)
 
     @property
     def has_problems(self) -> bool:

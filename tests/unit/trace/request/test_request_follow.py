@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - log lines are as long as they are
 """Logs while they are written: verdicts when they are final, files that grow, rotate and begin anew."""
 
 import asyncio
@@ -63,6 +64,7 @@ def test_one_that_stops_is_told_when_silence_has_lasted_long_enough() -> None:
     watching.feed(chunks(Story(work="stuck", until=3)))
     assert watching.told(after=5) == []
     assert watching.told(after=10) == []
+    assert watching.news.under_way == 1
     told = watching.told(after=31)
     assert [(each.verdict, each.failed_stage) for each in told] == [(Verdict.INCOMPLETE, 4)]
     assert watching.news.has_problems
@@ -176,3 +178,16 @@ def test_two_requests_of_one_resource_are_two() -> None:
     watching.feed(chunks(story))
     watching.feed(chunks(replace(story, action="update", version=2, at=BASE + 5, op="op-2")))
     assert [each.key.action for each in watching.told()] == ["create", "update"]
+
+
+def test_what_has_failed_when_nobody_waits_any_longer_counts() -> None:
+    watching = Watching()
+    story = Story(work="bad", until=3)
+    watching.feed(chunks(story))
+    line = klog(BASE + 0.3, "base_controller.go:159", f'"controller failed to sync" err="is forbidden" key="{story.resource}"', "E")  # fmt: skip
+    watching.feed({AGENT: f"{line}\n".encode()})
+    assert watching.told() == []
+    assert not watching.news.has_problems
+    assert [each.verdict for each in watching.news.last()] == [Verdict.FAILED]
+    assert watching.news.has_problems
+    assert watching.news.summary() == "1 request: 1 failed"

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,16 @@ def strict(schema: Any) -> Any:
     return made
 
 
-def check(document: Any, *, part: str = "") -> None:
+@cache
+def validator(part: str) -> Any:
     schema = strict(SCHEMA)
     if part:
         schema = {"$schema": schema["$schema"], "$defs": schema["$defs"], "$ref": f"#/$defs/{part}"}
-    jsonschema_rs.validator_for(schema).validate(document)
+    return jsonschema_rs.validator_for(schema)
+
+
+def check(document: Any, *, part: str = "") -> None:
+    validator(part).validate(document)
 
 
 def logs(folder: Path, kind: str) -> Path:
