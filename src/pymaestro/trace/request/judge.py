@@ -42,6 +42,8 @@ _FAILURES = {
     9: {What.FANOUT_FAILED},
 }
 _LATE = 10.0
+# Two writers inside a Go agent met, and one tries again at once; if it never succeeded, later stages would be missing.
+_OWN_CONFLICT = "the resource version of the work is outdated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +284,7 @@ def _failures(number: int, wish: Wish, proof: Sequence[Hit]) -> list[Hit]:
         taken = {hit.file for hit in wish.stage(6) if hit.what is What.STATUS_TAKEN}
         errors = [hit for hit in hits if hit.what is What.STATUS_FAILED]
         return errors or (passed if passed and not hits and taken <= {hit.file for hit in passed} else [])
-    errors = [hit for hit in hits if hit.what in _FAILURES.get(number, ())]
+    errors = [hit for hit in hits if hit.what in _FAILURES.get(number, ()) and _OWN_CONFLICT not in hit.detail]
     if number != 4:
         last = max((hit.at for hit in proof), default=0.0)
         return [hit for hit in errors if hit.at > last] and errors

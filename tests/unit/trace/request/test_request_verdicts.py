@@ -259,6 +259,14 @@ def test_an_apply_error_that_was_made_good_is_no_failure(tmp_path: Path) -> None
     assert traces[0].verdict is Verdict.COMPLETE
 
 
+def test_two_writers_inside_a_go_agent_that_met_are_no_failure(tmp_path: Path) -> None:
+    folder = write(tmp_path, [CREATE])
+    error = f'"controller failed to sync" err="failed to remove finalizer from ManifestWork c/{CREATE.resource}: Operation cannot be fulfilled on manifestworks.work.open-cluster-management.io \\"{CREATE.resource}\\": the resource version of the work is outdated, new 7, old 8" key="{CREATE.resource}"'
+    _append(folder, AGENT, klog(BASE + 0.25, "base_controller.go:161", error, "E"))
+    traces, _ = traced([folder])
+    assert traces[0].verdict is Verdict.COMPLETE
+
+
 def test_a_stale_status_and_a_duplicate_change_nothing(tmp_path: Path) -> None:
     folder = write(tmp_path, [CREATE, UPDATE])
     stale = f'"Updating status for stale resource; disregard it" logger="maestro-server" op-id="x" resourceID="{CREATE.resource}" foundVersion=2 wantVersion=1'
