@@ -92,14 +92,14 @@ class Twin:
     def settle(self) -> None:
         """Wait until every event has been handed over, and what the server sent has been read."""
         self.settle_events()
-        for stream in (self.to_agent, self.to_source):
-            self._drain(stream)
-
-    def _drain(self, stream: list[pb.CloudEvent]) -> None:
-        """Wait for the second heartbeat from now: whatever was sent before it has come."""
-        # Both servers heartbeat every second; the one under way may have been queued before the last event.
-        seen = self._beats(stream)
-        wait_for(lambda: self._beats(stream) >= seen + 2, what=f"heartbeats of the {self.kind} server", seconds=30)
+        # Whatever was sent before the second heartbeat from now has come: the one under way may have been queued first.
+        streams = (self.to_agent, self.to_source)
+        wanted = [self._beats(each) + 2 for each in streams]
+        wait_for(
+            lambda: all(self._beats(each) >= count for each, count in zip(streams, wanted, strict=True)),
+            what=f"heartbeats of the {self.kind} server",
+            seconds=30,
+        )
 
     def _beats(self, stream: list[pb.CloudEvent]) -> int:
         return sum(each.type == event.HEARTBEAT for each in list(stream))

@@ -1,0 +1,166 @@
+"""`maestro trace requests` on logs that Go programs wrote: what it says is what we know happened."""
+
+import dataclasses
+import itertools
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import peer_postgres
+import pytest
+from combination import Combination
+from matrix_steps import is_idle, plain
+from peer_clients import Json, Refused, rest
+from peer_processes import wait_for
+from peer_servers import PYTHON_CLI
+from stage import Ground, Stage, staged
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+NUMBERS = itertools.count(1)
+STAGE_SECONDS = 2.0
+
+
+@pytest.fixture(params=["grpc-v2", "grpc-v4", "mqtt-v2", "mqtt-v4"])
+def stage(
+    request: pytest.FixtureRequest,
+    ground: Ground,
+    postgres: peer_postgres.Cluster,
+    namespace: str,
+    folder: Path,
+    shown_logs: list[Path],
+) -> Iterator[Stage]:
+    """Go server, Go agent and Go client, with a broker and a verbosity."""
+    broker, verbosity = request.param.split("-v")
+    number = next(NUMBERS)
+    logs = list(shown_logs)
+    with ground.cluster.client() as api:
+        made = Stage(
+            ground=dataclasses.replace(ground, verbosity=int(verbosity)),
+            players=Combination(client="go", server="go", agent="go", broker=broker),
+            database=postgres.create(f"traced{number}"),
+            consumer=f"traced{number}",
+            namespace=namespace,
+            folder=folder,
+            api=api,
+            on_log=lambda log: None if log in shown_logs else shown_logs.append(log),
+        )
+        with staged(made) as running:
+            yield running
+    shown_logs[:] = logs
+
+
+def broken(stage: Stage) -> Json:
+    """Return a work that the API server refuses."""
+    work = plain(stage, "broken")
+    work["spec"]["workload"]["manifests"][0] |= {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}}
+    return work
+
+
+def test_verdicts(stage: Stage) -> None:
+    uids = act(stage)
+    found = traced(stage)
+
+    def verdict(name: str, action: str, version: int) -> str:
+        said: list[str] = [
+            each["verdict"]
+            for each in found
+            if (each["key"]["resourceId"], each["key"]["action"]) == (uids[name], action)
+            and (action == "delete" or each["key"]["version"] == version)
+        ]
+        assert len(said) == 1, f"{name} {action} v{version}: {summary(found)}"
+        return said[0]
+
+    assert {
+        "created": verdict("done", "create", 1),
+        "updated": verdict("done", "update", 2),
+        "overtaken while the agent was away": verdict("done", "update", 3),
+        "newest when the agent came back": verdict("done", "update", 4),
+        "deleted": verdict("done", "delete", 4),
+        "refused by the API server": verdict("broken", "create", 1),
+        "for a cluster without an agent": verdict("lonely", "create", 1),
+    } == {
+        "created": "complete",
+        "updated": "complete",
+        "overtaken while the agent was away": "superseded",
+        "newest when the agent came back": "complete",
+        "deleted": "complete",
+        "refused by the API server": "failed",
+        "for a cluster without an agent": "incomplete",
+    }, summary(found)
+
+
+def act(stage: Stage) -> dict[str, str]:
+    """Make the requests; return the ids of the works."""
+    client, consumer = stage.client, stage.consumer
+    lonely = f"{consumer}-lonely"
+    assert stage.server is not None
+    rest(stage.server, "POST", "/consumers", {"name": lonely})
+    client.watch("")
+    uids = {"lonely": client.create(lonely, plain(stage, "lonely"))["metadata"]["uid"]}
+    for work in (plain(stage, "done"), broken(stage)):
+        uids[work["metadata"]["name"]] = client.create(consumer, work)["metadata"]["uid"]
+    first = settled(stage, 1)
+    client.patch(consumer, first, plain(stage, "done", value="2"))
+    settled(stage, 2)
+    with pytest.raises(Refused):
+        client.patch(consumer, first, plain(stage, "done", value="stale"))
+    stage.wait(lambda: condition(stage.work("broken"), "Applied") == "False", "the refusal of the API server")
+    stage.stop_agent()
+    for version, value in ((2, "overtaken"), (3, "newest")):
+        old = stage.work("done")
+        assert old["metadata"]["generation"] == version
+        client.patch(consumer, old, plain(stage, "done", value=value))
+    stage.start_agent()
+    settled(stage, 4)
+    # A deletion that meets a status on its way is lost by the Go agent.
+    stage.wait(lambda: stage.ground.verbosity < 4 or is_idle(stage), "the Go agent to have said everything")
+    client.delete(consumer, "done")
+    stage.wait(lambda: stage.is_gone("done"), "the work to go")
+    return uids
+
+
+def settled(stage: Stage, generation: int) -> Json:
+    """Wait until the agent's status of that generation has come back, and it has said all it had to say."""
+
+    def look() -> Json | None:
+        work = stage.work("done")
+        found = [each for each in work.get("status", {}).get("conditions", []) if each["type"] == "Available"]
+        return work if found and found[0].get("observedGeneration") == generation else None
+
+    return stage.wait(look, f"the status of generation {generation}")
+
+
+def condition(work: Json, kind: str) -> str:
+    conditions = work.get("status", {}).get("conditions", [])
+    return next((str(each["status"]) for each in conditions if each["type"] == kind), "")
+
+
+def traced(stage: Stage) -> list[dict[str, Any]]:
+    """Trace the logs, once they cover the time in which something could still have come."""
+    assert stage.server is not None
+    assert stage.agent is not None
+    logs = stage.folder / "logs"
+    logs.mkdir()
+    ended = time.monotonic()
+    wait_for(lambda: time.monotonic() - ended > STAGE_SECONDS, what="the time in which something could have come")
+    rest(stage.server, "GET", "/consumers")  # is logged, and so shows that the log covers this time
+    shutil.copy(stage.server.log, logs / "maestro-0.log")
+    shutil.copy(stage.agent.log, logs / "maestro-agent-0.log")
+    command = [*PYTHON_CLI, "trace", "requests", str(logs), "-o", "json", "--top=0", f"--stage-timeout={STAGE_SECONDS}"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.stdout, done.stderr.decode()
+    found: list[dict[str, Any]] = json.loads(done.stdout)["requests"]
+    return found
+
+
+def summary(found: list[dict[str, Any]]) -> str:
+    lines = []
+    for each in found:
+        key = each["key"]
+        states = " ".join(stage["state"] for stage in each["stages"])
+        lines.append(f"{key['workName']} {key['action']} v{key['version']}: {each['verdict']} ({states})")
+    return "\n".join(lines)
