@@ -42,8 +42,8 @@ class Selection:
 
     status: Annotated[tuple[Status, ...], Parameter(name="--status", negative=())] = ()
     """Only with this verdict; may be repeated."""
-    slow: Annotated[float, Parameter(name="--slow")] = 0.0
-    """Only those that took at least so many seconds."""
+    slow: Annotated[str, Parameter(name="--slow")] = ""
+    """Only those that took at least so long, such as 2s or 500ms."""
     consumer: Annotated[str, Parameter(name="--consumer")] = ""
     """Only for this consumer."""
     source: Annotated[str, Parameter(name="--source")] = ""

@@ -42,7 +42,7 @@ requests = App(
 Examples:
 
   maestro trace requests ./maestro-logs --status failed --status incomplete
-  maestro trace requests logs.tar.gz --slow 2 --group-by consumer
+  maestro trace requests logs.tar.gz --slow 2s --group-by consumer
   maestro trace requests ./maestro-logs --html report.html
   maestro trace requests --follow --server-context svc --agent-context mgmt --for 10m
   kubectl logs deploy/maestro | maestro trace requests - -o json""",
@@ -69,6 +69,8 @@ class Reporting:
     """Seconds after which a stage that has not come counts as missing."""
     broker: Annotated[Literal["auto", "mqtt", "grpc"], Parameter(name="--broker")] = "auto"
     """How servers and agents speak; the logs usually show it."""
+    expect_instances: Annotated[int, Parameter(name="--expect-instances")] = 0
+    """How many servers there are; if logs of fewer are given, their stages count as not observable."""
     subscription: Annotated[Literal["auto", "broadcast", "shared"], Parameter(name="--subscription")] = "auto"
     """How several servers share statuses; the logs usually show it."""
 
@@ -307,7 +309,7 @@ def explain_code(code: str = "", *, list_all: Annotated[bool, Parameter(name="--
     if not stage:
         sys.stderr.write(f"Error: there is no code {code}; see `maestro trace explain --list`\n")
         return Exit.USAGE
-    causes = [each.code for each in CODES.values() if each.stage == stage and each.severity == "error"]
+    causes = [each.code for each in CODES.values() if each.stage == stage and each.severity != "info"]
     sys.stdout.write(f"Stage {stage}, {STAGES[stage][1]}: {STAGES[stage][2]}. It may be one of these.\n\n")
     sys.stdout.write("\n".join(explained(each) for each in causes))
     return Exit.HEALTHY
@@ -317,7 +319,10 @@ def _plain(reporting: Reporting) -> trace_inputs.Report:
     from pymaestro.trace.request.model import Options
 
     options = Options(
-        stage_timeout=reporting.stage_timeout, broker=reporting.broker, subscription=reporting.subscription
+        stage_timeout=reporting.stage_timeout,
+        broker=reporting.broker,
+        subscription=reporting.subscription,
+        expected_instances=reporting.expect_instances,
     )
     return trace_inputs.Report(format=reporting.output, out=reporting.out, options=options, html=reporting.html)
 

@@ -16,7 +16,7 @@ def is_selected(trace: Trace, select: trace_inputs.Selection) -> bool:
         raise BadQuestion(f"there is no code {select.code}; see `maestro trace explain --list`")
     return (
         (not select.status or trace.verdict.value in select.status)
-        and trace.duration >= select.slow
+        and (not select.slow or trace.duration >= trace_inputs.seconds(select.slow, option="--slow"))
         and (not select.consumer or trace.key.consumer == select.consumer)
         and (not select.source or trace.key.source == select.source)
         and (not select.action or trace.key.action == select.action)
