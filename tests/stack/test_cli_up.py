@@ -29,7 +29,8 @@ def test_the_commands_of_the_readme_find_what_is_up(tmp_path: Path) -> None:
         assert config["environments"]["local"]["rest-url"] in shown.read_text()
         said = [run(line, environ, folder=tmp_path) for line in readme_commands()]
         assert "cluster1" in said[0]
-        assert re.search(r" hello +cluster1 +1 .* Applied$", said[-1], re.MULTILINE)
+        assert re.search(r" hello +cluster1 +1 .* Applied$", said[-2], re.MULTILINE)
+        assert "Status: ✓ All manifests successfully applied to cluster" in said[-1]
         see_the_path_of_what_was_applied(shown, environ, folder=tmp_path)
     finally:
         up.send_signal(signal.SIGINT)

@@ -19,7 +19,7 @@ _CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r" +"), " "),
 )
-_READS = ("describe", "list", "status", "get")
+_READS = ("describe", "list", "status", "get", "trace")
 
 
 def test_every_command_prints_what_the_page_shows(tmp_path: Path) -> None:
@@ -33,6 +33,7 @@ def test_every_command_prints_what_the_page_shows(tmp_path: Path) -> None:
         }
         environ |= {"XDG_CONFIG_HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         keep = f"maestro config set-env local --rest-url {fleet.api_url} --grpc-server-address {fleet.grpc_url}"
+        keep += f" --db-dsn '{fleet.inner.dsn}' --mgmt-kubeconfig cluster1={fleet.cluster().kubeconfig}"
         shown(keep, environ, folder=tmp_path)
         for command, expected in commands:
             assert eventually(command, plain(expected), environ, folder=tmp_path) == plain(expected), command

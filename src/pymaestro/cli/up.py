@@ -144,6 +144,8 @@ def _tell(console: Any, started: Any, *, written: Path | None) -> None:
     console.print("  maestro consumer list")
     console.print(f"  echo '{_HELLO}' | maestro resourcebundle apply --consumer {first} --name hello --wait -f -")
     console.print(f"  kubectl --kubeconfig {path} get configmap hello")
+    if written:
+        console.print("  maestro trace work --work-name hello")
     logs = "" if started.folder == data_home() else f" {started.folder}"
     console.print(f"  maestro trace request --live hello{logs}")
     console.print("\nCtrl-C stops everything.")

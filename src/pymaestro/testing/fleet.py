@@ -63,7 +63,7 @@ def running_fleet(*consumers: str, folder: Path | None = None) -> Iterator[Runni
     with ExitStack() as stack:
         home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-test-")))
         loop = stack.enter_context(loop_thread("maestro-fleet"))
-        wanted = Wanted(folder=home, consumers=consumers or ("cluster1",), source="test", is_ephemeral=folder is None)
+        wanted = Wanted(folder=home, consumers=consumers or ("cluster1",), source="test", is_ephemeral=True)
         started = stack.enter_context(loop.entered(fleet(wanted)))
         clusters = {
             consumer: Cluster(

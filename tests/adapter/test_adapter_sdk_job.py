@@ -1,0 +1,61 @@
+"""The example that uses nothing but the client, run as a Job runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from adapter_runs import EXAMPLES, GROUP
+
+from pymaestro.testing import Cluster, RunningFleet
+
+
+def run(results: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    known = {name: value for name, value in os.environ.items() if not name.startswith("MAESTRO_")}
+    return subprocess.run(
+        [sys.executable, str(EXAMPLES / "sdk_job.py")],
+        env={**known, **environ, "RESULTS_PATH": str(results)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+
+
+def conditions(results: Path) -> dict[str, tuple[str, str]]:
+    told = json.loads(results.read_text())["conditions"]
+    return {each["type"]: (each["status"], each["reason"]) for each in told}
+
+
+def test_from_nothing_to_an_endpoint(fleet: RunningFleet, hypershift: Cluster, tmp_path: Path) -> None:
+    results = tmp_path / "adapter-report.json"
+    assert run(results, fleet.environ).stderr == ""
+    assert conditions(results) == {
+        "Applied": ("True", "ManifestWorkCreated"),
+        "Available": ("False", "Provisioning"),
+        "Health": ("True", "NoIssues"),
+    }
+    with fleet.maestro("my-adapter") as client:
+        works = client.works("cluster1")
+        works.wait_for("hostedcluster-abc123", "Applied", timeout=30)
+        endpoint = {"host": "api.example.net", "port": 6443}
+        status = {
+            "conditions": [{"type": "Available", "status": "True", "reason": "AsExpected"}],
+            "controlPlaneEndpoint": endpoint,
+        }
+        hypershift.set_status(GROUP, "HostedCluster", "my-cluster", namespace="clusters", status=status)
+        works.wait_for("hostedcluster-abc123", lambda work: bool(work.feedback("status")), timeout=30)
+        assert run(results, fleet.environ).returncode == 0
+        assert conditions(results)["Available"] == ("True", "ControlPlaneReady")
+        assert json.loads(results.read_text())["data"] == {"control_plane_endpoint": endpoint}
+        works.delete("hostedcluster-abc123", wait=True, timeout=30)
+
+
+def test_what_is_wrong_is_one_sentence(fleet: RunningFleet, tmp_path: Path) -> None:
+    results = tmp_path / "report.json"
+    told = run(results, {**fleet.environ, "MANAGEMENT_CLUSTER_CONSUMER": "cluster2"})
+    assert told.returncode == 1
+    assert told.stderr.count("\n") == 1
+    assert "there is no consumer 'cluster2'; did you mean cluster1?" in told.stderr
+    assert not results.exists()
