@@ -153,7 +153,8 @@ def reconnect(stage: Stage, kind: str) -> Report:
     agents = stage.count(1000, least=100)
     consumers = [f"cluster{number}" for number in range(agents)]
     database, ids = stage.filled("reconnect", lambda server: _fill(server, consumers, works=10 * agents))
-    with stage.server(kind, database=database) as server:
+    # Elsewhere the heart beats every second, because the Go server greets a source with its first beat.
+    with stage.server(kind, database=database, flags=["--heartbeat-check-interval=10s"]) as server:
         database_cpu = usage.family_cpu_seconds(stage.postgres_pid)
         with usage.counted(server.pid) as used:
             report = server.load("sync", ids=ids, lacking=1, grpc=server.running.broker_addr)

@@ -72,6 +72,8 @@ class Stage:
                 fill(server)
                 ids = server.ids
             _execute(database, "UPDATE events SET reconciled_date = now()", inside=True)
+            # As autovacuum leaves it, so that no run depends on when it came by.
+            _execute(database, "VACUUM ANALYZE", inside=True)
             self._filled[key] = (database, ids)
         original, ids = self._filled[key]
         return self.database(like=original), ids
