@@ -116,10 +116,11 @@ def paths(namespace: str) -> list[str]:
     return [*core, *apps, f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/web"]
 
 
-@pytest.mark.parametrize(("first", "second"), [("go", "python"), ("python", "go"), ("python", "python")])
+@pytest.mark.parametrize(
+    "kinds", [("go", "python", "go"), ("python", "go", "python"), ("python", "python")], ids="-".join
+)
 def test_takeover(
-    first: str,
-    second: str,
+    kinds: tuple[str, ...],
     *,
     start: Start,
     server: RunningServer,
@@ -137,7 +138,7 @@ def test_takeover(
             (owner,) = answer(api.get(paths(namespace)[0]))["metadata"]["ownerReferences"]
             return answer(api.get(f"{RECORDS}/{owner['name']}"))
 
-        with start(first):
+        with start(kinds[0]):
             uid = client.create(consumer, work(namespace))["metadata"]["uid"]
             wait_for(lambda: is_reported(client, consumer), what="the first agent's status", seconds=60)
             wait_for(lambda: len(applied(record())) == 7, what="the record to be complete", seconds=60)
@@ -145,29 +146,39 @@ def test_takeover(
             before, old_record = look(), record()
             seen = newest_report(server, uid)
 
-        # Transition times are whole seconds: within the same one, a second agent may say the very same, which is no
-        # news to the server.
-        stopped = time.monotonic()
-        wait_for(lambda: time.monotonic() - stopped > 1.5, what="another second")
-        with start(second) as log:
-            # A status newer than the first agent's shows that the second one has looked at everything.
-            wait_for(lambda: newest_report(server, uid) != seen, what="a status of the second agent", seconds=60)
-            wait_for(lambda: is_quiet(look), what="the agent to be done", seconds=60)
-            after, new_record = look(), record()
-            for path, live in after.items():
-                for field in ("uid", "generation", "resourceVersion", "ownerReferences", "annotations"):
-                    assert live["metadata"].get(field) == before[path]["metadata"].get(field), f"{field} of {path}"
-            for field in ("metadata", "spec", "status"):
-                assert without_fields(new_record[field]) == without_fields(old_record[field])
+        for turn, kind in enumerate(kinds[1:], 1):
+            # Transition times are whole seconds: within the same one, the next agent may say the very same, which is
+            # no news to the server.
+            stopped = time.monotonic()
+            wait_for(lambda at=stopped: time.monotonic() - at > 1.5, what="another second")
+            with start(kind) as log:
+                # A status newer than the last agent's shows that this one has looked at everything.
+                wait_for(
+                    lambda last=seen: newest_report(server, uid) != last,
+                    what=f"a status of the {kind} agent",
+                    seconds=60,
+                )
+                wait_for(lambda: is_quiet(look), what="the agent to be done", seconds=60)
+                assert_untouched(before, look())
+                for field in ("metadata", "spec", "status"):
+                    assert without_fields(record()[field]) == without_fields(old_record[field])
+                seen = newest_report(server, uid)
+                if kind == "go":
+                    # A deletion that meets a status on its way is lost by the Go agent.
+                    wait_for(lambda at=log: is_idle(at), what="the Go agent to have said everything", seconds=30)
+                    seen = newest_report(server, uid)
+                if turn == len(kinds) - 1:
+                    client.delete(consumer, "web")
+                    wait_for(lambda: is_gone(client, consumer), what="the work to go", seconds=60)
+        for path in paths(namespace):
+            assert api.get(path).status_code == 404, path
+        assert api.get(f"{RECORDS}/{old_record['metadata']['name']}").status_code == 404
 
-            if second == "go":
-                # A deletion that meets a status on its way is lost by the Go agent.
-                wait_for(lambda: is_idle(log), what="the Go agent to have said everything", seconds=30)
-            client.delete(consumer, "web")
-            wait_for(lambda: is_gone(client, consumer), what="the work to go", seconds=60)
-            for path in paths(namespace):
-                assert api.get(path).status_code == 404, path
-            assert api.get(f"{RECORDS}/{old_record['metadata']['name']}").status_code == 404
+
+def assert_untouched(before: dict[str, Json], after: dict[str, Json]) -> None:
+    for path, live in after.items():
+        for field in ("uid", "generation", "resourceVersion", "ownerReferences", "annotations"):
+            assert live["metadata"].get(field) == before[path]["metadata"].get(field), f"{field} of {path}"
 
 
 def newest_report(server: RunningServer, uid: str) -> str:
