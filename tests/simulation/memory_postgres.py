@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import asyncpg
 from simulation import memory_statements
 
+from pymaestro.store import pool
+
 Row = dict[str, Any]
 Key = tuple[str, Any]
 """A table and a primary key."""
@@ -77,6 +79,7 @@ class Transaction:
         self._advisory: set[tuple[int, int]] = set()
         self._waiting_for: Transaction | None = None
         self._over: asyncio.Future[None] | None = None
+        self.lock_seconds = pool.LOCK_TIMEOUT_MS / 1000
         self.is_over = False
 
     def get(self, table: str, key: Any) -> Row | None:
@@ -134,7 +137,10 @@ class Transaction:
         if holder._over is None:
             holder._over = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.shield(holder._over)
+            async with asyncio.timeout(self.lock_seconds):
+                await asyncio.shield(holder._over)
+        except TimeoutError:
+            raise asyncpg.LockNotAvailableError("canceling statement due to lock timeout") from None
         finally:
             self._waiting_for = None
 

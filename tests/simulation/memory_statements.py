@@ -29,7 +29,18 @@ _LEFT_OUT = {
 
 def find(statement: str) -> _Statement:
     """Return what `statement` does."""
-    return _BY_TEXT[statement]
+    return _set_local(statement) if statement.startswith("SET LOCAL") else _BY_TEXT[statement]
+
+
+def _set_local(statement: str) -> _Statement:
+    name, value = statement.removeprefix("SET LOCAL ").split(" TO ")
+
+    async def change(tx: "Transaction") -> "list[Row]":
+        if name == "lock_timeout":
+            tx.lock_seconds = int(value) / 1000
+        return []
+
+    return change
 
 
 async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
@@ -163,7 +174,8 @@ async def read_status_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row
     rows = []
     for row in _found(tx, "status_events", ids):
         bundle = tx.get("resources", row["resource_id"])
-        rows.append({**row, "source": row["resource_source"] or (bundle["source"] if bundle else None)})
+        source = row["resource_source"] or (bundle["source"] if bundle else None)
+        rows.append({**row, "source": source, "consumer_name": bundle["consumer_name"] if bundle else None})
     return rows
 
 
@@ -374,10 +386,6 @@ async def names(tx: "Transaction") -> "list[Row]":
     return [{"name": each} for each in sorted(row["name"] for row in tx.rows("consumers"))]
 
 
-async def set_local(_tx: "Transaction") -> "list[Row]":
-    return []
-
-
 def _found(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
     rows = [tx.get(table, each) for each in dict.fromkeys(ids)]
     return [row for row in rows if row is not None]
@@ -492,7 +500,7 @@ def _data_of(payload: str | None) -> bytes | None:
 
 def _table() -> dict[str, _Statement]:
     here = sys.modules[__name__]
-    known: dict[str, _Statement] = {"SET LOCAL synchronous_commit TO off": set_local}
+    known: dict[str, _Statement] = {}
     for family in FAMILIES:
         for name, text in sql.load(family).items():
             if name not in _LEFT_OUT.get(family, ()):

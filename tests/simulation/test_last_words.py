@@ -33,7 +33,7 @@ def told(*batches: list[str], has_successor: bool) -> list[str]:
         for row in engine.tables["status_events"].values():
             row["created_at"] = NOW - timedelta(seconds=1)
         if has_successor:
-            row = {"id": "b", "source": "s", "created_at": NOW, "deleted_at": None, "data": b"{}", "version": 1}
+            row = {"id": "b", "source": "s", "created_at": NOW, "deleted_at": None, "data": b"{}", "consumer_name": "c"}
             engine.tables["resources"]["b"] = {**row, "status": STATUS % "beginning"}
         world = World(
             database=pool.Database(Pool(engine, "server")),

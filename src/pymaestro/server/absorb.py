@@ -12,9 +12,10 @@ from pymaestro.journal.fields import Absorb as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
 from pymaestro.server.decide import intake
+from pymaestro.server.locked import locked
 from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
-from pymaestro.store import locks, pool, resources, rows, statuses
+from pymaestro.store import pool, rows, statuses
 
 Outcome = intake.Verdict | store_errors.StoreError
 
@@ -66,8 +67,7 @@ class Absorb:
     async def _absorb(self, reports: Sequence[intake.Report], *, patient: bool) -> Sequence[Outcome]:
         ids = [report.id for report in reports]
         now = self._world.now()
-        async with self._world.database.transaction(patient=patient) as connection:
-            await resources.lock(connection, ids, kind=locks.RESOURCE_STATUS)
+        async with locked(self._world, ids, kind="resource_status", patient=patient) as connection:
             held = await statuses.read_for_report(connection, ids)
             verdicts = [intake.judge(held.get(report.id), report) for report in reports]
             judged = [(held.get(report.id), report, verdict) for report, verdict in zip(reports, verdicts, strict=True)]
@@ -98,6 +98,7 @@ class Absorb:
                     dropped.append(report.id)
         if updates:
             await statuses.write_statuses(connection, updates, now=now)
+            self._world.metrics.resources_processed(len(updates))
         if finished:
             await statuses.finish(connection, finished, now=now)
         if dropped:

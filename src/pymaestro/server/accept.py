@@ -12,9 +12,10 @@ from pymaestro.aio import batches
 from pymaestro.journal.fields import Key
 from pymaestro.server import describe
 from pymaestro.server.decide import admission, refusal
+from pymaestro.server.locked import locked
 from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
-from pymaestro.store import locks, pool, resources, rows
+from pymaestro.store import pool, resources, rows
 from pymaestro.wire import event, record
 
 Outcome = admission.Verdict | store_errors.StoreError
@@ -118,8 +119,7 @@ class Accept:
 
     async def _change(self, wishes: Sequence[admission.Wish], *, patient: bool) -> dict[str, Outcome]:
         ids = [wish.id for wish in wishes]
-        async with self._world.database.transaction(patient=patient) as connection:
-            await resources.lock(connection, ids, kind=locks.RESOURCES)
+        async with locked(self._world, ids, kind="resources", patient=patient) as connection:
             held = await resources.read_for_change(connection, ids)
             outcomes: dict[str, Outcome] = {wish.id: admission.judge_change(wish, held.get(wish.id)) for wish in wishes}
             await self._write(connection, wishes, outcomes)

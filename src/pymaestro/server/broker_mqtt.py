@@ -16,6 +16,7 @@ from pymaestro.journal.fields import Broker, Key, Life, Logger, Resync
 from pymaestro.server import describe
 from pymaestro.server.absorb import Absorb
 from pymaestro.server.decide import admission, intake
+from pymaestro.server.metrics import EventLabels
 from pymaestro.server.ownership import Ownership
 from pymaestro.server.publish import Publish
 from pymaestro.server.resyncs import Question, Resyncs
@@ -138,6 +139,7 @@ class MqttBroker:
             )
             kind = event.parse_type(received.type)
             self._check(incoming.topic, received, kind)
+            self._world.metrics.event_received(EventLabels.of(received))
             if kind.action == event.Action.RESYNC_REQUEST:
                 self._answer(received, incoming.acknowledge)
                 return

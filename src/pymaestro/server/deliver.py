@@ -10,18 +10,19 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from pymaestro.aio import signals
 from pymaestro.journal.fields import Deliver as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
+from pymaestro.server.backlog import Backlog
 from pymaestro.server.decide import delivery
+from pymaestro.server.lacks import deletions, settle
+from pymaestro.server.lacks import find as find_lacks
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
 from pymaestro.store import events, resources, rows
 from pymaestro.wire import envelope, event, resync
 from pymaestro.wire import errors as wire_errors
 
-_TICKETS_AT_ONCE = 2000
 _ROWS_AT_ONCE = 64
 _PER_CONSUMER = 256
 _SCAN_LIMIT = 5000
@@ -42,7 +43,8 @@ class Deliver:
         self._world = world
         self._journal = world.journal.bind({Key.LOGGER: Logger.CONTROLLERS})
         self._streams = streams
-        self.tickets = signals.Tickets()
+        self._backlog = Backlog(world, queue=world.metrics.event_queue, controller=world.metrics.spec)
+        self.tickets = self._backlog.tickets
         # Rows are read and queued under this lock, so that what is queued later was also read later: an agent never
         # gets an older state of a bundle after a newer one.
         self._in_order = asyncio.Lock()
@@ -52,17 +54,16 @@ class Deliver:
 
     async def run(self) -> None:
         """Deliver for ever."""
-        while True:
-            ids, everything = await self.tickets.take(at_most=_TICKETS_AT_ONCE)
-            if not self._streams.topics():
-                continue  # nobody to deliver to; whoever subscribes asks for everything
-            try:
-                sent = await self._deliver(await self._look_up(ids, everything=everything))
-                if everything and sent:
-                    self.tickets.add_everything()  # one look finds only a share of a long backlog
-            except Exception as error:  # noqa: BLE001 - one row that brings a bug to light must not end the server
-                # Nothing is lost: the events are still pending, and the sweep comes back to them.
-                self._journal.error(Phrase.HANDLE_FAILED, {Key.COUNT: len(ids)}, err=error)
+        await self._backlog.work_off(
+            self._turn,
+            is_idle=lambda: not self._streams.topics(),
+            journal=self._journal,
+            failed=Phrase.HANDLE_FAILED,
+            again=True,
+        )
+
+    async def _turn(self, ids: Sequence[str], *, everything: bool) -> int:
+        return await self._deliver(await self._look_up(ids, everything=everything))
 
     async def _look_up(self, ids: Collection[str], *, everything: bool) -> list[rows.Pending]:
         async with self._world.database.connection() as connection:
@@ -152,18 +153,12 @@ class Deliver:
 
     async def answer_resync(self, consumer: str, body: bytes) -> None:
         """Send an agent what it lacks, by comparing versions; then take what was pending for it off the queue."""
-        reported = resync.decode_versions(body)
-        async with self._world.database.connection() as connection:
-            pending = await events.pending_of_consumer(connection, consumer)
-            known = await resources.versions_of_consumer(connection, consumer)
-        answer = resync.spec_answer(known, reported)
-        await self._resend(consumer, answer.send)
-        orphans = [resync.Row(each, version, is_deleting=True) for each, version in answer.orphans.items()]
-        for start in range(0, len(orphans), _ROWS_AT_ONCE):
-            await self._drop_orphans(consumer, orphans[start : start + _ROWS_AT_ONCE])
-        if pending and consumer in self._streams:
-            async with self._world.database.transaction(durable=False) as connection:
-                await events.reconcile(connection, pending, now=self._world.now())
+        lacks = await find_lacks(self._world, consumer, body)
+        await self._resend(consumer, lacks.send)
+        for start in range(0, len(lacks.orphans), _ROWS_AT_ONCE):
+            await self._drop_orphans(consumer, lacks.orphans[start : start + _ROWS_AT_ONCE])
+        if consumer in self._streams:
+            await settle(self._world, lacks.pending)
 
     async def _resend(self, consumer: str, ids: Sequence[str]) -> None:
         while ids and consumer in self._streams:
@@ -183,18 +178,8 @@ class Deliver:
         await self._streams.wait_for_room(consumer)
         async with self._in_order:
             async with self._world.database.connection() as connection:
-                found = await resources.read_specs(connection, [orphan.id for orphan in orphans])
-            created_meanwhile = {spec.id for spec in found}
-            for orphan in orphans:
-                if orphan.id in created_meanwhile:
-                    continue
-                outgoing = delivery.orphan_deletion(
-                    orphan,
-                    consumer=consumer,
-                    source_id=self._world.source_id,
-                    fresh_id=self._world.new_id(),
-                    now=self._world.timestamp(),
-                )
+                told = await deletions(self._world, connection, orphans, consumer=consumer)
+            for orphan_id, outgoing in told:
                 message = envelope.encode_event(outgoing)
                 for subscriber in self._streams.of(consumer):
-                    subscriber.send(orphan.id, message)
+                    subscriber.send(orphan_id, message)

@@ -9,10 +9,10 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from pymaestro.aio import signals
 from pymaestro.journal.fields import Fanout as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
+from pymaestro.server.backlog import Backlog
 from pymaestro.server.decide import admission, delivery
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
@@ -21,7 +21,6 @@ from pymaestro.store import resources, rows, statuses
 from pymaestro.wire import envelope, resync
 from pymaestro.wire import errors as wire_errors
 
-_TICKETS_AT_ONCE = 2000
 _ROWS_AT_ONCE = 64
 _REMEMBERED = 100_000
 _SCAN_LIMIT = 20_000
@@ -36,23 +35,29 @@ class Fanout:
         self._world = world
         self._journal = world.journal.bind({Key.LOGGER: Logger.CONTROLLERS})
         self._streams = streams
-        self.tickets = signals.Tickets()
+        metrics = world.metrics
+        self._backlog = Backlog(world, queue=metrics.status_event_queue, controller=metrics.status)
+        self.tickets = self._backlog.tickets
         self._told: OrderedDict[str, None] = OrderedDict()
         self._unrecorded: list[str] = []
         self._scan_from = world.now()
         self._in_order = asyncio.Lock()
 
     async def run(self) -> None:
-        """Pass statuses on for ever."""
-        while True:
-            ids, everything = await self.tickets.take(at_most=_TICKETS_AT_ONCE)
-            try:
-                if everything:
-                    ids += await self._missed()
-                await self._broadcast([each for each in ids if each not in self._told])
-            except Exception as error:  # noqa: BLE001 - one row that brings a bug to light must not end the server
-                # Those that were named are asked for again by the sweep: they are not among the told.
-                self._journal.error(Phrase.HANDLE_RESOURCE_FAILED, {Key.COUNT: len(ids)}, err=error)
+        """Pass statuses on for ever; the sweep asks again for those that failed, for they are not among the told."""
+        await self._backlog.work_off(
+            self._turn,
+            is_idle=lambda: False,
+            journal=self._journal,
+            failed=Phrase.HANDLE_RESOURCE_FAILED,
+            again=False,
+        )
+
+    async def _turn(self, ids: Sequence[str], *, everything: bool) -> int:
+        missed = await self._missed() if everything else []
+        wanted = [each for each in (*ids, *missed) if each not in self._told]
+        await self._broadcast(wanted)
+        return len(wanted)
 
     async def _missed(self) -> list[str]:
         now = self._world.now()
@@ -83,7 +88,7 @@ class Fanout:
         for start in range(0, len(concerned), _ROWS_AT_ONCE):
             await self._send_live(concerned[start : start + _ROWS_AT_ONCE])
         self._remember(ids)
-        self._world.metrics.statuses_told(len(heard))
+        self._measure(heard)
 
     async def _send_live(self, ids: Collection[str], *, patiently: bool = False) -> list[str]:
         """Queue statuses; the patient get back the ids that had no room in the queue, the others fill it up."""
@@ -159,6 +164,13 @@ class Fanout:
         while len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
         self._unrecorded.extend(ids)
+
+    def _measure(self, told: Sequence[rows.StatusEvent]) -> None:
+        metrics, now = self._world.metrics, self._world.now()
+        metrics.statuses_told(len(told))
+        for each in told:
+            age = now - each.created_at
+            metrics.status_event_told(each.consumer, each.source, instance_id=self._world.instance_id, age=age)
 
     def _tell_broadcast(self, told: rows.StatusEvent) -> None:
         self._journal.info(

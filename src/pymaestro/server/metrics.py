@@ -8,7 +8,9 @@ takes a bounded number of values and then `other`.
 Several worker processes share one port when PROMETHEUS_MULTIPROC_DIR is set before this module is imported.
 """
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
@@ -17,6 +19,7 @@ from prometheus_client import CollectorRegistry, multiprocess
 
 from pymaestro.server import families
 from pymaestro.transport import exposition
+from pymaestro.wire import event
 
 Outcome = Literal["success", "error", "skipped"]
 Rpc = Literal["Publish", "Subscribe"]
@@ -40,6 +43,13 @@ class EventLabels(NamedTuple):
     type: str
     subresource: str
     action: str
+
+    @classmethod
+    def of(cls, passed: event.Event) -> "EventLabels":
+        """Return the labels of an event; raises `WireError` when its type is none."""
+        kind = event.parse_type(passed.type)
+        consumer = passed.optional_text(event.CLUSTER_NAME)
+        return cls(passed.source, consumer, kind.data_type, str(kind.subresource), str(kind.action))
 
 
 # Every series repeats its labels; names of sources and consumers end here anyway.
@@ -218,6 +228,17 @@ class Metrics:
         """Count an advisory lock that was given back after `seconds`."""
         self._locks.unlocked.labels(kind, _status(ok=ok)).inc()
         self._locks.seconds.labels(kind, _status(ok=ok)).observe(seconds)
+
+    @contextlib.contextmanager
+    def holding_locks(self, kind: str, *, monotonic: Callable[[], float]) -> Iterator[None]:
+        """Count and measure the advisory locks of one transaction, the time until they were there included."""
+        started, ok = monotonic(), False
+        try:
+            yield
+            ok = True
+        finally:
+            self.lock_taken(kind, ok=ok)
+            self.lock_released(kind, ok=ok, seconds=monotonic() - started)
 
     def event_received(self, labels: EventLabels) -> None:
         """Count an event from a message broker."""

@@ -20,14 +20,21 @@ class RpcObserver:
         self._world = world
 
     def called(self, method: Rpc, source: str) -> None:
-        """A call came in."""
+        """A call came in, and with it one message."""
         self._world.metrics.rpc_called(method, source)
+        self._world.metrics.messages_received(method, source)
 
     def finished(self, method: Rpc, source: str, *, code: str, seconds: float) -> None:
         """A call ended."""
         self._world.metrics.rpc_finished(
             method, source, code=_go_name(code), seconds=seconds if method == "Publish" else None
         )
+        if method == "Publish" and code == "OK":
+            self._world.metrics.messages_sent(method, source)
+
+    def sent(self, method: Rpc, source: str, *, count: int) -> None:
+        """Messages went out to the caller."""
+        self._world.metrics.messages_sent(method, source, count=count)
 
     def crashed(self, method: str, error: Exception) -> None:
         """A bug of ours surfaced in a call."""

@@ -10,11 +10,12 @@ import asyncio
 import enum
 from collections.abc import Mapping, Sequence
 
-from pymaestro.aio import signals
 from pymaestro.journal.fields import Deliver as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
+from pymaestro.server.backlog import Backlog
 from pymaestro.server.decide import carriage, delivery, turns
+from pymaestro.server.metrics import EventLabels
 from pymaestro.server.world import World
 from pymaestro.store import events, resources, rows
 from pymaestro.transport import base, mqtt
@@ -23,7 +24,6 @@ from pymaestro.wire import errors as wire_errors
 from pymaestro.wire import event, record, topics
 from pymaestro.wire import mqtt as binding
 
-_TICKETS_AT_ONCE = 2000
 _ROWS_AT_ONCE = 64
 _PER_CONSUMER = 256
 _SCAN_LIMIT = 5000
@@ -53,7 +53,8 @@ class Publish:
         self._online = asyncio.Event()
         self._max_packet_bytes = mqtt.UNLIMITED_BYTES
         self._resting: dict[str, float] = {}
-        self.tickets = signals.Tickets()
+        self._backlog = Backlog(world, queue=world.metrics.event_queue, controller=world.metrics.spec)
+        self.tickets = self._backlog.tickets
 
     @property
     def client(self) -> mqtt.Client:
@@ -85,17 +86,16 @@ class Publish:
 
     async def run(self) -> None:
         """Deliver for ever."""
-        while True:
-            ids, everything = await self.tickets.take(at_most=_TICKETS_AT_ONCE)
-            if self._client is None:
-                continue  # whoever attaches a client asks for everything
-            try:
-                sent = await self._deliver(await self._look_up(ids, everything=everything))
-                if everything and sent:
-                    self.tickets.add_everything()  # one look finds only a share of a long backlog
-            except Exception as error:  # noqa: BLE001 - one row that brings a bug to light must not end the server
-                # Nothing is lost: the events are still pending, and the sweep comes back to them.
-                self._journal.error(Phrase.HANDLE_FAILED, {Key.COUNT: len(ids)}, err=error)
+        await self._backlog.work_off(
+            self._turn,
+            is_idle=lambda: self._client is None,
+            journal=self._journal,
+            failed=Phrase.HANDLE_FAILED,
+            again=True,
+        )
+
+    async def _turn(self, ids: Sequence[str], *, everything: bool) -> int:
+        return await self._deliver(await self._look_up(ids, everything=everything))
 
     async def _look_up(self, ids: Sequence[str], *, everything: bool) -> list[rows.Pending]:
         async with self._world.database.connection() as connection:
@@ -182,6 +182,7 @@ class Publish:
         """Send one event to one agent; returns when the broker has it."""
         topic = topics.source_events(self._endpoint.topics, source=self._world.source_id, consumer=consumer)
         await self.client.publish(topic, binding.encode(outgoing), qos=self._endpoint.publish_qos)
+        self._world.metrics.event_sent(EventLabels.of(outgoing))
 
     def _rest(self, consumer: str, *, reason: str) -> None:
         now = self._world.clock.monotonic()

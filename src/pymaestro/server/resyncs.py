@@ -16,9 +16,11 @@ from pymaestro.aio import keyed
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.journal.fields import Resync as Phrase
 from pymaestro.server.decide import delivery
+from pymaestro.server.lacks import deletions, settle
+from pymaestro.server.lacks import find as find_lacks
 from pymaestro.server.publish import Outcome, Publish
 from pymaestro.server.world import World
-from pymaestro.store import events, locks, resources
+from pymaestro.store import locks, resources
 from pymaestro.transport import base
 from pymaestro.wire import errors, event, resync
 
@@ -87,18 +89,11 @@ class Resyncs:
 
     async def _answer(self, consumer: str, question: Question) -> None:
         started = self._world.clock.monotonic()
-        reported = resync.decode_versions(question.body)
-        async with self._world.database.connection() as connection:
-            pending = await events.pending_of_consumer(connection, consumer)
-            known = await resources.versions_of_consumer(connection, consumer)
-        answer = resync.spec_answer(known, reported)
-        await self._resend(answer.send)
-        orphans = [resync.Row(each, version, is_deleting=True) for each, version in answer.orphans.items()]
-        for start in range(0, len(orphans), _ROWS_AT_ONCE):
-            await self._drop_orphans(consumer, orphans[start : start + _ROWS_AT_ONCE])
-        if pending:
-            async with self._world.database.transaction(durable=False) as connection:
-                await events.reconcile(connection, pending, now=self._world.now())
+        lacks = await find_lacks(self._world, consumer, question.body)
+        await self._resend(lacks.send)
+        for start in range(0, len(lacks.orphans), _ROWS_AT_ONCE):
+            await self._drop_orphans(consumer, lacks.orphans[start : start + _ROWS_AT_ONCE])
+        await settle(self._world, lacks.pending)
         seconds = self._world.clock.monotonic() - started
         self._world.metrics.spec_resynced(question.source, consumer, data_type=event.MANIFEST_BUNDLES, seconds=seconds)
 
@@ -115,17 +110,7 @@ class Resyncs:
         ids = [orphan.id for orphan in orphans]
         async with self._world.database.transaction(durable=False) as connection:
             await resources.lock(connection, ids, kind=locks.SENDING)
-            created_meanwhile = {spec.id for spec in await resources.read_specs(connection, ids)}
-            for orphan in orphans:
-                if orphan.id in created_meanwhile:
-                    continue
-                outgoing = delivery.orphan_deletion(
-                    orphan,
-                    consumer=consumer,
-                    source_id=self._world.source_id,
-                    fresh_id=self._world.new_id(),
-                    now=self._world.timestamp(),
-                )
+            for _, outgoing in await deletions(self._world, connection, orphans, consumer=consumer):
                 await self._publish.send_event(outgoing, consumer=consumer)
 
     async def _ask(self, consumer: str) -> None:

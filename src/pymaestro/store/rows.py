@@ -80,6 +80,9 @@ class StatusEvent:
     resource_id: str
     source: str
     final: bool
+    created_at: datetime
+    consumer: str
+    """Empty when the bundle is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

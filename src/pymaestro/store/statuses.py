@@ -62,7 +62,14 @@ async def read_status_events(connection: pool.Connection, ids: Collection[str]) 
     """Return those of the status events that exist and whose source is known."""
     found = await connection.fetch(_QUERIES["read_status_events"], list(ids))
     return [
-        rows.StatusEvent(row["id"], row["resource_id"], row["source"], row["status_event_type"] == "StatusDelete")
+        rows.StatusEvent(
+            id=row["id"],
+            resource_id=row["resource_id"],
+            source=row["source"],
+            final=row["status_event_type"] == "StatusDelete",
+            created_at=row["created_at"],
+            consumer=row["consumer_name"] or "",
+        )
         for row in found
         if row["source"] is not None
     ]

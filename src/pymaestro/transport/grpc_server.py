@@ -52,6 +52,9 @@ class Observer(Protocol):
     def finished(self, method: Method, source: str, *, code: str, seconds: float) -> None:
         """A call ended."""
 
+    def sent(self, method: Method, source: str, *, count: int) -> None:
+        """Messages went out to the caller."""
+
     def crashed(self, method: str, error: Exception) -> None:
         """A bug of ours surfaced in a call."""
 
@@ -197,6 +200,7 @@ class Listener:
                 async for messages in stream.messages:
                     for message in messages:
                         await context.write(message)
+                    self._observer.sent("Subscribe", source, count=len(messages))
         except Refused as refusal:
             code = refusal.code.name
             _end(context, refusal.code, str(refusal))

@@ -44,6 +44,9 @@ class Silent:
 
     def finished(self, method: grpc_server.Method, source: str, *, code: str, seconds: float) -> None: ...
 
+    def sent(self, method: str, source: str, *, count: int) -> None:
+        pass
+
     def crashed(self, method: str, error: Exception) -> None:
         raise error
 

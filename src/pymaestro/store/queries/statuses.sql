@@ -73,7 +73,8 @@ SELECT pg_notify('events', id) FROM announced;
 
 -- name: read_status_events
 -- Whom status events concern; light, since every instance asks for every event.
-SELECT s.id, s.resource_id, s.status_event_type, coalesce(nullif(s.resource_source, ''), r.source) AS source
+SELECT s.id, s.resource_id, s.status_event_type, s.created_at, r.consumer_name,
+       coalesce(nullif(s.resource_source, ''), r.source) AS source
 FROM status_events s LEFT JOIN resources r ON r.id = s.resource_id
 WHERE s.id = ANY($1::text[]);
 

@@ -1,0 +1,64 @@
+"""What the metrics show after a bundle went through the server: the series that dashboards ask for have values."""
+
+import harness
+from clients import agent, bundle_data, source
+
+from pymaestro.store.dsn import Dsn
+
+COUNTED = (
+    "rest_api_inbound_request_count",
+    "grpc_server_called_total",
+    "grpc_server_message_received_total",
+    "grpc_server_message_sent_total",
+    "grpc_server_processed_total",
+    "grpc_server_processed_duration_seconds_count",
+    "grpc_server_registered_source_clients",
+    "resource_processed_total",
+    "resource_first_status_latency_seconds_count",
+    "resource_status_event_processing_latency_seconds_count",
+    "advisory_lock_count",
+    "advisory_unlock_count",
+    "advisory_lock_duration_count",
+    "spec_controller_event_reconcile_total",
+    "spec_controller_event_sync_operation_total",
+    "status_controller_event_reconcile_total",
+    "status_controller_event_sync_operation_total",
+    "resources_spec_resync_duration_seconds_count",
+)
+QUEUES = ("event-controller", "status-event-controller")
+QUEUED = (
+    "workqueue_adds_total",
+    "workqueue_queue_duration_seconds_count",
+    "workqueue_work_duration_seconds_count",
+)
+
+
+def test_every_series_that_dashboards_ask_for_has_a_value(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with harness.in_process(database, sweep_interval="100ms") as server:
+            await server.add_consumer("cluster1")
+            async with (
+                source(server.sources) as a,
+                agent(server.agents, "cluster1") as one,
+                a.subscribe() as told,
+                one.subscribe() as got,
+            ):
+                await one.resync({})
+                await a.create("w1", "cluster1", data=bundle_data("first"))
+                await got.spec_of("w1", version=1)
+                await one.tell("w1", 1)
+                await told.spec_of("w1")
+                await a.update("w1", "cluster1", version=1, data=bundle_data("second"))
+                await got.spec_of("w1", version=2)
+
+                def lacking() -> list[str]:
+                    text = server.world.metrics.render()[0].decode()
+                    lines = [line for line in text.splitlines() if line[0] != "#" and not line.endswith(" 0.0")]
+                    found = {line.partition("{")[0].partition(" ")[0] for line in lines}
+                    queued = {line.partition("}")[0] for line in lines}
+                    wanted = [f'{name}{{queue_name="{queue}"' for name in QUEUED for queue in QUEUES]
+                    return [*(set(COUNTED) - found), *(set(wanted) - queued)]
+
+                await harness.until(lambda: not lacking(), what=f"values of {lacking()}")
+
+    harness.play(scenario())
