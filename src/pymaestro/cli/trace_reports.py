@@ -45,19 +45,26 @@ def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Rep
         raise BadQuestion("no identifier is given; name a resource ID, op-id, work name or event id")
     with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as told:
         now = Clock().epoch()
-        first = scan.about(inputs, question.identifiers, now=now, progress=told)
+        finds: scan.Finds = {}
+        first = scan.about(inputs, question.identifiers, now=now, progress=told, finds=finds)
         _check(first)
         found = scan.resources_of(first.hits, question.identifiers)
         wanted = _wanted(found, question)
         if isinstance(wanted, int):
             return wanted
         names = [*wanted, *question.identifiers]
-        read = scan.about(inputs, names, now=now) if set(wanted) - set(question.identifiers) else first
+        is_resource = set(wanted) <= set(question.identifiers)
+        read = first if is_resource else scan.about(inputs, names, now=now, finds=finds)
         traces, known = _judged(read, wanted, reporting)
         if any(each.verdict not in _SETTLED for each in traces):
             # Why it stopped may stand anywhere: who was connected, and who was not.
             small = read.bytes < _READ_WHOLE
-            read = scan.everything(inputs, now=now) if small else scan.about(inputs, [*names, *_COMPONENTS], now=now)
+            more = [*names, *_COMPONENTS]
+            read = scan.everything(inputs, now=now) if small else scan.about(inputs, more, now=now, finds=finds)
+            traces, known = _judged(read, wanted, reporting)
+        if _shows_lines(traces, question, reporting):
+            # Counting lines takes longer than finding them, so it comes last and only where numbers are shown.
+            scan.count_lines(read)
             traces, known = _judged(read, wanted, reporting)
         traces = _chosen(traces, question, found)
         if not traces:
@@ -74,6 +81,11 @@ def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Rep
             flow = trace_writing.formatted(traces, known, statistics(traces), form="log", code=code, now=now)
             trace_writing.put_trace_log(flow, paths, moment=f"{Clock().now():%Y-%m-%d_%H-%M-%S}")
     return code
+
+
+def _shows_lines(traces: Sequence[Trace], question: Question, reporting: trace_inputs.Report) -> bool:
+    is_more_than_text = reporting.format != "text" or reporting.html is not None or reporting.trace_log
+    return is_more_than_text or question.with_timeline or any(each.findings for each in traces)
 
 
 def _write_also(traces: Sequence[Trace], known: Environment, *, reporting: trace_inputs.Report, code: int) -> None:

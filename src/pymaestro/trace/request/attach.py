@@ -64,7 +64,7 @@ def hits_of(hits: Hits, grouping: Grouping, number: int, *, skews: Sequence[floa
 
 
 def _in_time(hit: Hit) -> tuple[float, int, int, int, int]:
-    return hit.at, hit.stage, hit.file, hit.line, hit.offset
+    return hit.at, hit.stage, hit.file, hit.offset, hit.line
 
 
 def about_components(hits: Hits) -> list[Hit]:
@@ -97,8 +97,8 @@ def _settle(hits: Hits, homeless: Sequence[int], places: "dict[int, array[int]]"
 
 def _in_order(hits: Hits, *whats: What) -> list[int]:
     """Return where such sayings are: a table is in order of its files, but not of the lines within a part of them."""
-    lines, files, offsets = hits.lines, hits.files, hits.offsets
-    return sorted(hits.places(*whats), key=lambda index: (files[index], lines[index], offsets[index]))
+    files, offsets, lines = hits.files, hits.offsets, hits.lines
+    return sorted(hits.places(*whats), key=lambda index: (files[index], offsets[index], lines[index]))
 
 
 def _settle_by_neighbours(hits: Hits, places: "dict[int, array[int]]", events: dict[int, int]) -> None:

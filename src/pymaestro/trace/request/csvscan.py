@@ -97,11 +97,12 @@ def read_rows(
 ) -> Iterator[tuple[Writer, bytes]]:
     """Read rows of (pod, line) into the table; yield the writers and the beginnings of what they wrote."""
     pods: dict[str, _Pod] = {}
-    for pod, raw in rows:
+    for order, (pod, raw) in enumerate(rows):
         found = pods.get(pod)
         if found is None:
             found = pods[pod] = _Pod(into, path=path, pod=pod or inputs.pod_of(path), modified=modified)
-        found.take(raw, is_timed=is_timed)
+        # Rows have no offsets that could be read again; what counts is the order in which they are read.
+        found.take(raw._replace(offset=order), is_timed=is_timed)
     for each in pods.values():
         each.finish()
         yield each.writer, each.sample

@@ -13,17 +13,19 @@ _NOTABLE = 0.05
 _TIMED = (What.SENDING_SPEC, What.TO_AGENTS, What.RECEIVED_STATUS, What.RECEIVED_SPEC, What.SENDING_STATUS)
 
 
-def environment(writers: Sequence[Writer], components: Iterable[Hit], *, broker: str, subscription: str) -> Environment:
-    """Return what is known of the system; `auto` asks the logs."""
+def environment(
+    writers: Sequence[Writer], components: Iterable[Hit], *, broker: str, subscription: str, instances: int = 0
+) -> Environment:
+    """Return what is known of the system; `auto` asks the logs, and there are at least so many `instances`."""
     known = tuple(writers)
     servers = [each for each in known if each.role == "server"]
     told: set[str] = set().union(*(each.instances for each in servers)) if servers else set()
-    events = sorted(components, key=lambda hit: (hit.file, hit.line, hit.offset))
+    events = sorted(components, key=lambda hit: (hit.file, hit.offset, hit.line))
     return Environment(
         writers=known,
         broker=inputs.broker_of(known) if broker == "auto" else broker,
         subscription=inputs.subscription_of(known) if subscription == "auto" else subscription,
-        instances=max(len({each.pod for each in servers}), len(told)),
+        instances=max(len({each.pod for each in servers}), len(told), instances),
         clients=_presences(events, on=What.CLIENT_ON, off=What.CLIENT_OFF),
         agents=_presences(events, on=What.AGENT_ON, off=What.AGENT_OFF),
     )

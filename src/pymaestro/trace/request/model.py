@@ -193,6 +193,7 @@ class Options:
     broker: str = "auto"
     subscription: str = "auto"
     expected_instances: int = 0
+    """How many servers there are at least, whatever the logs show: what a server without logs did, nobody can see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,7 +91,7 @@ def reports_of(hits: Sequence[Hit]) -> list[Report]:
 def _of_file(hits: Iterable[Hit], named: dict[int, Report], nameless: list[Report]) -> None:
     """Follow one server's or agent's records in their order."""
     open_: list[Report] = []
-    for hit in sorted(hits, key=lambda hit: (hit.line, hit.offset)):
+    for hit in sorted(hits, key=lambda hit: (hit.offset, hit.line)):
         if hit.sequence:
             report = named.setdefault(hit.sequence, Report())
             if hit.what is What.UPDATING and open_ and not open_[0].sequence:

@@ -175,7 +175,9 @@ def _scan(
         try:
             opening = sources.examined(blob)
             if opening.is_binary or not opening.sample:
-                reason = "not text" if opening.is_binary else "empty"
+                reason = (
+                    "not text" if opening.is_binary else f"damaged ({opening.trouble})" if opening.trouble else "empty"
+                )
                 scan.refused.append(sources.Refusal(name=blob.name, reason=reason))
                 continue
             if opening.columns is not None:
@@ -184,9 +186,12 @@ def _scan(
                 _search(scan, blob, opening, needles=needles, finds={} if finds is None else finds)
             else:
                 _read_through(scan, blob, opening, part=part, progress=progress)
+            if opening.trouble is not None:
+                # It has still told something: keep that, and say so.
+                scan.refused.append(sources.Refusal(name=blob.name, reason=f"breaks off ({opening.trouble})"))
         except (OSError, EOFError, sources.SourceError) as error:
-            # A file that breaks off has still told something: keep that, and say so.
             scan.refused.append(sources.Refusal(name=blob.name, reason=str(error)))
+            continue
         progress(0 if opening.columns is None else blob.size)
     return scan
 

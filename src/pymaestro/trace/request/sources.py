@@ -7,10 +7,12 @@ import csv
 import glob
 import gzip
 import io
+import lzma
 import os
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,18 +155,25 @@ class Opening:
     columns: Columns | None
     is_binary: bool
     has_header: bool = False
+    source: "_Patient | None" = None
+
+    @property
+    def trouble(self) -> Exception | None:
+        """What has ended the stream before its end."""
+        return self.source.trouble if self.source is not None else None
 
 
 def examined(blob: Blob) -> Opening:
     """Look at the beginning of `blob` and find out what it is."""
-    stream = blob.stream
-    sample = stream.read(_SAMPLE)
-    rest: IO[bytes]
+    rest: IO[bytes] = blob.stream
+    source: _Patient | None = None
     if blob.path is not None:
-        stream.seek(0)
-        rest = stream
+        sample = rest.read(_SAMPLE)
+        rest.seek(0)
     else:
-        rest = io.BufferedReader(_Chained(sample, stream))  # type: ignore[type-var]  # it reads, as the stub asks
+        source = _Patient(rest)
+        sample = source.beginning(_SAMPLE)
+        rest = io.BufferedReader(source)  # type: ignore[type-var]  # it reads, as the stub asks
     # Two zero bytes in four letters: a mark at the beginning alone may be rubbish.
     if sample[:2] in (b"\xff\xfe", b"\xfe\xff") and sample.count(b"\0") * 4 > len(sample):
         rest = io.BufferedReader(_Recoded(rest))  # type: ignore[type-var]  # it reads, as the stub asks
@@ -172,7 +181,8 @@ def examined(blob: Blob) -> Opening:
     clean = sample.removeprefix(b"\xef\xbb\xbf")
     is_binary = sample.count(b"\0") * 20 > len(sample)
     columns, has_header = csv_columns(clean)
-    return Opening(sample=clean, stream=rest, columns=columns, is_binary=is_binary, has_header=has_header)
+    return Opening(sample=clean, stream=rest, columns=columns, is_binary=is_binary, has_header=has_header,
+                   source=source)  # fmt: skip
 
 
 class _Recoded(io.RawIOBase):
@@ -191,21 +201,53 @@ class _Recoded(io.RawIOBase):
         return len(data)
 
 
-class _Chained(io.RawIOBase):
-    """What was read already, and then the rest."""
+class _Patient(io.RawIOBase):
+    """A stream whose beginning can be looked at, and which ends where it breaks off instead of losing what it gave."""
 
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._head = io.BytesIO()
+        self.trouble: Exception | None = None
+
+    def beginning(self, length: int) -> bytes:
+        """Return what the stream begins with; it starts there again."""
+        head = b""
+        while len(head) < length and (data := self._more(length - len(head))):
+            head += data
         self._head = io.BytesIO(head)
-        self._rest = rest
+        return head
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go back to the beginning, which is all that anybody asks for."""
+        assert (offset, whence) == (0, 0)
+        self._head, self.trouble = io.BytesIO(), None
+        return self._stream.seek(0)
+
+    def tell(self) -> int:
+        """Say where it is, as far as somebody who buffers wants to know."""
+        return 0
+
     def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
-        view = memoryview(buffer)
-        data = self._head.read(len(view)) or self._rest.read(len(view))
-        view[: len(data)] = data
+        data = self._head.read(len(buffer)) or self._more(len(buffer))
+        buffer[: len(data)] = data
         return len(data)
+
+    def _more(self, length: int) -> bytes:
+        if self.trouble is not None:
+            return b""
+        read = getattr(self._stream, "read1", self._stream.read)
+        try:
+            data: bytes = read(length)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile) as error:
+            self.trouble = error
+            return b""
+        return data
 
 
 def csv_columns(sample: bytes) -> tuple[Columns | None, bool]:
@@ -277,10 +319,11 @@ def _next_record(text: bytes) -> int:
 
 
 def lines_between(data: bytes, *, number: int, offset: int) -> Iterator[Raw]:
-    """Yield the lines of a piece of a file."""
+    """Yield the lines of a piece of a file; without numbers where the first one's is 0."""
+    step = 1 if number else 0
     for line in data.split(b"\n"):
         yield Raw(number, offset, line.rstrip(b"\r"))
-        number += 1
+        number += step
         offset += len(line) + 1
 
 

@@ -18,7 +18,11 @@ def surroundings(hits: Hits, writers: Sequence[Writer], *, options: Options) -> 
     for writer, skew in zip(writers, environment.skews(hits, writers), strict=True):
         writer.skew = skew
     return environment.environment(
-        writers, attach.about_components(hits), broker=options.broker, subscription=options.subscription
+        writers,
+        attach.about_components(hits),
+        broker=options.broker,
+        subscription=options.subscription,
+        instances=options.expected_instances,
     )
 
 

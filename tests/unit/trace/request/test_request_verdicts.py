@@ -21,7 +21,6 @@ NOW = BASE + 86400
 CREATE = Story(work="nginx")
 UPDATE = Story(work="nginx", action="update", version=2, at=BASE + 300)
 DELETE = Story(work="nginx", action="delete", version=2, at=BASE + 600, op="op-nginx-update-2")
-CODES = {2: "MT-209", 3: "MT-306", 4: "MT-412", 5: "MT-503", 6: "MT-603", 7: "MT-708", 8: "MT-803", 9: "MT-905"}
 
 
 def traced(paths: Iterable[Path]) -> tuple[list[Trace], Environment]:
@@ -45,31 +44,6 @@ def test_a_whole_life_is_complete(tmp_path: Path, generation: str) -> None:
     assert all(set(states(each).values()) == {"ok"} for each in traces)
     assert (known.broker, known.subscription, known.instances) == ("mqtt", "broadcast", 3)
     assert {each.generation for each in known.servers} == {generation}
-
-
-@pytest.mark.parametrize("generation", ["G4", "G2"])
-@pytest.mark.parametrize("story", [CREATE, DELETE], ids=["create", "delete"])
-@pytest.mark.parametrize("last", range(1, 9))
-def test_a_request_that_stops_is_named_by_the_stage_after(
-    tmp_path: Path, last: int, story: Story, generation: str
-) -> None:
-    before = [CREATE, UPDATE] if story is DELETE else []
-    other = Story(work="healthy", at=BASE - 100)
-    traces, _ = traced([write(tmp_path, [*before, replace(story, until=last), other], generation)])
-    found = next(each for each in reversed(traces) if each.key.action == story.action and each.key.work_name == "nginx")
-    assert (found.failed_stage, found.verdict in (Verdict.INCOMPLETE, Verdict.FAILED)) == (last + 1, True)
-    assert CODES[last + 1] in {each.code for each in found.findings}
-    assert all(each.verdict is Verdict.COMPLETE for each in traces if each is not found)
-
-
-@pytest.mark.parametrize("generation", ["G4", "G2"])
-@pytest.mark.parametrize("lost", range(1, 9))
-def test_lost_lines_are_no_failure(tmp_path: Path, lost: int, generation: str) -> None:
-    story = replace(CREATE, without=frozenset({lost}))
-    traces, _ = traced([write(tmp_path, [story, Story(work="healthy", at=BASE - 100)], generation)])
-    found = next(each for each in traces if each.key.resource == CREATE.resource)
-    assert found.verdict is Verdict.COMPLETE
-    assert states(found)[lost] in ("unknown", "legit-absent")
 
 
 def _rows(stories: Sequence[Story], generation: str) -> list[tuple[str, str, str]]:
