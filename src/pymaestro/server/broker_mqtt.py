@@ -32,6 +32,8 @@ from pymaestro.wire import mqtt as binding
 _ATTEMPTS = 40
 # Enough to fill the transactions that store reports; what waits beyond that costs only its bytes.
 _HANDLERS = 1024
+# Long enough for a broker that is restarted, short compared with the time in which a dead instance is noticed.
+_PATIENCE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,12 @@ class MqttBroker:
         self._waits = delays()
         self._slots = asyncio.Semaphore(_HANDLERS)
         self._stopping = asyncio.Event()
+        self._offline_since: float | None = world.clock.monotonic()
+
+    def is_in_reach(self) -> bool:
+        """Say whether reports arrive here, or will in a moment."""
+        since = self._offline_since
+        return since is None or self._world.clock.monotonic() - since < _PATIENCE_SECONDS
 
     async def run(self) -> None:
         """Stay connected until `stop`; then finish what has been received."""
@@ -103,12 +111,14 @@ class MqttBroker:
             self._journal.info(Broker.MQTT_SUBSCRIBED, {Key.TOPIC: topic, Key.QOS: self._endpoint.subscribe_qos})
         self._waits = self._delays()
         self._stages.publish.attach(client)
+        self._offline_since = None
         try:
             self._stages.resyncs.ask(await self._stages.ownership.owned())
             async for incoming in client.messages():
                 await self._slots.acquire()
                 handlers.create_task(self._handle(incoming), name="mqtt message")
         finally:
+            self._offline_since = self._world.clock.monotonic()
             self._stages.publish.detach()
 
     async def _handle(self, incoming: mqtt.Incoming) -> None:

@@ -4,6 +4,7 @@ Each instance writes heartbeats; one at a time judges all of them. Go servers on
 same rows by the same rules.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from pymaestro.journal.fields import Key, Logger
@@ -18,8 +19,10 @@ _FORGET_AFTER = timedelta(days=1)
 class Membership:
     """The heartbeat of this instance, and its view of the others."""
 
-    def __init__(self, world: World, *, heartbeat: timedelta) -> None:
+    def __init__(self, world: World, *, heartbeat: timedelta, can_take_part: Callable[[], bool] = lambda: True) -> None:
         self._world = world
+        self._can_take_part = can_take_part
+        self._has_stepped_back = False
         self._journal = world.journal.bind({Key.LOGGER: Logger.SERVER})
         self._heartbeat = heartbeat
         self._serving = False
@@ -47,9 +50,27 @@ class Membership:
             await instances.set_ready(connection, self._world.instance_id, ready=False, now=self._world.now())
 
     async def beat(self) -> None:
-        """Write one heartbeat."""
+        """Write one heartbeat; or step back while what this instance owns cannot reach it, so that another one has it.
+
+        Without a heartbeat: a Go server would call an instance back that has one.
+        """
+        if self._serving and not self._can_take_part():
+            await self._step_back()
+            return
+        if self._has_stepped_back:
+            self._has_stepped_back = False
+            self._journal.info("this instance takes part again", {Key.INSTANCE_ID: self._world.instance_id})
         async with self._world.database.connection() as connection:
             await instances.beat(connection, self._world.instance_id, now=self._world.now(), ready=self._serving)
+
+    async def _step_back(self) -> None:
+        if not self._has_stepped_back:
+            self._has_stepped_back = True
+            reason = "the message broker cannot be reached"
+            told = {Key.INSTANCE_ID: self._world.instance_id, Key.REASON: reason}
+            self._journal.warning("this instance leaves its consumers to the others", told)
+        async with self._world.database.transaction() as connection:
+            await instances.set_ready(connection, self._world.instance_id, ready=False, now=self._world.now())
 
     async def judge(self) -> None:
         """Mark who lives and who does not, unless another instance is at it."""
@@ -67,8 +88,12 @@ class Membership:
             )
 
     async def is_ready(self) -> bool:
-        """Say whether this instance takes part, as the database knows it; raises when it cannot be asked."""
+        """Say whether this instance serves, as the database knows it; raises when it cannot be asked.
+
+        One that stepped back still serves sources: if the broker is gone for all, somebody has to.
+        """
         if not self._serving:
             return False
         async with self._world.database.connection() as connection:
-            return bool(await instances.is_ready(connection, self._world.instance_id))
+            is_ready = await instances.is_ready(connection, self._world.instance_id)
+        return bool(is_ready) or self._has_stepped_back

@@ -42,7 +42,10 @@ class Stages:
         self._tickets = self.outside.publish.tickets if self.outside else self.deliver.tickets
         self.fanout = Fanout(world, self.sources)
         heartbeat = timedelta(seconds=settings.health.heartbeat_interval)
-        self.membership = Membership(world, heartbeat=heartbeat)
+        # Where instances divide the consumers among them, one that hears no agent must not keep its share.
+        divides = self.outside is not None and settings.delivery.subscription_type == "broadcast"
+        can_take_part = self.outside.broker.is_in_reach if self.outside and divides else lambda: True
+        self.membership = Membership(world, heartbeat=heartbeat, can_take_part=can_take_part)
         delivery = settings.delivery
         thresholds = Thresholds(
             undelivered=timedelta(seconds=delivery.undelivered_threshold),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from faults.fault_proxy import FaultProxy
 from mosquitto import Mosquitto
 from mqtt_agents import MqttAgent, agent
 from stack import harness
@@ -270,3 +271,46 @@ def test_a_rolling_restart_loses_no_wish_and_no_status(kind: str, database: Dsn,
 
 async def is_zero(server: harness.InProcess, statement: str) -> bool:
     return await server.value(statement) == 0
+
+
+@pytest.mark.timeout(150)
+def test_who_is_cut_off_from_the_broker_leaves_its_consumers_to_the_others(
+    database: Dsn, broker: Mosquitto, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        config = broker.config()
+        table = ring.build(["a", "b"])
+        mine = next(name for name in (f"cluster{n}" for n in range(50)) if table.owner(name) == "a")
+        async with FaultProxy(("127.0.0.1", broker.port)) as proxy:
+            detour = tmp_path / "detour.yaml"
+            detour.write_text(config.read_text().replace(broker.host, proxy.address))
+            async with (
+                served(database, detour, client_id="a", subscription_type="broadcast") as a,
+                served(database, config, client_id="b", subscription_type="broadcast") as b,
+                agent(config, mine) as one,
+                source(b.sources) as publisher,
+                publisher.subscribe() as told,
+            ):
+                await b.add_consumer(mine)
+                await connected(a, b)
+                assert a.server.outside is not None
+                assert b.server.outside is not None
+                owns = b.server.outside.ownership.owns
+                await harness.until(lambda: not owns(mine), what="one view of the ring")
+                await publisher.create("w1", mine)
+                await one.spec_of("w1")
+
+                proxy.partition()
+                proxy.cut()
+                await harness.until(lambda: owns(mine), seconds=40, what="the move")
+                await one.tell("w1", 1)
+                await told.spec_of("w1")
+                assert await a.probe() == 200, "sources may still talk to it"
+
+                proxy.heal()
+                proxy.cut()  # who was let in and heard nothing tries again
+                await harness.until(lambda: not owns(mine), seconds=40, what="the way back")
+                await one.tell("w1", 1, "Applied", "Available", "Degraded")
+                await told.take(lambda e: b"Degraded" in e.data)
+
+    harness.play(scenario())
