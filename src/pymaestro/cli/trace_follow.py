@@ -156,9 +156,10 @@ def _json(trace: Trace, known: Environment) -> str:
 
 
 class _Screen:
-    """Lines on standard output; notes and a running summary beside them on standard error."""
+    """Lines on standard output, notes on standard error; on a terminal with a running summary below them."""
 
     def __init__(self) -> None:
+        self._console: Any = None
         self._status: Any = None
         self._last = 0.0
         self._said = ""
@@ -167,7 +168,8 @@ class _Screen:
         if sys.stderr.isatty() and sys.stdout.isatty():
             from rich.console import Console
 
-            self._status = Console(stderr=True).status("waiting for requests")
+            self._console = Console(highlight=False, markup=False, soft_wrap=True)
+            self._status = self._console.status("waiting for requests")
             self._status.start()
 
     def __exit__(self, *_: object) -> None:
@@ -176,10 +178,16 @@ class _Screen:
             self._status = None
 
     def line(self, text: str) -> None:
+        if self._status is not None:
+            self._console.print(text)
+            return
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
+        if self._status is not None:
+            self._console.print(f"-- {text}", style="dim")
+            return
         sys.stderr.write(f"-- {text}\n")
 
     def status(self, text: str, *, passed: float) -> None:

@@ -15,7 +15,7 @@ from pymaestro.journal import redact
 from pymaestro.trace.output import printable
 from pymaestro.trace.request.codes import SQL, STAGES
 from pymaestro.trace.request.document import inputs_model, stamp
-from pymaestro.trace.request.hits import Hit
+from pymaestro.trace.request.hits import Hit, What
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Finding, State, Trace, Verdict
 from pymaestro.trace.request.statistics import PROBLEMS
@@ -126,7 +126,7 @@ class Rows:
         self._settled += not is_problem
         flat: list[int] = []
         for hit in trace.timeline:
-            word = self._words.number(_phrase(hit._replace(at=0.0, file=0, line=0, offset=0, sequence=0)))
+            word = self._words.number(_phrase(hit.what, hit.action, hit.version, hit.is_deleting, hit.detail))
             flat += (_tenths(hit.at - trace.start) if hit.at else 0, hit.stage, hit.file, hit.line, word)
             if is_quoted:
                 self._quoted(hit)
@@ -153,7 +153,7 @@ class Rows:
         )
         for hit in finding.evidence:
             self._quoted(hit)
-        evidence = [[hit.file, hit.line, self._words.number(_phrase(hit))] for hit in finding.evidence]
+        evidence = [[hit.file, hit.line, self._words.number(said(hit))] for hit in finding.evidence]
         return [finding.code, finding.confidence, printable(redact.text(finding.detail)), evidence]
 
     def model(self, *, notes: Iterable[Finding], about: dict[str, Any]) -> dict[str, Any]:
@@ -183,4 +183,6 @@ def _tenths(seconds: float) -> int:
 
 
 # Most records of a log say one of a few hundred things.
-_phrase = lru_cache(maxsize=1 << 14)(said)
+@lru_cache(maxsize=1 << 14)
+def _phrase(what: What, action: str, version: int, is_deleting: bool, detail: str) -> str:  # noqa: FBT001 - the fields of a hit
+    return said(Hit(what, 0.0, 0, 0, 0, version=version, action=action, is_deleting=is_deleting, detail=detail))

@@ -34,7 +34,7 @@ function close() {
   drawOverview();
   drawRows();
   history.replaceState(null, '', location.pathname + location.search);
-  $('scroll').focus({ preventScroll: true });
+  $('grid').focus({ preventScroll: true });
 }
 
 function follow() {
@@ -115,10 +115,10 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || $('help').open) return;
   const place = event.target;
   const isTyping = place.matches('input, select');
-  if (isTyping && event.key === 'Escape') { place.blur(); $('scroll').focus({ preventScroll: true }); event.preventDefault(); return; }
+  if (isTyping && event.key === 'Escape') { place.blur(); $('grid').focus({ preventScroll: true }); event.preventDefault(); return; }
   if (isTyping || (event.key === 'Enter' && place.matches('button, summary, a'))) return;
   if (!(event.key in KEYS)) return;
-  if (event.key.startsWith('Arrow') && place !== $('scroll') && place !== document.body) return;
+  if (event.key.startsWith('Arrow') && !place.contains($('scroll')) && place !== $('scroll')) return;
   event.preventDefault();
   KEYS[event.key]();
 }

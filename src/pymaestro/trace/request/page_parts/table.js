@@ -31,7 +31,8 @@ function drawRows(isPrinting) {
   for (let place = first; place < last; place += 1) made.push(rowElement(visible[place], place));
   $('rows').replaceChildren(...made);
   $('none').hidden = visible.length > 0;
-  if (cursor >= 0) scroll.setAttribute('aria-activedescendant', `row-${cursor}`);
+  if (cursor >= first && cursor < last) $('grid').setAttribute('aria-activedescendant', `row-${cursor}`);
+  else $('grid').removeAttribute('aria-activedescendant');
 }
 
 function rowElement(row, place) {
