@@ -213,9 +213,10 @@ class Server:
         while True:
             if self.database_is_there:
                 self._engine.listening[key] = (self.name, hear)
-                stages.look_again()
+                stages.hear_again()
                 waits = self._delays()
-                while key in self._engine.listening and self.database_is_there:
+                while key in self._engine.listening and self.database_is_there and self.hears:
+                    stages.hear_on()
                     await asyncio.sleep(5.0)
                 self._engine.listening.pop(key, None)
             await asyncio.sleep(next(waits))

@@ -115,6 +115,13 @@ async def versions_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
     return [{**row, "deleting": row["deleted_at"] is not None} for row in _of_consumer(tx, consumer)]
 
 
+async def changed_since(tx: "Transaction", consumers: Iterable[str], since: datetime) -> "list[Row]":
+    wanted = set(consumers)
+    rows = [row for row in tx.rows("resources") if row["consumer_name"] in wanted]
+    changed = [row for row in rows if row["updated_at"] > since or (row["deleted_at"] and row["deleted_at"] > since)]
+    return sorted(changed, key=_age)
+
+
 async def status_hashes_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
     return [{"id": row["id"], "status_hash": _said(row, "statushash")} for row in _of_consumer(tx, consumer)]
 

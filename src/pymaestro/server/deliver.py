@@ -9,6 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pymaestro.journal.fields import Deliver as Phrase
 from pymaestro.journal.fields import Key, Logger
@@ -51,6 +52,7 @@ class Deliver:
         # Events that a sweep found and sent here before their wake-up came: the wake-up must not send them again.
         self._found_by_sweep: set[str] = set()
         self._sent_ahead: dict[str, None] = {}
+        self._missed_since: datetime | None = None
 
     async def run(self) -> None:
         """Deliver for ever."""
@@ -62,8 +64,27 @@ class Deliver:
             again=True,
         )
 
+    def look_since(self, moment: datetime) -> None:
+        """Send again what changed after `moment`, whoever has delivered it elsewhere."""
+        self._missed_since = min(moment, self._missed_since or moment)
+        self.tickets.add_everything()
+
     async def _turn(self, ids: Sequence[str], *, everything: bool) -> int:
+        if self._missed_since is not None:
+            await self._send_changed(self._missed_since)
         return await self._deliver(await self._look_up(ids, everything=everything))
+
+    async def _send_changed(self, since: datetime) -> None:
+        async with self._world.database.connection() as connection:
+            changed = await resources.changed_since(connection, self._streams.topics(), since)
+        self._missed_since = None
+        for start in range(0, len(changed), _ROWS_AT_ONCE):
+            async with self._in_order:
+                async with self._world.database.connection() as connection:
+                    specs = await resources.read_specs(connection, changed[start : start + _ROWS_AT_ONCE])
+                for spec in specs:
+                    # Not patiently: who does not read is let go, and learns it all when it comes back.
+                    self._queue(spec, action=event.Action.RESYNC_RESPONSE, event_id="")
 
     async def _look_up(self, ids: Collection[str], *, everything: bool) -> list[rows.Pending]:
         async with self._world.database.connection() as connection:

@@ -114,7 +114,8 @@ class Server:
         await listen.listen(
             self._dsn,
             channels=self.stages.channels,
-            on_gap=self.stages.look_again,
+            on_gap=self.stages.hear_again,
+            on_alive=self.stages.hear_on,
             on_loss=on_loss,
             delays=_delays,
         )

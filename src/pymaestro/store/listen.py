@@ -24,10 +24,14 @@ async def listen(
     *,
     channels: Mapping[str, Callable[[str], None]],
     on_gap: Callable[[], None],
+    on_alive: Callable[[], None],
     on_loss: Callable[[Exception], None],
     delays: Callable[[], Iterator[float]],
 ) -> None:
-    """Pass notifications to the channels' callbacks for ever; reconnect after every loss."""
+    """Pass notifications to the channels' callbacks for ever; reconnect after every loss.
+
+    `on_alive` is told from time to time that until now nothing was missed.
+    """
     waits = delays()
     while True:
         try:
@@ -37,7 +41,7 @@ async def listen(
                     await connection.add_listener(channel, _callback(heard))
                 on_gap()
                 waits = delays()
-                await _watch(connection)
+                await _watch(connection, on_alive=on_alive)
             finally:
                 connection.terminate()
         except errors.DRIVER_ERRORS as error:
@@ -52,7 +56,7 @@ def _callback(heard: Callable[[str], None]) -> Callable[[Any, int, str, str], No
     return call
 
 
-async def _watch(connection: Any) -> None:
+async def _watch(connection: Any, *, on_alive: Callable[[], None]) -> None:
     """Raise when the connection no longer answers."""
     lost = asyncio.Event()
     connection.add_termination_listener(lambda _connection: lost.set())
@@ -62,3 +66,4 @@ async def _watch(connection: Any) -> None:
                 await lost.wait()
         async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
             await connection.execute("SELECT 1")
+        on_alive()

@@ -96,6 +96,12 @@ async def versions_of_consumer(connection: pool.Connection, consumer: str) -> li
     return [resync.Row(row["id"], row["version"], row["deleting"]) for row in found]
 
 
+async def changed_since(connection: pool.Connection, consumers: Collection[str], since: datetime) -> list[str]:
+    """Return the ids of the consumers' bundles whose row changed after `since`, the oldest bundle first."""
+    found = await connection.fetch(_QUERIES["changed_since"], list(consumers), since)
+    return [row["id"] for row in found]
+
+
 async def status_hashes_of_consumer(connection: pool.Connection, consumer: str) -> dict[str, str]:
     """Return the status hash of every bundle of a consumer; empty where there is no status yet."""
     found = await connection.fetch(_QUERIES["status_hashes_of_consumer"], consumer)

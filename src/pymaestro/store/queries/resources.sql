@@ -126,6 +126,12 @@ SELECT id, version, deleted_at IS NOT NULL AS deleting
 FROM resources WHERE consumer_name = $1
 ORDER BY created_at, id;
 
+-- name: changed_since
+-- What may have been missed; a deletion is marked without touching updated_at.
+SELECT id FROM resources
+WHERE consumer_name = ANY($1::text[]) AND (updated_at > $2 OR deleted_at > $2)
+ORDER BY created_at, id;
+
 -- name: status_hashes_of_consumer
 -- What a status resync asks an agent about; deleting bundles too, since their last word may be what was lost.
 SELECT id, coalesce(status ->> 'statushash', '') AS status_hash
