@@ -9,12 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import yaml
 
 README = Path(__file__).parents[2] / "README.md"
 MAESTRO = [sys.executable, "-m", "pymaestro.cli.main"]
 
 
+@pytest.mark.timeout(180)
 def test_the_commands_of_the_readme_find_what_is_up(tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAESTRO_", "HYPERFLEET_"))}
     environ |= {"XDG_CONFIG_HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}

@@ -12,7 +12,6 @@ import pytest
 import yaml
 from conformance.sandbox_thread import Running, sandbox
 
-from pymaestro.agent import config as agent_config
 from pymaestro.agent import settings as agent_settings
 from pymaestro.agent.settings import FLAGS as AGENT_FLAGS
 from pymaestro.cli import commands
@@ -20,6 +19,7 @@ from pymaestro.flags import Flag
 from pymaestro.sdk.manifests import plural
 from pymaestro.server import settings as server_settings
 from pymaestro.server.settings.load import FLAGS as SERVER_FLAGS
+from pymaestro.transport import grpc_config
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -114,7 +114,7 @@ def test_secrets_of_the_examples_are_those_that_are_mounted() -> None:
 
 def test_the_agent_reads_the_example_of_its_configuration() -> None:
     secret = documents(DEPLOY / "agent" / "secrets.example.yaml")[0]
-    found = agent_config.parse(secret["stringData"]["config.yaml"].encode(), origin="example")
+    found = grpc_config.parse(secret["stringData"]["config.yaml"].encode(), origin="example")
     assert found.notes == ()
     assert found.endpoint.has_client_cert
 

@@ -197,7 +197,7 @@ def test_a_worker_ends_when_its_parent_is_gone() -> None:
 def test_without_a_database_the_embedded_one_runs_as_long_as_the_server(tmp_path: Path) -> None:
     with start(f"--data-dir={tmp_path}") as process:
         assert process.stdout
-        assert process.stdout.readline().startswith("up maestro postgresql://maestro@:5432/postgres?")
+        assert process.stdout.readline().startswith("up maestro postgresql://maestro@/postgres?")
         assert (tmp_path / "postgres" / "postmaster.pid").exists()
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
