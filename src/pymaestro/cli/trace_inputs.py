@@ -69,6 +69,8 @@ class Report:
     """A page to write besides."""
     trace_log: bool = False
     """Whether the lines themselves go to a file as well, under the name that runbooks know."""
+    trace_log_dir: Path | None = None
+    """Where that file goes; beside the logs if nobody says."""
 
 
 NO_LOGS = Logs()
@@ -85,7 +87,11 @@ class Given:
     """Whether the logs are named by the variables of the older scripts, so that their users run this."""
 
     def needed(self) -> list[str]:
-        """Return the paths, which must not be missing."""
+        """Return the paths, which must not be missing; without any, the place where runbooks dump logs."""
+        usual = Path.home() / "maestro-logs"
+        if not self.paths and usual.is_dir():
+            sys.stderr.write(f"Reading {usual}, as no logs are given\n")
+            return [str(usual)]
         if not self.paths:
             raise BadQuestion("no logs are given; name files, a directory, an archive, or - for standard input")
         return self.paths

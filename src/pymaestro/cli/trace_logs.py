@@ -103,9 +103,10 @@ def collect(
     def act() -> int:
         from pymaestro.trace.access.collect import collect as fetch
 
-        # The name that the variable has in runbooks.
-        folder = out or Path(os.environ.get("logs_dir") or "maestro-logs")  # noqa: SIM112 - as scripts spell it
         wanted = trace_pods.with_variables(pods, os.environ)
+        # Whoever uses the variables of the older script finds the logs where it put them.
+        usual = Path("maestro-logs") if wanted is pods else Path.home() / "maestro-logs"
+        folder = out or Path(os.environ.get("logs_dir") or usual)  # noqa: SIM112 - as scripts spell it
         places = trace_pods.places(wanted, environ=os.environ, home=Path.home())
         age = trace_inputs.seconds(since, option="--since") if since else 0.0
         results = asyncio.run(fetch(places, folder, since_seconds=round(age)))

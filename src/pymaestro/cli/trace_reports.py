@@ -79,7 +79,8 @@ def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Rep
         _write_also(traces, known, reporting=reporting, code=code)
         if reporting.trace_log:
             flow = trace_writing.formatted(traces, known, statistics(traces), form="log", code=code, now=now)
-            trace_writing.put_trace_log(flow, paths, moment=f"{Clock().now():%Y-%m-%d_%H-%M-%S}")
+            moment = f"{Clock().now():%Y-%m-%d_%H-%M-%S}"
+            trace_writing.put_trace_log(flow, paths, moment=moment, folder=reporting.trace_log_dir)
     return code
 
 

@@ -109,6 +109,8 @@ class Depth:
     """A Maestro database; the checks of the findings are run on it, read-only."""
     trace_log: Annotated[bool, Parameter(name="--trace-log", negative=())] = False
     """Write the lines themselves to trace_request.<timestamp>.log beside the logs as well."""
+    output_dir: Annotated[Path | None, Parameter(name="--output-dir")] = None
+    """Where to write that file instead; implies --trace-log."""
 
 
 @Parameter(group=Group("While it happens", sort_key=4))
@@ -195,7 +197,10 @@ def trace_request(
             with_timeline=depth.show == "timeline",
             dsn=depth.db_dsn,
         )
-        report = replace(_plain(reporting), trace_log=depth.trace_log or given.is_by_variables)
+        named_place = os.environ.get("output_dir", "") if given.is_by_variables else ""  # noqa: SIM112 - as scripts spell it
+        place = depth.output_dir or (Path(named_place) if named_place else None)
+        is_logged = depth.trace_log or given.is_by_variables or place is not None
+        report = replace(_plain(reporting), trace_log=is_logged, trace_log_dir=place)
         return trace_reports.one(given.needed(), question, reporting=report)
 
     return trace_inputs.guarded(act, exit_zero=reporting.exit_zero)

@@ -108,13 +108,14 @@ def put(text: str, *, out: Path | None, option: str = "--out") -> None:
     sys.stdout.write(f"Report written to {out}\n")
 
 
-def put_trace_log(text: str, paths: Iterable[str], *, moment: str) -> None:
+def put_trace_log(text: str, paths: Iterable[str], *, moment: str, folder: Path | None) -> None:
     """Write `trace_request.<moment>.log` beside the logs, where runbooks look for it; never over another one."""
-    folders = [Path(each) for each in paths if Path(each).is_dir()]
-    folder = folders[0] if folders else Path()
+    if folder is None:
+        folder = next((Path(each) for each in paths if Path(each).is_dir()), Path())
     name = folder / f"trace_request.{moment}.log"
     for number in range(2, 100):
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             with name.open("x", encoding="utf-8") as stream:
                 stream.write(text)
         except FileExistsError:

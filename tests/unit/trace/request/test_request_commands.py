@@ -228,10 +228,23 @@ def test_the_flow_is_written_where_runbooks_look_for_it(
         assert len(written) == count
         assert f"Trace log: {tmp_path}/trace_request." in out
     assert re.fullmatch(r"trace_request\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-2)?\.log", written[0].name)
+    assert run(capsys, "request", "--output-dir", str(tmp_path / "traces"))[0] == 1
+    assert len(list((tmp_path / "traces").iterdir())) == 1
     text = written[0].read_text()
     assert re.search(rf'^In maestro server instance {SERVERS[0][:8]}.*\nI0115 .*"receive the event from client"', text, re.MULTILINE)  # fmt: skip
     assert f"In maestro agent {AGENT}\n" in text
     assert "\nERROR: Maestro agent does not handle the spec request\n" in text
+
+
+def test_without_logs_those_are_read_that_runbooks_dump(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run(capsys, "request", "nginx")[0] == 2
+    write(tmp_path / "maestro-logs", [CREATE])
+    code, out, trouble = run(capsys, "request", "nginx")
+    assert (code, "COMPLETE" in out) == (0, True)
+    assert f"Reading {tmp_path}/maestro-logs" in trouble
 
 
 @pytest.mark.parametrize("stage", STAGES)
