@@ -166,11 +166,12 @@ def progress(paths: Sequence[str]) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
 
+    # It is drawn by whoever reads, not by a thread: beside threads no processes can be forked to help.
     bar = Progress("reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), console=Console(stderr=True),
-                   transient=True)  # fmt: skip
+                   transient=True, auto_refresh=False)  # fmt: skip
     with bar:
         task = bar.add_task("reading", total=size)
-        yield lambda amount: bar.advance(task, amount)
+        yield lambda amount: bar.update(task, advance=amount, refresh=True)
 
 
 def _size(path: Path) -> int:

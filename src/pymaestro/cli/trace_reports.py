@@ -2,13 +2,12 @@
 
 import asyncio
 import gc
-import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pymaestro.aio.clock import Clock
-from pymaestro.cli import trace_inputs, trace_writing
+from pymaestro.cli import trace_index, trace_inputs, trace_writing
 from pymaestro.cli.trace_selection import exit_code, is_selected
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
@@ -190,7 +189,7 @@ def all_of(
     reporting: trace_inputs.Report,
     group_by: str,
     top: int,
-    jobs: int,
+    reading: trace_index.Reading,
 ) -> int:
     """Trace every request in the logs."""
     clock = Clock()
@@ -198,14 +197,20 @@ def all_of(
     # Millions of small values and no cycles among them: looking for cycles would take as long as reading.
     gc.disable()
     with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as told:
-        read = scan.everything(inputs, now=clock.epoch(), progress=told, jobs=jobs or os.cpu_count() or 1)
+        # What came through a pipe is gone when this ends, and so would be its index.
+        how = replace(reading, index="off") if "-" in paths else reading
+        found = trace_index.read(inputs, how, now=clock.epoch(), progress=told)
+    read = found.scan
     _check(read)
-    known = survey.surroundings(read.hits, read.writers, options=reporting.options)
+    known = survey.surroundings(
+        read.hits, read.writers, options=reporting.options, are_clocks_known=found.resources is not None
+    )
+    resources = trace_index.sorted_out(found, known, how)
     # A page takes what it needs of each request as it comes: the records of all are more than memory should hold.
     rows = trace_writing.page_rows(known) if reporting.format == "html" or reporting.html else None
     is_brief = reporting.format in ("text", "csv", "md", "html")
     traces = []
-    for each in survey.traces(read.hits, known, options=reporting.options):
+    for each in survey.traces(read.hits, known, options=reporting.options, resources=resources):
         if not is_selected(each, select):
             continue
         if rows is not None:

@@ -140,6 +140,10 @@ class Listing:
     """How many requests to list: the problems first, then the slowest; 0 for all."""
     jobs: Annotated[int, Parameter(name="--jobs")] = 0
     """How many processes read; 0 for one per processor."""
+    index: Annotated[str, Parameter(name="--index")] = "auto"
+    """Where to keep what was read while the logs do not change: a file; auto: the user's cache, for large logs; off."""
+    verbose: Annotated[bool, Parameter(name=("--verbose", "-v"), negative=())] = False
+    """Say what became of the index."""
 
 
 @Parameter(group=Group("While they happen", sort_key=5), show_default=False)
@@ -250,7 +254,7 @@ def trace_requests(
             raise trace_inputs.not_there(given.identifiers[0])
         if follow.follow:
             return _follow(given.paths, select, follow=follow, reporting=reporting)
-        from pymaestro.cli import trace_reports
+        from pymaestro.cli import trace_index, trace_reports
 
         return trace_reports.all_of(
             given.needed(),
@@ -258,7 +262,9 @@ def trace_requests(
             reporting=_plain(reporting),
             group_by=listing.group_by,
             top=listing.top,
-            jobs=listing.jobs,
+            reading=trace_index.Reading(
+                jobs=listing.jobs or os.cpu_count() or 1, index=listing.index, is_verbose=listing.verbose
+            ),
         )
 
     return trace_inputs.guarded(act, exit_zero=reporting.exit_zero)

@@ -7,7 +7,7 @@ agents of old tell only the object. Pure: a table in, lists per resource out.
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from pymaestro.trace.request.hits import Hit, Hits, What
@@ -29,6 +29,14 @@ class Grouping:
     """The database events that some sayings belong to without telling."""
     merged: frozenset[int]
     """Resources that got sayings which name the work instead."""
+
+    def without(self, resources: Iterable[int]) -> "Grouping":
+        """Return the rest of it."""
+        gone = set(resources)
+        places = {number: indices for number, indices in self.places.items() if number not in gone}
+        kept = {index for indices in places.values() for index in indices}
+        events = {index: event for index, event in self.events.items() if index in kept}
+        return Grouping(places, events, self.merged)
 
 
 def grouped(hits: Hits) -> Grouping:

@@ -194,7 +194,7 @@ class Hits:
     def row(self, hit: Hit) -> Row:
         """Return a saying as a row of this table."""
         number = self.number
-        rest = self.rest((hit.ce, hit.consumer, hit.source, hit.action, hit.is_deleting, hit.detail))
+        rest = self.rest_number(hit)
         # Rubbish may have any number of digits.
         version = hit.version if hit.version < LARGEST_VERSION else -1
         sequence = hit.sequence if hit.sequence < LARGEST_SEQUENCE else 0
@@ -221,6 +221,21 @@ class Hits:
                 column.extend(added)
         self.files.extend(array("I", [file]) * count)
 
+    def columns(self) -> "tuple[array[Any], ...]":
+        """Return all columns."""
+        return (*self._columns(), self.files)
+
+    @classmethod
+    def restored(cls, columns: Sequence[memoryview], *, words: Sequence[bytes], rests: Sequence[Rest]) -> "Hits":
+        """Return the table that has these columns."""
+        table = cls()
+        for column, data in zip(table.columns(), columns, strict=True):
+            column.frombytes(data)
+        table.ids = Words(zip(words, range(len(words)), strict=True))
+        table._rest = list(rests)
+        table._rest_ids = {rest: number for number, rest in enumerate(rests)}
+        return table
+
     def _columns(self) -> "tuple[array[Any], ...]":
         return (self.whats, self.times, self.lines, self.offsets, self.resources, self.versions, self.sequences,
                 self.operations, self.events, self.names, self.rests)  # fmt: skip
@@ -234,6 +249,14 @@ class Hits:
         if number >= len(self._words):
             self._words = list(self.ids)
         return self._words[number].decode("utf-8", "surrogatepass")
+
+    def rest_number(self, hit: Hit) -> int:
+        """Return the number that stands for what few records differ in, of a saying."""
+        return self.rest((hit.ce, hit.consumer, hit.source, hit.action, hit.is_deleting, hit.detail))
+
+    def all_rests(self) -> Sequence[Rest]:
+        """Return all of them, by their numbers."""
+        return self._rest
 
     def rest(self, rest: Rest) -> int:
         """Return the number that stands for what few records differ in."""

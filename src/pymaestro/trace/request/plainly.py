@@ -5,7 +5,9 @@ One create, every stage proven, not one record that speaks of trouble, of anothe
 Pure: numbers of a table in, a key and nine times out.
 """
 
+from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import compress
 from operator import itemgetter
 from typing import Final
@@ -35,62 +37,87 @@ _STAGES: Final = tuple(_PLACE.get(what, len(_PROOFS)) for what in range(128))
 _NEVER: Final = float("inf")
 
 
-class Plain:
-    """Knows of all resources of a table which may be plain, and judges those that are."""
+@dataclass(slots=True)
+class Verdicts:
+    """The plain requests of a table, as columns of numbers: they can be kept, and become traces when they are read."""
 
-    def __init__(self, hits: Hits, grouping: Grouping, *, skews: Sequence[float]) -> None:
-        self._hits = hits
-        self._skews = skews if any(skews) else ()
-        # Records that were given to a resource by its name are seldom and old: all of its requests are looked at.
-        self._odd = {*_with_odd_records(hits), *grouping.merged}
-        self._wishes: dict[int, int] = {}
-        for index in hits.places(What.WISH):
-            if self._wishes.setdefault(hits.resources[index], index) != index:
-                self._odd.add(hits.resources[index])
-        self._events: dict[int, int] = {}
-        for index in hits.places(*_PUBLISHING):
-            resource, event = hits.resources[index], hits.events[index]
-            if event and self._events.setdefault(resource, event) != event:
-                self._odd.add(resource)
+    resources: "array[int]" = field(default_factory=lambda: array("I"))
+    wishes: "array[int]" = field(default_factory=lambda: array("I"))
+    """Where the record of each arrival is in the table."""
+    events: "array[int]" = field(default_factory=lambda: array("I"))
+    """The event in the database, by its number."""
+    moments: "array[float]" = field(default_factory=lambda: array("d"))
+    """Nine for each."""
 
-    def judged(self, resource: int, places: Sequence[int], *, course: Callable[[], Records]) -> Trace | None:
-        """Return the verdict on the one plain request of a resource; nothing when it is not plain."""
-        wish = self._wishes.get(resource)
-        if wish is None or resource in self._odd or len(places) < len(_PROOFS):
-            return None
-        hits, pick = self._hits, itemgetter(*places)
-        whats, times = pick(hits.whats), pick(hits.times)
-        if self._skews:
-            skews = self._skews
-            times = tuple(at - skews[file] for at, file in zip(times, pick(hits.files), strict=True))
-        moments = _moments(whats, times)
-        if moments[0] > min(times) or moments[-1] == _NEVER or _NEVER in moments or not _PLAIN.issuperset(whats):
-            return None
-        key = self._key(resource, wish)
-        if key is None:
-            return None
+    def __len__(self) -> int:
+        return len(self.resources)
+
+    def trace(self, at: int, hits: Hits, *, course: Callable[[], Records]) -> Trace:
+        """Return one of them as a trace."""
+        resource, wish = self.resources[at], self.wishes[at]
+        moments = tuple(self.moments[at * len(_PROOFS) : (at + 1) * len(_PROOFS)])
+        ce, consumer, source, action, _, _ = hits.rest_of(wish)
+        word = hits.word
+        key = Key(
+            resource=word(resource),
+            work_name=word(hits.names[wish]),
+            consumer=consumer,
+            source=source,
+            action=action,
+            version=1,
+            op=word(hits.operations[wish]),
+            ce=ce,
+            db_event=word(self.events[at]),
+            life=1,
+        )
         return Trace(
             key=key, verdict=Verdict.COMPLETE, course=Course(course), moments=moments, start=moments[0],
             end=max(moments),
         )  # fmt: skip
 
-    def _key(self, resource: int, wish: int) -> Key | None:
-        hits = self._hits
-        if not hits.names[wish] or hits.names[wish] == resource:
-            return None
-        ce, consumer, source, action, _, _ = hits.rest_of(wish)
-        return Key(
-            resource=hits.word(resource),
-            work_name=hits.word(hits.names[wish]),
-            consumer=consumer,
-            source=source,
-            action=action,
-            version=1,
-            op=hits.word(hits.operations[wish]),
-            ce=ce,
-            db_event=hits.word(self._events.get(resource, 0)),
-            life=1,
-        )
+
+def found(hits: Hits, grouping: Grouping, *, skews: Sequence[float]) -> Verdicts:
+    """Return the requests of a table that are plain."""
+    # Records that were given to a resource by its name are seldom and old: all of its requests are looked at.
+    odd = {*_with_odd_records(hits), *grouping.merged}
+    wishes: dict[int, int] = {}
+    for index in hits.places(What.WISH):
+        if wishes.setdefault(hits.resources[index], index) != index or not _is_named(hits, index):
+            odd.add(hits.resources[index])
+    events: dict[int, int] = {}
+    for index in hits.places(*_PUBLISHING):
+        resource, event = hits.resources[index], hits.events[index]
+        if event and events.setdefault(resource, event) != event:
+            odd.add(resource)
+    verdicts = Verdicts()
+    clocks = skews if any(skews) else ()
+    for resource, wish in wishes.items():
+        if resource in odd:
+            continue
+        moments = _judged(hits, grouping.places[resource], skews=clocks)
+        if moments is not None:
+            verdicts.resources.append(resource)
+            verdicts.wishes.append(wish)
+            verdicts.events.append(events.get(resource, 0))
+            verdicts.moments.extend(moments)
+    return verdicts
+
+
+def _is_named(hits: Hits, wish: int) -> bool:
+    return hits.names[wish] not in (0, hits.resources[wish])
+
+
+def _judged(hits: Hits, places: Sequence[int], *, skews: Sequence[float]) -> tuple[float, ...] | None:
+    """Return the nine times of a resource's one request; nothing when it is not plain."""
+    if len(places) < len(_PROOFS):
+        return None
+    pick = itemgetter(*places)
+    whats, times = pick(hits.whats), pick(hits.times)
+    if skews:
+        times = tuple(at - skews[file] for at, file in zip(times, pick(hits.files), strict=True))
+    moments = _moments(whats, times)
+    is_plain = _NEVER not in moments and moments[0] <= min(times) and _PLAIN.issuperset(whats)
+    return moments if is_plain else None
 
 
 def _with_odd_records(hits: Hits) -> set[int]:

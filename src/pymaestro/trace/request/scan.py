@@ -21,6 +21,7 @@ _TAIL = 64 << 10
 _WORTH_A_PROCESS = 48 << 20
 _PART = 24 << 20
 _LOOKED_AT = 16 << 20
+_LONGEST_RECORD = 1 << 20
 
 Finds = dict[tuple[str, bytes], list[int]]
 """Where texts were found in files, for whoever searches a second time."""
@@ -323,6 +324,14 @@ def resources_of(hits: Iterable[Hit], identifiers: Sequence[str]) -> dict[str, s
             if value in found:
                 found[value].add(hit.resource)
     return found
+
+
+def record_at(origin: Path, offset: int) -> Raw:
+    """Return the record of a plain file that begins at `offset`."""
+    with origin.open("rb") as stream:
+        stream.seek(offset)
+        text = stream.read(_LONGEST_RECORD)
+    return lines.unwrapped(next(lines.joined(sources.lines_between(text, number=0, offset=offset))))
 
 
 def line_of(writers: Sequence[Writer], hit: Hit, *, longest: int = 300) -> str:

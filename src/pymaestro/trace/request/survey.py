@@ -1,22 +1,25 @@
 """From a table of hits to judged requests. Pure: what `scan` has read goes in, traces come out."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from pymaestro.trace.request import attach, environment, wishes
+from pymaestro.trace.request import attach, environment, plainly, wishes
 from pymaestro.trace.request.hits import Hits
 from pymaestro.trace.request.inputs import Environment, Writer
 from pymaestro.trace.request.judge import Case, judge
 from pymaestro.trace.request.model import Finding, Options, Records, Trace
-from pymaestro.trace.request.plainly import Plain
 
 _NOTABLE_SKEW = 0.1
 
 
-def surroundings(hits: Hits, writers: Sequence[Writer], *, options: Options) -> Environment:
-    """Return the system that the logs show; corrects the writers' clocks."""
-    for writer, skew in zip(writers, environment.skews(hits, writers), strict=True):
-        writer.skew = skew
+def surroundings(
+    hits: Hits, writers: Sequence[Writer], *, options: Options, are_clocks_known: bool = False
+) -> Environment:
+    """Return the system that the logs show; corrects the writers' clocks, unless that was done before."""
+    if not are_clocks_known:
+        for writer, skew in zip(writers, environment.skews(hits, writers), strict=True):
+            writer.skew = skew
     return environment.environment(
         writers,
         attach.about_components(hits),
@@ -26,40 +29,55 @@ def surroundings(hits: Hits, writers: Sequence[Writer], *, options: Options) -> 
     )
 
 
-def traces(
-    hits: Hits, known: Environment, *, options: Options, wanted: frozenset[str] | None = None
-) -> Iterator[Trace]:
-    """Judge all requests, or those of the `wanted` resources."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """The resources of a table, told apart: those with one plain request, and all others with their sayings."""
+
+    plain: plainly.Verdicts
+    others: attach.Grouping
+
+
+def sorted_out(hits: Hits, writers: Sequence[Writer]) -> Sorted:
+    """Tell plain resources from others; the writers' clocks are known by now."""
     grouping = attach.grouped(hits)
-    skews = [each.skew for each in known.writers]
-    court = Court(hits=hits, known=known, options=options, grouping=grouping, skews=skews)
-    plain = Plain(hits, grouping, skews=skews)
+    plain = plainly.found(hits, grouping, skews=[each.skew for each in writers])
+    return Sorted(plain=plain, others=grouping.without(plain.resources))
+
+
+def traces(
+    hits: Hits,
+    known: Environment,
+    *,
+    options: Options,
+    wanted: frozenset[str] | None = None,
+    resources: Sorted | None = None,
+) -> Iterator[Trace]:
+    """Judge all requests, or those of the `wanted` resources; `resources` spares telling them apart again."""
+    told = sorted_out(hits, known.writers) if resources is None else resources
+    court = Court(hits=hits, known=known, options=options)
     numbers = None if wanted is None else {hits.number(each) for each in wanted}
-    for number, places in grouping.places.items():
+    for at, number in enumerate(told.plain.resources):
         if numbers is None or number in numbers:
-            trace = plain.judged(number, places, course=partial(court.course, number))
-            if trace is None:
-                yield from court.judged(number)
-            else:
-                yield trace
+            yield told.plain.trace(at, hits, course=partial(court.course, number))
+    for number in told.others.places:
+        if numbers is None or number in numbers:
+            yield from court.judged(number, told.others)
 
 
 class Court:
     """Judges the requests of one resource with everything that is known of it."""
 
-    def __init__(
-        self, *, hits: Hits, known: Environment, options: Options, grouping: attach.Grouping, skews: Sequence[float]
-    ) -> None:
+    def __init__(self, *, hits: Hits, known: Environment, options: Options) -> None:
         self._hits = hits
         self._known = known
         self._options = options
-        self._grouping = grouping
-        self._skews = skews
+        self._skews = [each.skew for each in known.writers]
         self._components = attach.about_components(hits)
+        self._grouping: attach.Grouping | None = None
 
-    def judged(self, number: int) -> list[Trace]:
+    def judged(self, number: int, grouping: attach.Grouping) -> list[Trace]:
         """Return the verdicts on all requests of a resource."""
-        found = attach.hits_of(self._hits, self._grouping, number, skews=self._skews)
+        found = attach.hits_of(self._hits, grouping, number, skews=self._skews)
         return [
             judge(Case(wish=wish, environment=self._known, components=self._components, options=self._options))
             for wish in wishes.wishes_of(self._hits.word(number), found)
@@ -67,7 +85,9 @@ class Court:
 
     def course(self, number: int) -> Records:
         """Return how the only request of a resource went."""
-        return self.judged(number)[0].course.records
+        if self._grouping is None:
+            self._grouping = attach.grouped(self._hits)
+        return self.judged(number, self._grouping)[0].course.records
 
 
 def notes(known: Environment) -> list[Finding]:

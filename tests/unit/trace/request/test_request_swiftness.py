@@ -14,7 +14,7 @@ from trace_request_logs import AGENT, BASE, SERVERS, Story, write
 from pymaestro.trace.request import attach, inputs, lines, reading, scan, sources, survey
 from pymaestro.trace.request.hits import Hit
 from pymaestro.trace.request.inputs import Writer
-from pymaestro.trace.request.model import Options
+from pymaestro.trace.request.model import Options, Trace
 
 NOW = BASE + 86400
 CREATE = Story(work="nginx")
@@ -193,18 +193,21 @@ def test_damaged_records_say_the_same(
     check(file)
 
 
+def in_order(trace: Trace) -> tuple[float, str]:
+    return trace.start, trace.key.resource
+
+
 @pytest.mark.parametrize("generation", generations.GENERATIONS)
 @pytest.mark.parametrize("clock", [0.0, 3.5], ids=["right", "ahead"])
 def test_a_plain_verdict_is_the_full_one(tmp_path: Path, generation: str, clock: float) -> None:
     stories = [replace(each, agent_clock=clock) for each in STORIES]
     read = scan.everything([str(write(tmp_path, stories, generation))], now=NOW)
     known = survey.surroundings(read.hits, read.writers, options=Options())
-    court = survey.Court(
-        hits=read.hits, known=known, options=Options(), grouping=attach.grouped(read.hits),
-        skews=[each.skew for each in known.writers],
-    )  # fmt: skip
-    found = list(survey.traces(read.hits, known, options=Options()))
-    full = [trace for number in attach.grouped(read.hits).places for trace in court.judged(number)]
+    grouping = attach.grouped(read.hits)
+    court = survey.Court(hits=read.hits, known=known, options=Options())
+    found = sorted(survey.traces(read.hits, known, options=Options()), key=in_order)
+    full = [trace for number in grouping.places for trace in court.judged(number, grouping)]
+    full.sort(key=in_order)
     assert found == full
     assert [each.stages for each in found] == [each.stages for each in full]
     assert [each.status_updates for each in found] == [each.status_updates for each in full]
