@@ -21,7 +21,7 @@ from pymaestro.agent.link import Letter, Link
 from pymaestro.aio import backoff
 from pymaestro.journal.emit import Journal
 from pymaestro.transport import base
-from pymaestro.wire import envelope, event, order, resync
+from pymaestro.wire import envelope, errors, event, order, resync
 
 _PAUSE_SECONDS = 0.05
 _CREATE, _UPDATE, _DELETE = event.SPEC_CREATE, event.SPEC_UPDATE, event.SPEC_DELETE
@@ -49,7 +49,9 @@ class Wisher:
     """A client that changes bundles, each by one wish at a time, on whatever server answers."""
 
     def __init__(self, addresses: Sequence[str], *, ledger: Ledger, source_id: str = "source-a") -> None:
+        self._addresses, self._source_id = addresses, source_id
         self._sources = [clients.Source(address=address, id=source_id) for address in addresses]
+        self._retired: list[clients.Source] = []
         self._ledger = ledger
         self._turn = 0
         self._versions: dict[str, int] = {}
@@ -60,7 +62,7 @@ class Wisher:
         """Seconds until each acknowledged creation."""
 
     async def close(self) -> None:
-        for source in self._sources:
+        for source in (*self._sources, *self._retired):
             await source.channel.close()
 
     def _event(self, bundle: str, consumer: str, text: Text) -> event.Event:
@@ -91,7 +93,8 @@ class Wisher:
 
     async def _ask(self, asked: event.Event, bundle: str, consumer: str, text: Text) -> Fate:
         self._turn += 1
-        source = self._sources[self._turn % len(self._sources)]
+        place = self._turn % len(self._sources)
+        source = self._sources[place]
         publish = source.channel.unary_unary(envelope.PUBLISH_METHOD)
         began = time.monotonic()
         fate: Fate = "taken"
@@ -99,6 +102,11 @@ class Wisher:
             await publish(envelope.encode_publish(asked), timeout=self.timeout_seconds)
         except grpc.aio.AioRpcError as error:
             fate = fate_of(error)
+            if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and source is self._sources[place]:
+                # No answer at all: the connection may be dead without knowing it.
+                # It is closed later: other wishes still wait on it.
+                self._sources[place] = clients.Source(address=self._addresses[place], id=self._source_id)
+                self._retired.append(source)
             self.refusals.append(f"{error.code().name}: {error.details()}")
         except asyncio.CancelledError:
             self._ledger.wished(bundle, consumer, text, "unknown")
@@ -145,8 +153,8 @@ class Listener:
             self.lives += 1
             try:
                 await self._listen(source)
-            except (grpc.aio.AioRpcError, TimeoutError, AssertionError, KeyError):
-                pass
+            except (grpc.aio.AioRpcError, TimeoutError, errors.WireError):
+                pass  # lost, silent or damaged: another connection
             finally:
                 self.is_listening = False
                 await source.channel.close()

@@ -227,7 +227,7 @@ def kube(folder: Path, name: str) -> KubeProgram:
     async def ready() -> bool:
         with contextlib.suppress(httpx.TransportError):
             async with httpx.AsyncClient(timeout=2, verify=False) as client:
-                return (await client.get(f"http://127.0.0.1:{port}/version")).status_code == 200
+                return (await client.get(f"http://127.0.0.1:{port}/version")).status_code < 500
         return False
 
     return KubeProgram(
@@ -285,3 +285,47 @@ def postgres() -> Iterator[Postgres]:
     finally:
         running.cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass(kw_only=True)
+class MosquittoProgram(Program):
+    """A real MQTT broker that keeps nothing: killed, it loses what it held."""
+
+    port: int
+
+
+def mosquitto(folder: Path) -> MosquittoProgram:
+    """Return a Mosquitto; raises `LookupError` where there is none."""
+    (port,) = ports.free(1)
+    found = shutil.which(
+        "mosquitto", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
+    )
+    if found is None:
+        raise LookupError("Mosquitto is needed: `apt-get install mosquitto`, or put the program on the PATH")
+    settings = folder / "mosquitto.conf"
+    # As root it would become another user, who may not read the test's folder.
+    user = "user root\n" if os.geteuid() == 0 else ""
+    settings.write_text(f"{user}listener {port} 127.0.0.1\nallow_anonymous true\n")
+
+    async def ready() -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    return MosquittoProgram(
+        name="mosquitto", command=[found, "-c", str(settings)], log=folder / "mosquitto.log", ready=ready, port=port
+    )
+
+
+def mqtt_config(path: Path, port: int, *, share: str = "", keep_alive_seconds: int = 5) -> Path:
+    """Write the file that leads a server (with a share) or an agent to a broker."""
+    prefix = f"$share/{share}/" if share else ""
+    path.write_text(
+        f"brokerHost: 127.0.0.1:{port}\nkeepAlive: {keep_alive_seconds}\ntopics:\n"
+        "  sourceEvents: sources/maestro/consumers/+/sourceevents\n"
+        f"  agentEvents: {prefix}sources/maestro/consumers/+/agentevents\n"
+    )
+    return path

@@ -25,6 +25,8 @@ from pymaestro.wire import mqttpackets as packets
 
 PACKET_SECONDS = 10.0
 """How long the broker may take to answer a packet."""
+_GONE = (OSError, RuntimeError)
+"""What writing to a connection raises that is over; the second is uvloop's, when it has closed the socket already."""
 RECEIVE_MAXIMUM = 65535
 """How many messages may wait for our acknowledgement: as many as possible, because brokers keep few beyond these
 (Mosquitto a thousand) and drop the others."""
@@ -153,7 +155,7 @@ class Client:
 
     async def close(self) -> None:
         """Say goodbye and close the socket."""
-        with suppress(OSError, TimeoutError):
+        with suppress(*_GONE, TimeoutError):
             self._writer.write(packets.GOODBYE)
             self._writer.close()
             async with asyncio.timeout(2.0):
@@ -167,7 +169,7 @@ class Client:
                 for packet in self._parser.feed(chunk):
                     self._take(packet)
             self.fail(Disconnected("the broker closed the connection"))
-        except OSError as error:
+        except _GONE as error:
             self.fail(_disconnected("the connection to the broker broke", error))
         except errors.WireError as error:
             self.fail(Disconnected(str(error)))
@@ -233,7 +235,7 @@ class Client:
         try:
             self._writer.write(packet)
             await self._writer.drain()
-        except OSError as error:
+        except _GONE as error:
             broken = _disconnected("the connection to the broker broke", error)
             self.fail(broken)
             raise broken from error
@@ -267,7 +269,8 @@ class Client:
 
     def _acknowledge(self, number: int) -> None:
         if self._broken is None:
-            self._writer.write(packets.acknowledge(number))
+            with suppress(*_GONE):  # the reader will tell
+                self._writer.write(packets.acknowledge(number))
 
     def _raise_if_broken(self) -> None:
         if self._broken is not None:
