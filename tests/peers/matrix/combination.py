@@ -45,6 +45,11 @@ LIMITS = (
         applies=lambda each: each.server == "go",
         reason="the Go server reads its certificate once and needs a restart",
     ),
+    Limit(
+        step="add, remove and replace manifests",
+        applies=lambda each: each.server == "go",
+        reason="this version of the Go server refuses updates that change which manifests a bundle has",
+    ),
 )
 
 

@@ -33,6 +33,17 @@ NOTES = """## How it is run
 - The Go programs wait 5 s before they reconnect, then up to two minutes. In these runs they reconnect at once (one
   variable of the Go SDK is set); nothing else about them is changed.
 - A deletion that meets a status on its way is lost by the Go agent; the scenario deletes when that agent is quiet.
+
+## What else is shown
+
+| question | where |
+|---|---|
+| Maestro's own end-to-end cases, on both servers and both agents | `tests/peers/matrix/test_e2e_cases.py` |
+| an upgrade from Go to Python part by part, and back, over either broker | `tests/peers/matrix/test_upgrade.py` |
+| agents that take over from each other twice without touching what runs | `tests/peers/test_agent_takeover.py` |
+| one Go and one Python server on one database and broker, under load | `tests/peers/test_mixed_replicas.py` |
+| the same requests to both servers, compared field by field | `tests/peers/differential` |
+| the tracer on logs that Go programs wrote | `tests/peers/matrix/test_trace_requests_real.py` |
 """
 
 

@@ -5,6 +5,7 @@ and Kubernetes' access reviews, agents over mTLS to the server or to Mosquitto. 
 """
 
 import contextlib
+import itertools
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -26,7 +27,9 @@ from peer_processes import free_ports, wait_for
 from peer_servers import RunningServer, go_server, python_server
 
 Found = TypeVar("Found")
+_numbers = itertools.count(1)
 PATIENCE = 60.0
+GROUPS = {"deployments": "/apis/apps/v1", "manifestworks": "/apis/work.open-cluster-management.io/v1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,25 +133,28 @@ class Stage:
         self._agent.close()
 
     def start_client(self) -> None:
+        self._client = self.new_client(self.source)
+
+    def new_client(self, source: str) -> Client:
+        """Return a client of its own, for whom a test wants besides the scenario's; who asks closes it."""
         assert self.server is not None
-        if self.players.client == "go":
-            config = self._grpc_config("client", self.server.grpc_addr, self.client_files)
-            log = self.folder / "client.log"
-            self._client = SecureWorkClient(
-                self.ground.programs, self.server, source=self.source, config=config, log=log
-            )
-            self.on_log(log)
-        else:
-            self._client = PythonClient(
-                self.server, source=self.source, ca=self.ground.authority.cert, files=self.client_files
-            )
+        if self.players.client == "python":
+            return PythonClient(self.server, source=source, ca=self.ground.authority.cert, files=self.client_files)
+        config = self._grpc_config("client", self.server.grpc_addr, self.client_files)
+        log = self.folder / f"client-{next(_numbers)}.log"
+        self.on_log(log)
+        return SecureWorkClient(self.ground.programs, self.server, source=source, config=config, log=log)
+
+    def stop_client(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     def close(self) -> None:
         with ExitStack() as stack:
             stack.callback(self.stop_server)
             stack.callback(self.stop_agent)
-            if self._client is not None:
-                stack.callback(self._client.close)
+            stack.callback(self.stop_client)
 
     def cut_off_the_agent(self) -> None:
         """End the agent's connection; whom it spoke with is back at once."""
@@ -173,8 +179,7 @@ class Stage:
 
     def object(self, kind: str, name: str) -> Json | None:
         """Return an object of the cluster, or None."""
-        group = "/apis/apps/v1" if kind == "deployments" else "/api/v1"
-        found = self.api.get(f"{group}/namespaces/{self.namespace}/{kind}/{name}")
+        found = self.api.get(f"{GROUPS.get(kind, '/api/v1')}/namespaces/{self.namespace}/{kind}/{name}")
         return None if found.status_code == 404 else answer(found)
 
     def value(self, name: str) -> str | None:
