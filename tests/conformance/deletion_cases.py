@@ -135,6 +135,26 @@ async def case_84_foreign_owner_does_not_save_an_object(fleet: Fleet) -> None:
     await fleet.is_gone(cm)
 
 
+async def case_84_owners_in_a_circle_and_of_the_manifest_itself(fleet: Fleet) -> None:
+    strange = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "00000000-0000-0000-0000-000000000000"}
+    one, two = want.config_map(fleet.namespace, "one"), want.config_map(fleet.namespace, "two")
+    one["metadata"]["ownerReferences"] = [strange]
+    fleet.publish("w", one, two)
+    await fleet.is_applied("w")
+    lives = [await fleet.exists(one), await fleet.exists(two)]
+    # Who owns an object of a work is not for its manifest to say.
+    assert [each["name"] for each in owners(lives[0])] == [fleet.record_name("w")]
+    for owned, owner in ((0, 1), (1, 0)):
+        metadata = lives[owner]["metadata"]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": metadata["name"], "uid": metadata["uid"]}
+        await fleet.cluster.edit(lives[owned], {"metadata": {"ownerReferences": [*owners(lives[owned]), reference]}})
+    await fleet.settles()
+    assert [len(owners(await fleet.exists(each))) for each in (one, two)] == [2, 2]
+    fleet.delete("w")
+    await fleet.is_deleted("w")
+    await fleet.is_gone(one, two)
+
+
 async def case_103_two_read_only_works_on_one_object(fleet: Fleet) -> None:
     web = want.deployment(fleet.namespace, "web")
     live = await fleet.cluster.create(web)

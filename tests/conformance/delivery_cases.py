@@ -258,3 +258,27 @@ async def case_deleted_while_it_is_applied(fleet: Fleet) -> None:
         await fleet.is_deleted("w")
         await fleet.is_gone(*cms)
         fleet.server.reports.clear()
+
+
+async def case_6_9_lines_that_log_queries_look_for(fleet: Fleet) -> None:
+    read_only, applied, created = (want.config_map(fleet.namespace, name) for name in ("seen", "applied", "created"))
+    await fleet.cluster.create(read_only)
+    configs = [
+        want.config("configmaps", "seen", updateStrategy=want.strategy("ReadOnly")),
+        want.config("configmaps", "applied", updateStrategy=want.strategy("ServerSideApply")),
+    ]
+    work_id = fleet.publish("w", read_only, applied, created, manifestConfigs=configs)
+    await fleet.is_applied("w")
+    await fleet.settles()
+    lines = fleet.log.splitlines()
+
+    def line(phrase: str, *parts: str) -> str:
+        found, *_ = [each for each in lines if f'] "{phrase}"' in each and all(part in each for part in parts)]
+        return found
+
+    for phrase in ("Received event", "Sending event"):
+        assert f'"resourceid":"{work_id}"' in line(phrase, work_id)
+    where = f'resourceNamespace="{fleet.namespace}"'
+    line("Noop because its read-only", where, 'resourceName="seen"')
+    line("Server side applied", where, 'resourceName="applied"', 'fieldManager="work-agent"')
+    line("Created resource because it was missing", where, 'resourceName="created"')

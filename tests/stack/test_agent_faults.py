@@ -167,8 +167,11 @@ def test_api_server_goes_away_and_comes_back() -> None:
                 await fleet.stop()
                 address = config.from_kubeconfig([sandbox.kubeconfig])
                 behind = Fleet(Cluster(replace(address, server=door.url)), namespace=NAME, server=fleet.server)
+                # What counts is what this agent says.
+                fleet.server.reports.clear()
                 await behind.start()
                 await behind.is_applied("w")
+                await behind.is_applied("leaving")
                 await door.close()
                 behind.publish("w", want.config_map(NAME, "cm", data={"k": "new"}))
                 behind.publish("new", want.config_map(NAME, "new"))

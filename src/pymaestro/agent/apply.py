@@ -61,6 +61,12 @@ class Outcome:
     """How long a repair has to wait, because somebody undoes them all."""
 
     @property
+    def is_well(self) -> bool:
+        """Whether the object is there as it should be."""
+        is_there = self.place is not None and self.live is not None
+        return is_there and self.condition.status == status.TRUE and not self.wait_seconds
+
+    @property
     def result(self) -> reporting.Result:
         """What the status says about applying it."""
         return reporting.Result(meta=self.step.meta, condition=self.condition)

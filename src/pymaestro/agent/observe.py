@@ -18,6 +18,7 @@ from pymaestro.journal.fields import Key
 from pymaestro.kube import errors, freshness, objects, watch
 from pymaestro.kube.client import KubeClient
 from pymaestro.kube.objects import Json
+from pymaestro.kube.packing import Packed, pack
 from pymaestro.kube.request import ResourceType
 
 # A kind that is used in more namespaces than this is watched in all of them at once.
@@ -76,7 +77,7 @@ class Observer:
         self._holding: Holding[Place] = Holding(self._heard)
         self._places: dict[str, frozenset[Place]] = {}
         self._watchers: dict[Place, set[str]] = {}
-        self._shown: dict[Place, Json] = {}
+        self._shown: dict[Place, Packed] = {}
         """Tracked objects as an answer or the watch last showed them; whether that is still so, `look` decides."""
         self._uses: dict[ResourceType, Counter[str]] = {}
         """How many tracked objects of each kind are in which namespace."""
@@ -107,13 +108,17 @@ class Observer:
 
     def look(self, place: Place) -> Known:
         """Return how an object is now, if that is known without asking."""
-        match self._judge(place, self._shown.get(place)):
+        match self._judge(place, self._sighting(place)):
             case freshness.Verdict.SHOWN:
-                return Known(is_watched=True, live=self._shown[place])
+                return Known(is_watched=True, live=self._shown[place].unpack())
             case freshness.Verdict.GONE:
                 return Known(is_watched=True, live=None)
             case _:
                 return _UNKNOWN
+
+    def is_current(self, place: Place, shown: watch.Sighting) -> bool:
+        """Whether an object is watched and, as far as anybody knows, still the one that was shown."""
+        return self._judge(place, shown) == freshness.Verdict.SHOWN
 
     def asking(self, place: Place) -> AbstractContextManager[None]:
         """Enter while a request about an object is under way, and let `learn` know its answer before leaving."""
@@ -126,9 +131,9 @@ class Observer:
         if live is None:
             self._shown.pop(place, None)
             return
-        known = self._shown.get(place)
-        if known is None or not freshness.is_newer(objects.resource_version(known), objects.resource_version(live)):
-            self._shown[place] = live
+        known = self._sighting(place)
+        if known is None or not freshness.is_newer(known.resource_version, objects.resource_version(live)):
+            self._shown[place] = pack(live)
 
     @property
     def watches(self) -> int:
@@ -161,13 +166,16 @@ class Observer:
         del uses[place.namespace]
         return True
 
-    def _judge(self, place: Place, shown: Json | None) -> freshness.Verdict:
+    def _sighting(self, place: Place) -> watch.Sighting | None:
+        shown = self._shown.get(place)
+        return None if shown is None else shown.sighting
+
+    def _judge(self, place: Place, shown: watch.Sighting | None) -> freshness.Verdict:
         watching = next((self._synced[scope] for scope in _scopes(place) if scope in self._synced), None)
         if watching is None:
             return freshness.Verdict.ASK
         told = watching.sight(place.namespace, place.name)
-        seen = None if shown is None else freshness.sighting(shown)
-        return freshness.judge(seen, told, heard_until=watching.heard_until)
+        return freshness.judge(shown, told, heard_until=watching.heard_until)
 
     def _adjust(self, resource: ResourceType) -> None:
         """Open the watches of a kind that are needed and end those that are not."""
@@ -223,19 +231,19 @@ class Observer:
 
     def _heard(self, place: Place, change: Told) -> None:
         keys = self._watchers.get(place)
-        if keys is None or freshness.is_echo(change, shown=self._shown.get(place)):
+        if keys is None or freshness.is_echo(change, shown=self._sighting(place)):
             return
         if isinstance(change, watch.Deleted):
             self._shown.pop(place, None)
         else:
-            self._shown[place] = change.object
+            self._shown[place] = pack(change.object)
         for key in keys:
             self._wakes.changed(key)
 
     def _compare(self, scope: _Scope) -> None:
         """Let those look again whose objects came, changed or went in the gap before this list, unseen by a watch."""
         for place, keys in self._watchers.items():
-            if scope in _scopes(place) and self._judge(place, self._shown.get(place)) != freshness.Verdict.SHOWN:
+            if scope in _scopes(place) and self._judge(place, self._sighting(place)) != freshness.Verdict.SHOWN:
                 self._shown.pop(place, None)
                 for key in keys:
                     self._wakes.changed(key)

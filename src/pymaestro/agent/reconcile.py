@@ -5,6 +5,7 @@ asks for, and hands the status over. Nothing else writes a work's status, so not
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pymaestro.agent.apply import Outcome, Task
 from pymaestro.agent.cleanup import Leftovers
@@ -16,11 +17,21 @@ from pymaestro.agent.turn import PENDING_SECONDS, NotYet, Parts, owner_of
 from pymaestro.agent.works import Held
 from pymaestro.aio.keyed import Again
 from pymaestro.journal.fields import Key, Logger
-from pymaestro.kube import objects
+from pymaestro.kube import freshness, objects
 from pymaestro.kube.objects import Json
+from pymaestro.kube.roster import Sighting
 from pymaestro.wire import options, status, work
 
 _LISTING_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unlisted:
+    """A new work that was applied and of which is told; only its record does not list it yet."""
+
+    wanted: work.ManifestWork
+    resources: tuple[ownership.AppliedResource, ...]
+    seen: tuple[tuple[Place, Sighting], ...]
 
 
 class Reconciler:
@@ -28,6 +39,8 @@ class Reconciler:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._unlisted: dict[str, _Unlisted] = {}
+        """What is to be listed when there is time."""
         self._departure = Departure(parts)
         self._strays = Strays(parts)
 
@@ -35,6 +48,7 @@ class Reconciler:
         """Look at the work and the record behind `key`, and do what is due."""
         record = self._parts.records.get(key)
         held = self._work_of(key)
+        unlisted = self._unlisted.pop(key, None)
         if held is None and (record is None or not self._is_ours(record)):
             self._parts.rest(key)
             return None
@@ -43,6 +57,8 @@ class Reconciler:
         if held is None:
             assert record is not None
             return await self._strays.judge(record)
+        if unlisted is not None and record is not None and self._is_so(held, unlisted):
+            return await self._list(held, record, unlisted)
         return await self._apply(key, held)
 
     def _is_ours(self, record: Json) -> bool:
@@ -58,12 +74,13 @@ class Reconciler:
         if held.problem:
             self._refuse(held, held.problem)
             return None
-        served = await self._parts.applier.serves(plan.kinds_of(wanted))
+        wish = held.wish()
+        served = await self._parts.applier.serves(plan.kinds_of(wish))
         unread = [each.problem for each in served.values() if isinstance(each, plan.NotServed)]
         if unread and held.status.manifests:
             # What was said of these kinds before is truer than that nobody knows them.
             raise NotYet(unread[0])
-        match plan.plan(wanted.with_status(held.status), served=served):
+        match plan.plan(wish.with_status(held.status), served=served):
             case plan.Refused(problem=problem):
                 self._refuse(held, problem)
                 return None
@@ -115,6 +132,8 @@ class Reconciler:
         if is_first and self._parts.is_crowded() and _is_announced(record, coming):
             # Nothing is lost if the list waits until those have been served who have not even been looked at.
             held.followed = wanted
+            if all(outcome.is_well for outcome in outcomes):
+                self._unlisted[key] = _unlisted(wanted, outcomes)
             return Again(_LISTING_SECONDS * (1 + self._parts.jitter()))
         announced = ownership.read_announced(record) if held.followed is None else ()
         left = await self._record(record, outcomes, name=wanted.name, context=context, announced=announced)
@@ -122,10 +141,25 @@ class Reconciler:
         if held.wanted is not wanted:
             return Again(0)
         if not may_wait:
-            held.followed, held.followed_until = wanted, self._parts.clock.monotonic() + self._parts.resync_seconds()
+            self._is_followed(held)
         if any(outcome.should_retry for outcome in outcomes) or left.problems:
             raise NotYet(_problems(outcomes, left))
         return Again(self._next(held, outcomes, is_pending=bool(left.resources)))
+
+    def _is_so(self, held: Held, unlisted: _Unlisted) -> bool:
+        """Whether wish and objects are still as they were when it was applied."""
+        is_current = self._parts.observer.is_current
+        return held.wanted is unlisted.wanted and all(is_current(place, shown) for place, shown in unlisted.seen)
+
+    async def _list(self, held: Held, record: Json, unlisted: _Unlisted) -> Again:
+        """Write down what a new work has; all else was done when it was applied."""
+        await self._parts.records.list_resources(record, unlisted.resources)
+        self._is_followed(held)
+        return Again(max(0.0, held.followed_until - self._parts.clock.monotonic()))
+
+    def _is_followed(self, held: Held) -> None:
+        held.followed = held.wanted
+        held.followed_until = self._parts.clock.monotonic() + self._parts.resync_seconds()
 
     async def _announce(self, record: Json, coming: Sequence[ownership.AppliedResource]) -> Json:
         """Write down what is about to be created: whatever happens then, it will be found and ended with the work."""
@@ -144,12 +178,12 @@ class Reconciler:
     async def _look_only(self, held: Held) -> Again:
         """Report on a work that is complete: nothing is written any more."""
         entries = []
-        moment = self._moment(held)
+        moment, configs = self._moment(held), held.wish().manifest_configs
         for entry in held.status.manifests:
             place = await self._parts.applier.place(entry.resource_meta)
             live = await self._parts.applier.look(place) if place is not None else None
             observation = reporting.Observation(live=live)
-            treatment = matching.treatment(held.wanted.manifest_configs, entry.resource_meta)
+            treatment = matching.treatment(configs, entry.resource_meta)
             entries.append(
                 reporting.observed(
                     entry,
@@ -236,6 +270,14 @@ class Reconciler:
         prefix = work.TRACING_PREFIX
         tracing = {name.removeprefix(prefix): value for name, value in held.wanted.tracing.items()}
         return {Key.LOGGER: Logger.WORK, Key.MANIFEST_WORK_NAME: held.name, **tracing}
+
+
+def _unlisted(wanted: work.ManifestWork, outcomes: Sequence[Outcome]) -> _Unlisted:
+    return _Unlisted(
+        wanted=wanted,
+        resources=tuple(_recorded(each) for each in outcomes),
+        seen=tuple((each.place, freshness.sighting(each.live)) for each in outcomes if each.place and each.live),
+    )
 
 
 def _recorded(outcome: Outcome) -> ownership.AppliedResource:

@@ -14,6 +14,7 @@ from pymaestro.journal.emit import Journal
 from pymaestro.kube import errors, freshness, objects, watch
 from pymaestro.kube.client import KubeClient
 from pymaestro.kube.objects import Json
+from pymaestro.kube.packing import Packed, pack
 from pymaestro.kube.request import Deletion, Patch, PatchType, ResourceType, Write
 from pymaestro.wire import work
 
@@ -50,7 +51,7 @@ class Records:
         self._is_interrupted = False
         self._jitter = jitter
         self._journal = journal
-        self._records: dict[str, Json] = {}
+        self._records: dict[str, Packed] = {}
         self._holding: Holding[str] = Holding(self._heard)
         self._watch: watch.Watch | None = None
         """None until it has told everything that is there."""
@@ -67,7 +68,8 @@ class Records:
 
     def get(self, name: str) -> Json | None:
         """Return a record as last seen."""
-        return self._records.get(name)
+        known = self._records.get(name)
+        return None if known is None else known.unpack()
 
     async def run(self) -> None:
         """Follow the records for ever; every change wakes the work it belongs to."""
@@ -86,7 +88,7 @@ class Records:
     async def ensure(self, wanted: work.ManifestWork, *, coming: Sequence[ownership.AppliedResource]) -> Json:
         """Return the record of a work, made or mended if necessary; a new one announces what is coming."""
         name = self.name_for(wanted.name)
-        record = self._records.get(name)
+        record = self.get(name)
         if record is None:
             with self._holding.during(name):
                 try:
@@ -146,7 +148,7 @@ class Records:
         """Note that a record is gone before the watch says so."""
         known = self._records.pop(name, None)
         if known is not None:
-            self._ended.add(objects.uid(known))
+            self._ended.add(known.sighting.uid)
 
     async def _read(self, name: str) -> None:
         try:
@@ -156,15 +158,15 @@ class Records:
 
     def _keep(self, record: Json) -> Json:
         # An answer that the record's end overtook must not bring it back.
-        if not self._is_gone(record):
-            self._records[record["metadata"]["name"]] = record
+        name, kept = record["metadata"]["name"], pack(record)
+        if not self._is_gone(name, kept.sighting):
+            self._records[name] = kept
         return record
 
-    def _is_gone(self, record: Json) -> bool:
+    def _is_gone(self, name: str, shown: watch.Sighting) -> bool:
         if self._watch is None:
             return False
-        told = self._watch.sight("", record["metadata"]["name"])
-        verdict = freshness.judge(freshness.sighting(record), told, heard_until=self._watch.heard_until)
+        verdict = freshness.judge(shown, self._watch.sight("", name), heard_until=self._watch.heard_until)
         return verdict == freshness.Verdict.GONE
 
     def _take(self, change: watch.Change, follower: watch.Watch) -> None:
@@ -182,17 +184,18 @@ class Records:
             self._ended.discard(uid)
         elif uid in self._ended:
             return
-        if freshness.is_echo(change, shown=self._records.get(name)):
+        known = self._records.get(name)
+        if freshness.is_echo(change, shown=None if known is None else known.sighting):
             return
         if is_end:
             self._records.pop(name, None)
         else:
-            self._records[name] = change.object
+            self._records[name] = pack(change.object)
         self._wakes.changed(name)
 
     def _compare(self) -> None:
         """Drop what came and went in a gap, unseen by a watch."""
-        for name in [name for name, record in self._records.items() if self._is_gone(record)]:
+        for name in [name for name, kept in self._records.items() if self._is_gone(name, kept.sighting)]:
             del self._records[name]
             self._wakes.changed(name)
 

@@ -7,7 +7,7 @@ away never comes back to life by a late update.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pymaestro.wire import work
+from pymaestro.wire import packing, work
 from pymaestro.wire.status import WorkStatus
 
 
@@ -16,6 +16,9 @@ class Held:
     """One work."""
 
     wanted: work.ManifestWork
+    """Without its spec; each wish is another one of these."""
+    spec: bytes = b""
+    """The spec, packed. Empty if there never was one that could be read."""
     problem: str = ""
     """Why the newest spec cannot be followed; the last good one stays applied."""
     status: WorkStatus = field(default_factory=WorkStatus)
@@ -26,6 +29,12 @@ class Held:
     followed: work.ManifestWork | None = None
     """The wish that was last tried whole, and until when (monotonic) only what changes needs to be looked at."""
     followed_until: float = 0.0
+
+    def wish(self) -> work.ManifestWork:
+        """Return the work with its spec."""
+        if not self.spec:
+            return self.wanted
+        return work.ManifestWork({**self.wanted.body, "spec": packing.unpack(self.spec)})
 
     @property
     def id(self) -> str:
@@ -83,14 +92,17 @@ class Works:
             self.drop(held)
             held = None
         if held is None:
-            held = Held(wanted=incoming, problem=problem)
+            held = Held(wanted=_without_spec(incoming), spec=_packed(incoming), problem=problem)
             self._by_id[held.id] = self._by_name[held.name] = held
             return held
         if not _is_news(held, incoming):
             return None
         if held.name != incoming.name:
             self._by_name.pop(held.name, None)
-        held.wanted = _merged(held.wanted, incoming, problem=problem)
+        if problem or incoming.deletion_timestamp:
+            held.wanted = _renewed(held, _without_spec(incoming))
+        else:
+            held.wanted, held.spec = _without_spec(incoming), _packed(incoming)
         held.problem = problem
         self._by_name[held.name] = held
         return held
@@ -121,14 +133,21 @@ def _is_successor(held: Held, incoming: work.ManifestWork) -> bool:
     return incoming.creation_timestamp > held.wanted.creation_timestamp
 
 
-def _merged(known: work.ManifestWork, incoming: work.ManifestWork, *, problem: str) -> work.ManifestWork:
-    """Return the new wish; a deletion or an unreadable spec keeps the last one that could be read, and its name."""
-    if not incoming.deletion_timestamp and not problem:
-        return incoming
+def _renewed(held: Held, incoming: work.ManifestWork) -> work.ManifestWork:
+    """Return the wish after a deletion or an unreadable spec: the last one that could be read stays, and its name."""
+    known = held.wanted
     changed = known.with_annotations(incoming.tracing).with_metadata(
         generation=incoming.generation or known.generation,
         creationTimestamp=incoming.creation_timestamp or known.creation_timestamp or None,
         deletionTimestamp=incoming.deletion_timestamp or None,
     )
     # A work that was never read whole has nothing to keep but what the newest event says.
-    return changed if known.spec else incoming.with_metadata(generation=changed.generation)
+    return changed if held.spec else incoming.with_metadata(generation=changed.generation)
+
+
+def _without_spec(found: work.ManifestWork) -> work.ManifestWork:
+    return work.ManifestWork({name: value for name, value in found.body.items() if name != "spec"})
+
+
+def _packed(found: work.ManifestWork) -> bytes:
+    return packing.pack(found.spec) if found.spec else b""

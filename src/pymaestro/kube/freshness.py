@@ -38,16 +38,16 @@ def judge(shown: Sighting | None, told: Sighting | None, *, heard_until: str) ->
     return Verdict.ASK
 
 
-def is_echo(change: Added | Modified | Deleted, *, shown: Json | None) -> bool:
+def is_echo(change: Added | Modified | Deleted, *, shown: Sighting | None) -> bool:
     """Whether a change only repeats what was shown before, by our own writes or reads, or is older than that."""
     if shown is None:
         return False
-    known, found = sighting(shown), sighting(change.object)
-    is_older = is_newer(known.resource_version, found.resource_version)
+    found = sighting(change.object)
+    is_older = is_newer(shown.resource_version, found.resource_version)
     if isinstance(change, Deleted):
         # The end of the life that was shown is always news.
-        return known.uid != found.uid and is_older
-    return known == found or is_older
+        return shown.uid != found.uid and is_older
+    return shown == found or is_older
 
 
 def sighting(found: Json) -> Sighting:

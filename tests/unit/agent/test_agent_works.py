@@ -51,7 +51,7 @@ def test_deletion_keeps_the_spec_and_the_name() -> None:
     held = works.put(bare(deletionTimestamp=GONE))
     assert held is not None
     assert (held.is_leaving, held.name, held.wanted.generation) == (True, "a-name", 4)
-    assert held.wanted.spec == wish(4).spec
+    assert held.wish().spec == wish(4).spec
     assert works.named("a-name") is held
     assert works.named("id") is None
 
@@ -62,7 +62,7 @@ def test_unreadable_wish_keeps_the_last_good_one() -> None:
     held = works.put(bare(2), problem="it is wrong")
     assert held is not None
     assert (held.problem, held.wanted.generation, held.name) == ("it is wrong", 2, "a-name")
-    assert held.wanted.spec == wish().spec
+    assert held.wish().spec == wish().spec
     held = works.put(wish(3, name="a-name", value="better"))
     assert held is not None
     assert held.problem == ""
