@@ -118,6 +118,31 @@ def test_kill_9_in_the_middle_of_a_load(tmp_path: Path) -> None:
         harness.play(scenario())
 
 
+def test_a_server_starts_its_own_database_again_when_somebody_killed_it(tmp_path: Path) -> None:
+    place = harness.Place(folder=tmp_path)
+
+    async def scenario() -> None:
+        async with place.run() as server, source(server.sources) as a:
+            await server.add_consumer("cluster1")
+            await a.create("before", "cluster1")
+            os.kill(postmaster_pid(tmp_path / "data"), signal.SIGKILL)
+
+            async def takes_wishes() -> bool:
+                return not await a.answer(a.spec(event.SPEC_CREATE, "after", "cluster1"))
+
+            await harness.until(lambda: "it was started again" in server.log.read_text(), seconds=40, what="the word")
+            await harness.until(takes_wishes, seconds=40, what="a database")
+            assert {"before", "after"} <= (await server.bundles()).keys()
+            await harness.until(lambda: _is_well(server), seconds=40, what="readiness")
+
+    with no_database_left(place):
+        harness.play(scenario())
+
+
+async def _is_well(server: harness.Running) -> bool:
+    return await server.probe() == 200
+
+
 async def lanes_of_load(address: str, *, acknowledged: list[str], refused: list[str], stop: asyncio.Event) -> None:
     """Create bundles until told to stop; remember who was taken and with which words others were refused."""
     async with source(address) as a:

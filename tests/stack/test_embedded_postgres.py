@@ -198,6 +198,39 @@ def test_after_kill_9_of_both_the_data_is_recovered(tmp_path: Path) -> None:
     assert not Path(dsn.host).exists()
 
 
+async def revived(dsn: Dsn, query: str) -> object:
+    """Ask until somebody answers."""
+    deadline = time.monotonic() + 40
+    while True:
+        try:
+            return await ask(dsn, query)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            assert time.monotonic() < deadline, "nobody started it again"
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["killed", "stopped"])
+def test_one_that_somebody_else_ended_is_started_again_where_it_was(tmp_path: Path, how: signal.Signals) -> None:
+    async def scenario() -> None:
+        told: list[str] = []
+        async with EmbeddedPostgres(tmp_path, report=told.append) as dsn:
+            await ask(dsn, "CREATE TABLE kept AS SELECT 7 AS number")
+            for times in (1, 2):
+                running = postmaster.recorded(tmp_path / "postgres")
+                assert running
+                os.kill(running.pid, how)
+                while (found := postmaster.recorded(tmp_path / "postgres")) and found.pid == running.pid:
+                    await asyncio.sleep(0.05)
+                assert await revived(dsn, "SELECT number FROM kept") == 7
+                while len(told) < times:
+                    await asyncio.sleep(0.05)
+        assert told == ["the embedded database had been ended by somebody; it was started again"] * 2
+        assert postmaster.recorded(tmp_path / "postgres") is None, "it ends with us, as ever"
+        assert not Path(dsn.host or "").exists()
+
+    asyncio.run(scenario())
+
+
 def test_a_stale_pid_that_now_belongs_to_somebody_else_does_not_block(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedPostgres(tmp_path):

@@ -34,7 +34,7 @@ async def serve(
 def _embedded(settings: configuration.ServerSettings) -> EmbeddedPostgres:
     # Some beside the pools: for listeners, migrations and a person with psql.
     needed = settings.instance.workers * (settings.database.max_open_connections + 5) + 20
-    return EmbeddedPostgres(settings.database.data_dir, max_connections=max(100, needed))
+    return EmbeddedPostgres(settings.database.data_dir, max_connections=max(100, needed), report=_say)
 
 
 async def _supervise(given: Mapping[str, str], *, count: int, stop: running.Stop) -> int:

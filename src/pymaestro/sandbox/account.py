@@ -98,6 +98,13 @@ def runtime_dir(account: Account, environ: Mapping[str, str]) -> Path:
     return made
 
 
+def make_private(directory: Path, account: Account) -> None:
+    """Make a directory for `account` alone; one that is there already is somebody else's, and an error."""
+    directory.mkdir(mode=0o700)
+    if not account.is_ours:
+        os.chown(directory, account.uid, account.gid)
+
+
 def first_usable(places: Iterable[Path], account: Account) -> Path | None:
     """Return the first directory we can write to, `account` can enter, and whose path is short."""
     for place in places:

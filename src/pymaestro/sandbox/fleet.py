@@ -75,7 +75,7 @@ async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as stack:
         wanted.progress("PostgreSQL")
         dsn = await stack.enter_async_context(
-            EmbeddedPostgres(wanted.folder / "postgres", is_ephemeral=wanted.is_ephemeral)
+            EmbeddedPostgres(wanted.folder / "postgres", is_ephemeral=wanted.is_ephemeral, report=wanted.progress)
         )
         flags: list[str] = []
         broker: Path | None = None

@@ -10,13 +10,16 @@ PostgreSQL answers on a unix socket in a private directory and on nothing else, 
 import asyncio
 import contextlib
 import os
+import random
 import shlex
 import shutil
 import signal
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
+from pymaestro.aio import backoff, tasks
 from pymaestro.sandbox import account as accounts
 from pymaestro.sandbox import postmaster, template
 from pymaestro.sandbox.dirlock import DirectoryLock
@@ -34,6 +37,9 @@ STOP_TIMEOUT_SECONDS = 30
 HESITATION_SECONDS = 3
 _PAUSE_SECONDS = 0.02
 _RETRY_SECONDS = 0.25
+_LOOK_SECONDS = 1.0
+# After so long without trouble the next one is no repetition.
+_WELL_SECONDS = 60.0
 
 # Beyond PostgreSQL's defaults, which keep every commit safe: fsync and synchronous_commit stay on.
 SETTINGS = {
@@ -70,26 +76,71 @@ INITDB_OPTIONS = (
 
 
 class EmbeddedPostgres:
-    """`async with EmbeddedPostgres(data_dir) as dsn:` runs a PostgreSQL whose data stays in `data_dir`."""
+    """`async with EmbeddedPostgres(data_dir) as dsn:` runs a PostgreSQL whose data stays in `data_dir`.
 
-    def __init__(self, data_dir: Path, *, max_connections: int = 200, is_ephemeral: bool = False) -> None:
+    Should somebody end it meanwhile, it is started again at the same address, and `report` is told.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        max_connections: int = 200,
+        is_ephemeral: bool = False,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._cluster = Cluster(data_dir, max_connections=max_connections, is_ephemeral=is_ephemeral)
+        self._report = report
+        self._crew = tasks.Crew()
 
     async def __aenter__(self) -> Dsn:
         # In a thread, because not every event loop can start a process under another account.
         starting = asyncio.get_running_loop().run_in_executor(None, self._cluster.start)
         try:
-            return await asyncio.shield(starting)
+            address = await asyncio.shield(starting)
         except asyncio.CancelledError:
             with contextlib.suppress(SandboxError):
                 await starting
             await asyncio.to_thread(self._cluster.stop)
             raise
+        self._crew.start("embedded postgres", self._look_after())
+        return address
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._crew.stop()
         await asyncio.to_thread(self._cluster.stop)
+
+    async def _look_after(self) -> None:
+        pauses = self._pauses()
+        well_since = time.monotonic()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                was_revived = await self._revive()
+            except SandboxError as error:
+                self._report(str(error))
+            else:
+                if not was_revived:
+                    if time.monotonic() - well_since > _WELL_SECONDS:
+                        pauses = self._pauses()
+                    continue
+                self._report("the embedded database had been ended by somebody; it was started again")
+            await asyncio.sleep(next(pauses))
+            well_since = time.monotonic()
+
+    async def _revive(self) -> bool:
+        # A start that has begun is finished: whoever ends us then ends what we started.
+        reviving = asyncio.get_running_loop().run_in_executor(None, self._cluster.revive)
+        try:
+            return await asyncio.shield(reviving)
+        except asyncio.CancelledError:
+            await asyncio.wait([reviving])
+            raise
+
+    def _pauses(self) -> Iterator[float]:
+        return backoff.delays(base=0.5, factor=2, cap=10.0, jitter=random.random)
 
 
 class Cluster:
@@ -109,6 +160,7 @@ class Cluster:
         }
         self._is_ephemeral = is_ephemeral
         self._lock: DirectoryLock | None = None
+        self._sockets: Path | None = None
 
     def start(self) -> Dsn:
         """Make the database if it is new, start it if it does not run, and return its address."""
@@ -122,11 +174,26 @@ class Cluster:
         try:
             if not (self._data / "PG_VERSION").exists():
                 self._create()
-            return Dsn(host=str(self._run()), user=USER, database=DATABASE, sslmode="disable")
+            self._sockets = self._run()
+            return Dsn(host=str(self._sockets), user=USER, database=DATABASE, sslmode="disable")
         except BaseException:
             self._lock.release()
             self._lock = None
             raise
+
+    def revive(self) -> bool:
+        """Start PostgreSQL again, at the same address, if it has ended; return whether it had to be."""
+        found = postmaster.recorded(self._data)
+        if self._sockets is None or (found is not None and postmaster.may_be_starting(found.pid)):
+            return False
+        if found is not None:
+            self._bury(found)
+        shutil.rmtree(self._sockets, ignore_errors=True)
+        try:
+            accounts.make_private(self._sockets, accounts.choose(self._data))
+        except OSError as error:
+            raise SandboxError(f"The embedded database cannot be started again: {error}") from error
+        return self._launch(runtime=self._sockets)
 
     def stop(self) -> None:
         """End PostgreSQL and every connection to it, without loss; then let others have the directory."""
@@ -185,8 +252,9 @@ class Cluster:
             # be wrong, its lock on the shared memory still keeps a second server out.
             (self._data / postmaster.FILE_NAME).unlink(missing_ok=True)
 
-    def _launch(self) -> None:
-        runtime = accounts.runtime_dir(accounts.choose(self._data), os.environ)
+    def _launch(self, *, runtime: Path | None = None) -> bool:
+        """Start PostgreSQL; returns whether it runs, and raises when trying again is pointless."""
+        runtime = runtime or accounts.runtime_dir(accounts.choose(self._data), os.environ)
         options = [f"-c {name}={shlex.quote(value)}" for name, value in self._settings.items()]
         options.append(f"-k {shlex.quote(str(runtime))}")
         try:
@@ -204,6 +272,8 @@ class Cluster:
                     f"The embedded database does not start: {words or error}; see {self._log}"
                 ) from error
             time.sleep(_RETRY_SECONDS)
+            return False
+        return True
 
     def _last_words(self) -> str:
         try:
