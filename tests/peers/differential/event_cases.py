@@ -3,6 +3,7 @@
 A case is about one bundle and is played step by step; nothing here knows how a server should answer.
 """
 
+import itertools
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from twins import SOURCE
 
 from pymaestro.wire._pb import cloudevents_pb2 as pb
 
+_attempts = itertools.count(1)
 PUBLISH = "publish"
 REPORT = "report"
 
@@ -457,9 +459,10 @@ def _changed(chance: random.Random, made: pb.CloudEvent, *, often: float) -> pb.
 
 
 def cases(stories: Iterator[tuple[str, Callable[[str], list[Step]]]], *, prefix: str) -> list[Case]:
-    """Give every story a bundle of its own."""
+    """Give every story a bundle of its own, and another one when a test is run again."""
     found = []
+    attempt = next(_attempts)
     for count, (name, story) in enumerate(stories, 1):
-        resource = f"{prefix}-{count:03}"
+        resource = f"{prefix}{attempt}-{count:03}"
         found.append(Case(name=name, resource=resource, steps=tuple(story(resource))))
     return found
