@@ -22,6 +22,7 @@ function open(row) {
   $('request').hidden = false;
   drawRequest(row);
   document.querySelector('aside').scrollTop = 0;
+  if (matchMedia('(max-width: 1020px)').matches) document.querySelector('aside').scrollIntoView();
   cursor = visible.indexOf(row);
   drawRows();
   if (decodeURIComponent(location.hash.slice(1)) !== idOf(row)) history.replaceState(null, '', `#${encodeURIComponent(idOf(row))}`);

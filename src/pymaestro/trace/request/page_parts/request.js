@@ -48,12 +48,14 @@ function findingElement(row, [code, confidence, detail, evidence]) {
   return box;
 }
 
+const where = (record) => (record.file.includes(record.pod) || !record.pod ? `${record.file}:${record.line}` : `${record.pod}  ${record.file}:${record.line}`);
+
 function log(records) {
   return el('ol', { class: 'log', id: 'log' }, ...records.map((record) => el('li', {
     class: `${AGENT_STAGES.has(record.stage) ? 'agent' : ''}${stageChosen && stageChosen !== record.stage ? ' off' : ''}`, 'data-stage': record.stage,
   }, el('span', { class: 'at' }, `+${span(Math.max(0, record.at))}`), el('span', { class: 'num', title: `stage ${record.stage}` }, String(record.stage || '·')),
-  el('div', {}, asWritten && record.written ? el('code', {}, record.written) : el('span', {}, record.says),
-    el('div', { class: 'where' }, record.file.includes(record.pod) || !record.pod ? `${record.file}:${record.line}` : `${record.pod}  ${record.file}:${record.line}`)))));
+  el('div', { class: asWritten && record.written ? '' : 'said' }, asWritten && record.written ? el('code', {}, record.written) : el('span', {}, record.says),
+    el('div', { class: 'where', title: where(record) }, el('bdi', {}, where(record)))))));
 }
 
 function toggleWritten(row) {

@@ -24,7 +24,7 @@ function drawHead() {
 function drawRows(isPrinting) {
   const scroll = $('scroll');
   const first = isPrinting ? 0 : Math.max(0, Math.floor(scroll.scrollTop / HEIGHT) - 5);
-  const last = isPrinting ? Math.min(visible.length, 500) : Math.min(visible.length, first + Math.ceil(scroll.clientHeight / HEIGHT) + 10);
+  const last = isPrinting ? Math.min(visible.length, 200) : Math.min(visible.length, first + Math.ceil(scroll.clientHeight / HEIGHT) + 10);
   $('space').style.height = `${visible.length * HEIGHT}px`;
   $('rows').style.transform = `translateY(${first * HEIGHT}px)`;
   const made = [];

@@ -59,7 +59,7 @@ function ticks(length, at) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
   const made = [];
-  for (let time = 0; time < length * 0.84; time += step) {
+  for (let time = 0; time < length * 0.78; time += step) {
     const tick = el('span', {}, time ? span(time) : '0');
     tick.style.left = `${at(time)}%`;
     made.push(tick);
