@@ -4,7 +4,6 @@ The library of our commands can draw them too, but takes longer for a page than 
 """
 
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 _NARROWEST = 40
+_USUAL = 80
 _SILENT = {None, "()", "False"}
 """Defaults that tell nobody anything: nothing given, a switch not set."""
 _BOLD, _CYAN, _PLAIN = "\x1b[1m", "\x1b[36m", "\x1b[0m"
@@ -35,8 +35,18 @@ class Paper:
 
 def terminal() -> Paper:
     """Return this process's terminal, or a page as wide as one."""
-    columns = max(_NARROWEST, shutil.get_terminal_size().columns)
-    return Paper(width=columns, has_colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    return Paper(width=max(_NARROWEST, _columns()), has_colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+
+
+def _columns() -> int:
+    # As shutil does it, whose import alone takes as long as a page of help.
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size().columns or _USUAL
+    except OSError:
+        return _USUAL
 
 
 def panel(title: str, rows: Sequence[tuple[str, str]], *, on: Paper) -> Iterator[str]:

@@ -1,9 +1,7 @@
 """What the commands over logs share: which words are paths, which requests are meant, how a command ends."""
 
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -149,6 +147,9 @@ def seekable(paths: Sequence[str]) -> Iterator[list[str]]:
     if "-" not in paths:
         yield list(paths)
         return
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="maestro-trace-") as folder:
         copy = Path(folder) / "stdin"
         with copy.open("wb") as stream:

@@ -17,6 +17,7 @@ Format = Literal["text", "json", "yaml", "md", "csv", "html", "mermaid", "log"]
 
 request = App(
     name="request",
+    usage="maestro trace request [OPTIONS] [ARGS...]",
     help="Follow one request, or all requests of one resource, through all stages.",
     help_epilogue="""\
 Examples:
@@ -37,6 +38,7 @@ Exit codes: 0 complete, 1 a problem, 2 usage, 3 no Maestro log, 4 not found, 5 n
 )
 requests = App(
     name="requests",
+    usage="maestro trace requests [OPTIONS] [ARGS...]",
     help="All requests in the logs at once: verdicts, latencies, where they stop.",
     help_epilogue="""\
 Examples:
