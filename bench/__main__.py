@@ -89,6 +89,8 @@ def main() -> int:
         console.print(f"bench needs Go for its load generator and for the peer: {error}", markup=False)
         return 1
     wanted = _wanted(given)
+    # Of others, before we begin to work ourselves.
+    given.load = os.getloadavg()[0]
     runs: dict[str, dict[str, dict[str, list[float]]]] = {}
     code = 0
     try:
@@ -215,7 +217,7 @@ def _document(runs: Mapping[str, Any], given: argparse.Namespace) -> dict[str, A
         "postgres": _postgres_version(),
         "go_maestro": peer_build.maestro_version(),
         "scale": given.scale,
-        "rounds": max(len(values) for found in runs.values() for kinds in found.values() for values in kinds.values()),
+        "load": given.load,
         "measures": runs,
     }
 

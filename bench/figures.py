@@ -73,6 +73,14 @@ def all_rows(document: Mapping[str, Any]) -> list[Row]:
     return [row for measure, runs in document["measures"].items() for row in rows(measure, runs)]
 
 
+def rounds(document: Mapping[str, Any]) -> int:
+    """Return how often the figure that was measured most often was measured."""
+    return max(
+        (len(values) for runs in document["measures"].values() for kinds in runs.values() for values in kinds.values()),
+        default=0,
+    )
+
+
 def shown(value: float | None) -> str:
     """Write a figure with as many digits as it deserves."""
     if value is None:

@@ -31,6 +31,7 @@ TITLES = {
 PLOTTED = (
     ("creates", "create 3 KB, 64 clients, creates/s"),
     ("creates", "create 30 KB, 64 clients, creates/s"),
+    ("creates", "create 3 KB, 64 clients, server CPU ms each"),
     ("deliveries", "publish to agent, p50 ms"),
     ("statuses", "statuses to 1 subscriber, told to all/s"),
     ("statuses", "statuses to 50 subscribers, told to all/s"),
@@ -39,7 +40,9 @@ PLOTTED = (
     ("resync", "resync of 5,000 works, ms"),
     ("mosquitto-resync", "resync of 10,000 works through Mosquitto, ms"),
     ("reconnect", "reconnect of 1,000 agents, until all are in sync ms"),
+    ("reconnect", "reconnect of 1,000 agents, server CPU ms each"),
     ("mosquitto", "through Mosquitto, 1 instance, works/s"),
+    ("mosquitto", "through Mosquitto, 1 instance, publish to status of a work alone p50 ms"),
     ("bursts", "burst of 20, publish to first status p50 ms"),
     ("bursts", "burst of 50, publish to first status p50 ms"),
     ("bursts", "burst of 100, publish to first status p50 ms"),
@@ -55,11 +58,18 @@ def table(document: Mapping[str, Any]) -> Table:
     made.add_column("measure", overflow="fold")
     for column in ("ours", "Go", "ours/Go", "ours is"):
         made.add_column(column, justify="right", no_wrap=True)
-    for measure, runs in document["measures"].items():
+    for measure, runs in _in_order(document):
         for row in figures.rows(measure, runs):
             made.add_row(row.name, *_cells(row))
         made.add_section()
     return made
+
+
+def _in_order(document: Mapping[str, Any]) -> list[tuple[str, figures.Runs]]:
+    """Return the measures in the order of their titles, however a result was put together."""
+    order = [*TITLES]
+    found = document["measures"].items()
+    return sorted(found, key=lambda item: order.index(item[0]) if item[0] in order else len(order))
 
 
 def _cells(row: figures.Row) -> tuple[str, str, str, str]:
@@ -68,18 +78,23 @@ def _cells(row: figures.Row) -> tuple[str, str, str, str]:
 
 def section(document: Mapping[str, Any]) -> str:
     """Return the generated part of the page."""
-    conditions = (
-        f"Measured {document['when'][:10]} on {document['cores']} cores with Python {document['python']}, "
-        f"PostgreSQL {document['postgres']}, Go Maestro `{document['go_maestro']}`; "
-        f"the middle of up to {document['rounds']} runs, ours and Go's in turn."
-    )
-    parts = [conditions, "![how many times better ours is](images/performance.png)"]
-    for measure, runs in document["measures"].items():
+    parts = [_conditions(document), "![how many times better ours is](images/performance.png)"]
+    for measure, runs in _in_order(document):
         lines = [f"### {TITLES.get(measure, measure)}", ""]
         lines += ["| measure | ours | Go | ours/Go | ours is |", "|---|--:|--:|--:|---|"]
         lines += [f"| {row.name} | {' | '.join(_cells(row))} |" for row in figures.rows(measure, runs)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
+
+
+def _conditions(document: Mapping[str, Any]) -> str:
+    rounds = figures.rounds(document)
+    runs = "one run each" if rounds == 1 else f"the middle of up to {rounds} runs, ours and Go's in turn"
+    busy = f" Other work went on meanwhile (load {document['load']:.0f})." if document["load"] > 1 else ""
+    return (
+        f"Measured {document['when'][:10]} on {document['cores']} cores with Python {document['python']},\n"
+        f"PostgreSQL {document['postgres']} and Go Maestro `{document['go_maestro']}`:\n{runs}.{busy}"
+    )
 
 
 def write_page(document: Mapping[str, Any], page: Path = PAGE) -> None:
@@ -113,6 +128,7 @@ def draw(document: Mapping[str, Any], picture: Path = PICTURE) -> bool:
         axes.text(max(value, 1) * 1.06, place, _label(row), va="center", fontsize=8, color="#333333")
     axes.set_yticks(list(places), [row.name for row in rows], fontsize=8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _place: f"{value:g}")
     axes.axvline(1, color="#333333", linewidth=0.8)
     axes.set_xlim(min(0.5, *values) * 0.8, max(values) * 12)
     axes.set_xlabel("times better than the Go Maestro (ours | Go)", fontsize=8)
