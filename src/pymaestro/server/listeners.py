@@ -25,6 +25,7 @@ from pymaestro.server.stages import Stages
 from pymaestro.server.world import World
 from pymaestro.transport import grpc_server, tls
 from pymaestro.transport.http_listener import HttpListener
+from pymaestro.transport.http_patience import Patience
 
 _GRACE_SECONDS = 5.0
 
@@ -99,7 +100,9 @@ class Listeners:
     def _listen_http(self, name: str, app: ASGIApp, *, port: int, secure: bool) -> None:
         http = self._settings.http
         context = tls.https_context(self._https_files(), on_problem=self._on_problem) if secure else None
-        listener = HttpListener(app, host=http.hostname, port=port, reuse_port=self._settings.instance.shares_ports)
+        patience = Patience(read=http.read_timeout.total_seconds(), write=http.write_timeout.total_seconds())
+        shares_ports = self._settings.instance.shares_ports
+        listener = HttpListener(app, host=http.hostname, port=port, reuse_port=shares_ports, patience=patience)
         self._http.append((name, listener, context))
         self._addresses[name] = f"http{'s' if secure else ''}://{_shown(http.hostname)}:{listener.port}"
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
+from pymaestro.transport import http_patience
+from pymaestro.transport.http_patience import Patience
+
 _BACKLOG = 1024
 # Long enough for a list that is being sent, short enough for a pod that must go.
 _GRACE_SECONDS = 5
@@ -24,8 +27,11 @@ class _Server(uvicorn.Server):
 class HttpListener:
     """Binds first and serves later, so that an address that is taken is known before anything starts."""
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int, reuse_port: bool = False) -> None:
+    def __init__(
+        self, app: ASGIApp, *, host: str, port: int, reuse_port: bool = False, patience: Patience | None = None
+    ) -> None:
         self._app = app
+        self._patience = patience
         self._socket = _bind(host, port, reuse_port=reuse_port)
         self._server: _Server | None = None
 
@@ -38,7 +44,7 @@ class HttpListener:
         """Answer requests until `stop`."""
         config = uvicorn.Config(
             self._app,
-            http="httptools",
+            http=http_patience.protocol(self._patience) if self._patience else "httptools",
             ws="none",
             lifespan="off",
             log_config=None,

@@ -31,10 +31,10 @@ class HttpSettings:
     """PEM private key of --https-cert-file."""
 
     read_timeout: timedelta = field(default=timedelta(seconds=5), metadata=flag("--http-read-timeout"))
-    """How long a client may take to send a request."""
+    """How long a client may take to send a request, from its connection on; who takes longer is cut off."""
 
     write_timeout: timedelta = field(default=timedelta(seconds=30), metadata=flag("--http-write-timeout"))
-    """How long one response may take."""
+    """How long a client may leave a response unread; who reads, however slowly, gets all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
