@@ -124,6 +124,22 @@ def _at_home(setting: Setting) -> Path:
     return path
 
 
+async def _has_counted(leader: Replica) -> None:
+    """What dashboards ask for is counted, not only named."""
+    shown = (await leader.probes.get("/metrics")).text.splitlines()
+    for sample in (
+        'rest_client_requests_total{code="201"',
+        "rest_client_request_duration_seconds_count{",
+        "workqueue_adds_total{",
+        "workqueue_work_duration_seconds_count{",
+        'manifestworks_processed_total{action="patch",code="Success"',
+        'cloudevents_sent_total{action="update_request"',
+        'cloudevents_received_total{action="create_request"',
+    ):
+        counts = [float(line.split()[-1]) for line in shown if line.startswith(sample)]
+        assert sum(counts) > 0, sample
+
+
 async def play(setting: Setting) -> None:
     """One dies, the next one goes on and ends in good order, the third goes on at once."""
     cluster, works = setting.cluster, setting.client.works(CONSUMER)
@@ -145,6 +161,7 @@ async def play(setting: Setting) -> None:
             await second.waits()
             await asks_for("one")
             life = await has("one")
+            await _has_counted(first)
             assert "subscribed to grpc server" not in second.log.read_text()
             first.process.send_signal(signal.SIGKILL)
             await asks_for("two")

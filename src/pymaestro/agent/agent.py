@@ -9,7 +9,7 @@ from pymaestro.agent.apply import Applier
 from pymaestro.agent.arrivals import Arrivals
 from pymaestro.agent.cleanup import Cleaner
 from pymaestro.agent.decide import ownership
-from pymaestro.agent.inbox import Inbox
+from pymaestro.agent.inbox import Inbox, Ways
 from pymaestro.agent.link import Link
 from pymaestro.agent.observe import Observer, Wakes
 from pymaestro.agent.permission import Permissions
@@ -40,6 +40,10 @@ class Surroundings:
     jitter: Callable[[], float]
     clock: clocks.Clock
     new_id: Callable[[], str]
+    meter: keyed.Meter | None = None
+    """Who counts the turns."""
+    resynced: Callable[[str, float], None] = lambda _source, _seconds: None
+    """Called when a status resync that a source asked for is answered, and how long that took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ class Agent:
         # Never slower than the healthy round, however often something failed.
         patience = keyed.Backoff(cap_seconds=character.rhythm.resync.total_seconds())
         self._queue: keyed.KeyedQueue[str] = keyed.KeyedQueue(
-            self._turn, workers=character.workers, backoff=patience, on_error=self._on_error
+            self._turn, workers=character.workers, backoff=patience, on_error=self._on_error, meter=given.meter
         )
         self.link = Link(
             given.medium,
@@ -88,9 +92,13 @@ class Agent:
             self.works,
             consumer=character.consumer,
             journal=given.journal,
-            wake=self._wake,
-            say_again=self._reporter.say_again,
-            withdraw=self.link.withdraw,
+            ways=Ways(
+                wake=self._wake,
+                say_again=self._reporter.say_again,
+                withdraw=self.link.withdraw,
+                resynced=given.resynced,
+            ),
+            monotonic=given.clock.monotonic,
         )
         self._records = records.Records(
             given.client,

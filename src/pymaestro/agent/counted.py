@@ -45,8 +45,17 @@ class _Counted:
             yield received
 
     async def publish(self, sent: event.Event) -> None:
-        await self._connection.publish(sent)
         kind = _kind(sent)
+        is_status = kind is not None and kind.subresource == event.Subresource.STATUS
+        try:
+            await self._connection.publish(sent)
+        except (base.Disconnected, base.Rejected, base.Busy):
+            if is_status:
+                # The words of the Go agent, for which a status is a patch of a work.
+                self._metrics.work_processed("patch", code="PublishError")
+            raise
+        if is_status:
+            self._metrics.work_processed("patch")
         if kind is not None:
             self._metrics.event_sent(sent.source, sent.optional_text(event.ORIGINAL_SOURCE), kind=kind)
 

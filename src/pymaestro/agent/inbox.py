@@ -3,7 +3,9 @@
 What cannot be read is answered too: the server learns why a spec was not applied instead of waiting for ever.
 """
 
+import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pymaestro.agent import describe
 from pymaestro.agent.works import Held, Works
@@ -11,6 +13,19 @@ from pymaestro.journal.emit import Journal
 from pymaestro.journal.fields import Agent as Phrase
 from pymaestro.journal.fields import Broker, Key
 from pymaestro.wire import codec, errors, event, resync, work
+
+
+class Ways(NamedTuple):
+    """What events lead to."""
+
+    wake: Callable[[Held], None]
+    """A work is wanted otherwise, or no longer."""
+    say_again: Callable[[Held, Callable[[], None]], None]
+    """The server asks for a status; call back when it has it."""
+    withdraw: Callable[[str], None]
+    """Nobody wants to hear any more what was to be said about a work."""
+    resynced: Callable[[str, float], None]
+    """A status resync of this source was answered, in so many seconds."""
 
 
 class Inbox:
@@ -22,16 +37,14 @@ class Inbox:
         *,
         consumer: str,
         journal: Journal,
-        wake: Callable[[Held], None],
-        say_again: Callable[[Held], None],
-        withdraw: Callable[[str], None],
+        ways: Ways,
+        monotonic: Callable[[], float],
     ) -> None:
         self._works = works
         self._consumer = consumer
         self._journal = journal
-        self._wake = wake
-        self._say_again = say_again
-        self._withdraw = withdraw
+        self._ways = ways
+        self._monotonic = monotonic
 
     def take(self, received: event.Event) -> None:
         """Take one event; nothing it contains can stop the agent."""
@@ -65,17 +78,24 @@ class Inbox:
             return
         if before is not None and before is not held:
             # What was still to be said about its former life would end the new one.
-            self._withdraw(held.id)
-        self._wake(held)
+            self._ways.withdraw(held.id)
+        self._ways.wake(held)
 
     def _answer(self, received: event.Event) -> None:
         """Say again what the server lacks, by comparing hashes."""
         known = resync.decode_hashes(received.data)
         current = [(held.id, held.status.hash()) for held in self._works]
-        for work_id in resync.status_answer(current, known):
-            held = self._works.get(work_id)
-            if held is not None and held.status.body:
-                self._say_again(held)
+        lacking = [self._works.get(work_id) for work_id in resync.status_answer(current, known)]
+        answers = [held for held in lacking if held is not None and held.status.body]
+        started, unsaid = self._monotonic(), {held.id for held in answers}
+
+        def said(work_id: str) -> None:
+            unsaid.discard(work_id)
+            if not unsaid:
+                self._ways.resynced(received.source, self._monotonic() - started)
+
+        for held in answers:
+            self._ways.say_again(held, functools.partial(said, held.id))
 
     def _tell(self, received: event.Event) -> None:
         if self._journal.enabled(2):

@@ -1,5 +1,6 @@
 """Build the agent and run it. No logic of its own."""
 
+import functools
 import gc
 import os
 import random
@@ -48,8 +49,10 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
     medium = _medium(settings, journal=journal)
     address = kube_config.locate(str(settings.cluster.kubeconfig or ""), environ=os.environ, home=Path.home())
     limits = ClientSettings(qps=settings.cluster.qps, burst=settings.cluster.burst)
-    client = await stack.enter_async_context(KubeClient(address, settings=limits, clock=clock))
     metrics = Metrics(CollectorRegistry())
+    client = await stack.enter_async_context(
+        KubeClient(address, settings=limits, clock=clock, on_answer=metrics.request_answered)
+    )
     agent = Agent(
         Surroundings(
             client=client,
@@ -58,6 +61,8 @@ async def _run(settings: AgentSettings, *, journal: emit.Journal, clock: clocks.
             jitter=random.random,
             clock=clock,
             new_id=clocks.new_id,
+            meter=metrics.queue,
+            resynced=functools.partial(metrics.status_resynced, settings.hub.consumer_name),
         ),
         _character(settings),
     )

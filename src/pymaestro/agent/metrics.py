@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from pymaestro.transport import exposition
+from pymaestro.wire import event
 
 QUEUE: Final = "ManifestWorkController"
 
@@ -73,12 +74,12 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register all families with `registry`, once."""
         self._registry = registry
-        event = ["type", "subresource", "action"]
+        parts = ["type", "subresource", "action"]
         self._received = Counter(
-            "cloudevents_received_total", "Events from the server.", ["source", *event], registry=registry
+            "cloudevents_received_total", "Events from the server.", ["source", *parts], registry=registry
         )
         self._sent = Counter(
-            "cloudevents_sent_total", "Events to the server.", ["source", "original_source", *event], registry=registry
+            "cloudevents_sent_total", "Events to the server.", ["source", "original_source", *parts], registry=registry
         )
         self._resynced = Histogram(
             "resources_status_resync_duration_seconds",
@@ -117,12 +118,12 @@ class Metrics:
         """Count an event to the server; `original_source` is whose work it is about."""
         self._sent.labels(source, original_source or "none", *kind).inc()
 
-    def status_resynced(self, source: str, consumer: str, *, data_type: str, seconds: float) -> None:
+    def status_resynced(self, consumer: str, source: str, seconds: float) -> None:
         """Measure the answer to one status resync."""
-        self._resynced.labels(source, consumer, data_type).observe(seconds)
+        self._resynced.labels(source, consumer, event.MANIFEST_BUNDLES).observe(seconds)
 
     def work_processed(self, action: str, *, code: str = "Success") -> None:
-        """Count a get, list, watch, patch or delete of a work; `code` is Kubernetes' word for a failure."""
+        """Count what was done with a work; `code` is Kubernetes' word for a failure."""
         self._processed.labels(action, code).inc()
 
     def request_answered(self, method: str, *, host: str, code: str, seconds: float) -> None:

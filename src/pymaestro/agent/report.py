@@ -33,11 +33,11 @@ class Reporter:
         if held.status.body and held.status.hash() not in (held.said, held.posted):
             self._post(held, event.Action.UPDATE_REQUEST)
 
-    def say_again(self, held: Held) -> None:
-        """Tell the server because it asked."""
-        self._post(held, event.Action.RESYNC_RESPONSE)
+    def say_again(self, held: Held, said: Callable[[], None]) -> None:
+        """Tell the server because it asked; `said` is called when it knows, unless there was more to say meanwhile."""
+        self._post(held, event.Action.RESYNC_RESPONSE, said=said)
 
-    def _post(self, held: Held, action: event.Action) -> None:
+    def _post(self, held: Held, action: event.Action, *, said: Callable[[], None] = lambda: None) -> None:
         def write() -> event.Event:
             return self._event(held.reported(), action)
 
@@ -51,6 +51,7 @@ class Reporter:
             held.said = outgoing.optional_text(event.STATUS_HASH)
             if held.posted == held.said:
                 held.posted = ""
+            said()
             if held.status.is_deleted and held.status.hash() == held.said:
                 self._gone(held)
 

@@ -7,7 +7,7 @@ delay that grows, but never beyond a limit; a turn that asks for a later look ge
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -32,6 +32,22 @@ class Backoff:
         return min(self.cap_seconds, self.first_seconds * self.factor ** min(failures - 1, 63))
 
 
+class Meter(Protocol):
+    """Who wants to know how much there is to do."""
+
+    def added(self) -> None:
+        """A key has to be worked on."""
+
+    def retried(self) -> None:
+        """A key failed and comes again."""
+
+    def holds(self, depth: int) -> None:
+        """So many keys wait now."""
+
+    def finished(self, *, waited: float, worked: float) -> None:
+        """One turn is over; in seconds."""
+
+
 class KeyedQueue(Generic[Key]):
     """Keys that wait for a turn."""
 
@@ -42,13 +58,16 @@ class KeyedQueue(Generic[Key]):
         workers: int,
         backoff: Backoff,
         on_error: Callable[[Key, Exception], None],
+        meter: Meter | None = None,
     ) -> None:
         self._handle = handle
         self._workers = workers
         self._backoff = backoff
         self._on_error = on_error
         self._ready: asyncio.Queue[Key] = asyncio.Queue()
-        self._queued: set[Key] = set()
+        self._meter = meter
+        self._queued: dict[Key, float] = {}
+        """Since when they wait, by the clock of the event loop."""
         self._busy: set[Key] = set()
         self._dirty: set[Key] = set()
         self._failures: dict[Key, int] = {}
@@ -65,8 +84,11 @@ class KeyedQueue(Generic[Key]):
         if key in self._busy:
             self._dirty.add(key)
         elif key not in self._queued:
-            self._queued.add(key)
+            self._queued[key] = asyncio.get_running_loop().time()
             self._ready.put_nowait(key)
+            if self._meter is not None:
+                self._meter.added()
+                self._meter.holds(len(self._queued))
 
     def add_later(self, key: Key, seconds: float) -> None:
         """Ask for a turn for `key` after a while; an earlier timer of the same key stays."""
@@ -99,11 +121,15 @@ class KeyedQueue(Generic[Key]):
     async def _work(self) -> None:
         while True:
             key = await self._ready.get()
-            self._queued.discard(key)
+            began, since = asyncio.get_running_loop().time(), self._queued.pop(key)
             self._busy.add(key)
             try:
                 await self._turn(key)
             finally:
+                if self._meter is not None:
+                    self._meter.holds(len(self._queued))
+                    ended = asyncio.get_running_loop().time()
+                    self._meter.finished(waited=began - since, worked=ended - began)
                 self._busy.discard(key)
                 if key in self._dirty:
                     self._dirty.discard(key)
@@ -114,6 +140,8 @@ class KeyedQueue(Generic[Key]):
             again = await self._handle(key)
         except Exception as error:  # noqa: BLE001 - one key's failure is told and tried again; the others go on
             failures = self._failures[key] = self._failures.get(key, 0) + 1
+            if self._meter is not None:
+                self._meter.retried()
             self._on_error(key, error)
             self.add_later(key, self._backoff.after(failures))
             return

@@ -10,7 +10,7 @@ import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import aiohttp
 import orjson
@@ -49,13 +49,26 @@ class ClientSettings:
     patience: limits.Patience = limits.PATIENT
 
 
+class OnAnswer(Protocol):
+    """Who wants to know how requests went."""
+
+    def __call__(self, method: str, *, host: str, code: str, seconds: float) -> None:
+        """Note one; `code` is the status, or `<error>` when no answer came."""
+
+
 class KubeClient:
     """The API server at `address`, while entered."""
 
     def __init__(
-        self, address: ClusterAddress, *, settings: ClientSettings | None = None, clock: Clock | None = None
+        self,
+        address: ClusterAddress,
+        *,
+        settings: ClientSettings | None = None,
+        clock: Clock | None = None,
+        on_answer: OnAnswer | None = None,
     ) -> None:
         self.address = address
+        self._on_answer = on_answer
         self.settings = settings or ClientSettings()
         self._clock = clock or Clock()
         self._keyring = Keyring(address.credentials, clock=self._clock)
@@ -192,6 +205,7 @@ class KubeClient:
     async def _exchange(self, wish: Request, *, waits: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send and check the status; the library's errors are translated here, those met while reading included."""
         proof = await self._keyring.current()
+        started, code = self._clock.monotonic(), "<error>"
         try:
             async with self._session.request(
                 wish.method,
@@ -204,6 +218,7 @@ class KubeClient:
                 # Our proof of identity must not follow a redirect.
                 allow_redirects=False,
             ) as response:
+                code = str(response.status)
                 if response.status >= 300:
                     error = await _failure(response)
                     if isinstance(error, errors.Unauthorized):
@@ -219,6 +234,10 @@ class KubeClient:
             raise errors.Unreachable(
                 f"the API server at {self.address.server} cannot be reached for {wish.method} {wish.path}"
             ) from error
+        finally:
+            if self._on_answer is not None:
+                host = self.address.server.partition("://")[2]
+                self._on_answer(wish.method, host=host, code=code, seconds=self._clock.monotonic() - started)
 
     def _headers(self, wish: Request, proof: Proof) -> Sequence[tuple[str, str]]:
         ours = [("Authorization", proof.authorization)] if proof.authorization else []

@@ -16,7 +16,7 @@ def test_names_and_labels_are_those_of_the_go_agent() -> None:
     metrics.event_received("maestro", EventKind(BUNDLES, "spec", "create_request"))
     metrics.event_sent("c1-work-agent", "", kind=EventKind(BUNDLES, "spec", "resync_request"))
     metrics.event_sent("c1-work-agent", "policy", kind=EventKind(BUNDLES, "status", "update_request"))
-    metrics.status_resynced("maestro", "c1", data_type=BUNDLES, seconds=0.15)
+    metrics.status_resynced("c1", "maestro", 0.15)
     metrics.work_processed("patch")
     metrics.work_processed("get", code="NotFound")
     metrics.request_answered("GET", host="10.0.0.1:443", code="200", seconds=0.01)

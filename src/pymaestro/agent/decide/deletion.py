@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pymaestro.agent.decide import ownership
-from pymaestro.wire import errors, instant, jsontypes, status, work
+from pymaestro.wire import errors, jsontypes, status
 from pymaestro.wire.jsontypes import Object
 
-REPLICA_SET_LABEL = "work.open-cluster-management.io/manifestworkreplicaset"
 _BLOCKERS_SHOWN = 10
 _FINALIZERS_SHOWN = 5
 
@@ -161,18 +160,6 @@ def deleted(*, consumer: str) -> status.Condition:
         reason="ManifestsDeleted",
         message=f"The manifests are deleted from the cluster {consumer}",
     )
-
-
-def expires_at(found: work.ManifestWork) -> instant.Timestamp | None:
-    """Return when a completed work may be deleted, or None if it has no such wish or is not complete."""
-    option = found.delete_option
-    if option is None or option.ttl_seconds_after_finished is None or REPLICA_SET_LABEL in found.labels:
-        return None
-    for condition in found.status.conditions:
-        if condition.type == status.COMPLETE and condition.status == status.TRUE:
-            since = instant.parse(condition.last_transition_time)
-            return instant.Timestamp(since.seconds + max(0, option.ttl_seconds_after_finished), since.nanos)
-    return None
 
 
 def _unwanted(owner: ownership.Owner) -> ownership.Owner:

@@ -14,7 +14,6 @@ from pymaestro.wire.jsontypes import Object
 REASON_PREFIX = "ConditionRule"
 EVALUATED = "ConditionRuleEvaluated"
 EXPRESSION_ERROR = "ConditionRuleExpressionError"
-INTERNAL_ERROR = "ConditionRuleInternalError"
 INVALID = "ConditionRuleInvalid"
 
 STEPS_PER_OBJECT = 1_000_000

@@ -6,7 +6,7 @@ import pytest
 from applied_objects import FOREIGN, OTHER_WORK, OWNER, REFERENCE, config_map, living, manifest_work
 
 from pymaestro.agent.decide import deletion, ownership
-from pymaestro.wire import instant, options, status
+from pymaestro.wire import status
 
 RECORDED = ownership.AppliedResource(version="v1", resource="configmaps", namespace="ns1", name="cm1", uid="uid-1")
 GUARD = {"uid": "uid-1", "resourceVersion": "7"}
@@ -128,30 +128,3 @@ def test_the_last_word() -> None:
 def test_reasons_for_the_log() -> None:
     assert deletion.reason_untracked("w") == "it is no longer maintained by manifestwork w"
     assert deletion.reason_terminating("w") == "manifestwork w is terminating"
-
-
-COMPLETE = {"type": "Complete", "status": "True", "lastTransitionTime": "1970-01-01T00:01:40Z", "reason": "x"}
-
-
-@pytest.mark.parametrize(
-    ("option", "conditions", "labels", "expected"),
-    [
-        pytest.param({"ttlSecondsAfterFinished": 5}, [COMPLETE], {}, 105, id="case-74-five-seconds"),
-        pytest.param({"propagationPolicy": options.FOREGROUND}, [COMPLETE], {}, None, id="case-75-no-ttl"),
-        pytest.param(
-            {"ttlSecondsAfterFinished": 5}, [COMPLETE | {"status": "False"}], {}, None, id="case-76-never-complete"
-        ),
-        pytest.param({"ttlSecondsAfterFinished": 0}, [COMPLETE], {}, 100, id="case-77-at-once"),
-        pytest.param(
-            {"ttlSecondsAfterFinished": 5},
-            [COMPLETE],
-            {deletion.REPLICA_SET_LABEL: "set"},
-            None,
-            id="case-78-replica-set",
-        ),
-    ],
-)
-def test_time_to_live(option: Any, conditions: Any, labels: dict[str, str], expected: int | None) -> None:
-    found = manifest_work(config_map(), deleteOption=option).with_labels(dict(labels))
-    found = found.with_status(status.WorkStatus({"conditions": conditions}))
-    assert deletion.expires_at(found) == (None if expected is None else instant.Timestamp(expected))
