@@ -290,7 +290,8 @@ def _copy_template(directory: Path) -> bool:
         found = template.place(os.environ, options=INITDB_OPTIONS)
         template.provide(found, make=_initdb)
         template.copy(found, directory, account=accounts.choose(directory))
-    except OSError:
+    except (OSError, RuntimeError, ImportError):
+        # Also a user without a home, or programs without their metadata.
         return False
     return True
 

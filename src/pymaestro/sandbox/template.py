@@ -1,7 +1,7 @@
 """A new database in a moment: made once by initdb, kept in the user's cache, and copied ever after.
 
-For databases that nobody will miss: the copy is not forced to the disk. What is wrong with the cache is never fatal,
-as `initdb` can always be run again; so every trouble here is an OSError for the caller to go around.
+For databases that nobody will miss: the copy is not forced to the disk. What is wrong with the cache is never fatal, as
+`initdb` can always be run again: whatever is raised here is for the caller to go around.
 """
 
 import hashlib
