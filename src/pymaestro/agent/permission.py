@@ -22,6 +22,8 @@ _REVIEWS = ResourceType(
     namespaced=False,
 )
 
+_FEW = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
@@ -43,6 +45,8 @@ class Permissions:
         self._monotonic = monotonic
         self._seconds = seconds
         self._answers: dict[Question, tuple[float, str]] = {}
+        self._most = _FEW
+        """So many answers are kept before old ones are looked for."""
 
     async def denial(self, question: Question, *, resource: ResourceType, manifest: Json) -> str:
         """Return why not, or an empty string."""
@@ -51,7 +55,9 @@ class Permissions:
         if known is not None and now < known[0]:
             return known[1]
         answer = await self._ask(question, resource=resource, manifest=manifest)
-        self._answers = {asked: found for asked, found in self._answers.items() if now < found[0]}
+        if len(self._answers) >= self._most:
+            self._answers = {asked: found for asked, found in self._answers.items() if now < found[0]}
+            self._most = max(_FEW, 2 * len(self._answers))
         self._answers[question] = (now + self._seconds, answer)
         return answer
 

@@ -105,7 +105,7 @@ def aggregated(manifests: Sequence[status.ManifestStatus], *, generation: int) -
     by_type: dict[str, list[status.Condition]] = {status.AVAILABLE: []}
     for manifest in manifests:
         for condition in manifest.conditions:
-            if condition.type == status.AVAILABLE or rules.is_from_rule(condition):
+            if condition.type == status.AVAILABLE or rules.is_reason_of_rule(condition.reason):
                 by_type.setdefault(condition.type, []).append(condition)
     return tuple(
         _work_available(found, total=len(manifests), generation=generation)
@@ -167,9 +167,8 @@ def merge_feedback(
 
 def without_stale_rules(found: Sequence[Object], *, generation: int) -> list[Object]:
     """Drop conditions of rules that an older generation of the work had."""
-    parsed = zip(found, status.read_conditions(found), strict=True)
     return [
         body
-        for body, condition in parsed
-        if not (rules.is_from_rule(condition) and condition.observed_generation != generation)
+        for body in found
+        if body.get("observedGeneration", 0) == generation or not rules.is_reason_of_rule(body.get("reason"))
     ]

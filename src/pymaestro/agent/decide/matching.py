@@ -1,8 +1,8 @@
 """Which wishes of a work hold for one of its objects?
 
 A work lists configs, each for the objects its identifier names. Group and resource are literal; name and namespace may
-hold `*` for any run of characters. Several configs may match: each kind of wish is taken from the first that has it,
-the way of watching from the last, as Maestro's users know it.
+hold `*` for any run of characters. Several configs may match: each kind of wish is taken from the first that has it, as
+Maestro's users know it. Whether a work asks for watching does not matter: everything is watched.
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,6 @@ class Treatment:
     feedback_rules: tuple[options.FeedbackRule, ...] = ()
     condition_rules: tuple[options.ConditionRule, ...] = ()
     update_strategy: options.UpdateStrategy = _DEFAULT_STRATEGY
-    is_watched: bool = False
-    """Whether the work asks for changes at once; this agent watches anyway."""
 
 
 def treatment(configs: Iterable[options.ManifestConfig], meta: status.ResourceMeta) -> Treatment:
@@ -30,12 +28,10 @@ def treatment(configs: Iterable[options.ManifestConfig], meta: status.ResourceMe
     feedback = next((config.feedback_rules for config in matching if config.feedback_rules), ())
     conditions = next((config.condition_rules for config in matching if config.condition_rules), ())
     strategy = next((config.update_strategy for config in matching if config.update_strategy is not None), None)
-    has_wish = bool(feedback or conditions or strategy)
     return Treatment(
         feedback_rules=feedback,
         condition_rules=conditions,
         update_strategy=strategy or _DEFAULT_STRATEGY,
-        is_watched=has_wish and matching[-1].feedback_scrape_type == options.WATCH,
     )
 
 

@@ -32,9 +32,9 @@ def evaluate(
     return tuple(replace(condition, observed_generation=generation) for condition in found if condition is not None)
 
 
-def is_from_rule(condition: status.Condition) -> bool:
-    """Say whether a rule made this condition."""
-    return condition.reason.startswith(REASON_PREFIX)
+def is_reason_of_rule(reason: object) -> bool:
+    """Say whether a condition with this reason was made by a rule."""
+    return isinstance(reason, str) and reason.startswith(REASON_PREFIX)
 
 
 def _condition(rule: options.ConditionRule, live: Object, *, budget: interpreter.Budget) -> status.Condition | None:

@@ -95,10 +95,3 @@ def test_case_50_a_specific_config_before_a_wildcard() -> None:
 )
 def test_identifiers(identifier: options.ResourceIdentifier, expected: bool) -> None:
     assert matching.matches(identifier, META) is expected
-
-
-def test_the_last_match_says_whether_to_watch() -> None:
-    watch = config("*", "*", feedback_rules=RULES_A, feedback_scrape_type=options.WATCH)
-    assert matching.treatment([watch], META).is_watched
-    assert not matching.treatment([watch, config()], META).is_watched
-    assert not matching.treatment([config(feedback_scrape_type=options.WATCH)], META).is_watched
