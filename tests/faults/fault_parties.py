@@ -163,7 +163,7 @@ class Listener:
     async def _listen(self, source: clients.Source) -> None:
         wanted = envelope.Subscription(source=self.source_id, data_type=event.MANIFEST_BUNDLES)
         call = source.channel.unary_stream(envelope.SUBSCRIBE_METHOD)(envelope.encode_subscription(wanted))
-        name = f"subscriber {self.source_id}/{self.lives}"
+        name = f"subscriber {self.source_id}/{id(self)}/{self.lives}"
         try:
             async with asyncio.timeout(self.silence_seconds):
                 await call.initial_metadata()

@@ -16,6 +16,7 @@ from pymaestro.journal.fields import Key, Listen, Logger
 from pymaestro.server.listeners import Listeners
 from pymaestro.server.metrics import Metrics
 from pymaestro.server.settings import ServerSettings
+from pymaestro.server.shared_time import EVERY_SECONDS, SharedTime
 from pymaestro.server.stages import Stages
 from pymaestro.server.world import World
 from pymaestro.store import dsn as dsns
@@ -42,14 +43,20 @@ async def run(settings: ServerSettings, *, dsn: dsns.Dsn) -> None:
         async with AsyncExitStack() as stack:
             database = await _open_database(settings, dsn, journal=journal)
             stack.push_async_callback(database.close)
+            time = SharedTime(clock, journal=journal)
+            await time.compare(database)
             world = World(
                 database=database,
                 journal=journal,
                 metrics=Metrics(CollectorRegistry()),
                 instance_id=settings.instance.instance_id,
                 source_id=settings.instance.source_id,
-                clock=clock,
+                clock=clocks.Clock(epoch=time.epoch),
             )
+            crew = tasks.Crew()
+            stack.push_async_callback(crew.stop)
+            comparing = tasks.every(EVERY_SECONDS, lambda: time.compare(database), on_error=_told_elsewhere)
+            crew.start("shared time", comparing)
             server = Server(settings, world, dsn=dsn)
             stack.push_async_callback(server.stop)
             await server.start(stack)
@@ -159,6 +166,10 @@ async def _open_database(settings: ServerSettings, dsn: dsns.Dsn, *, journal: em
             "the same database flags, or start the server with --auto-migrate"
         )
     return database
+
+
+def _told_elsewhere(_: Exception) -> None:
+    """A database that is away is noticed by everybody."""
 
 
 def _calm_collector() -> None:

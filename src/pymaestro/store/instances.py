@@ -55,3 +55,8 @@ async def forget_instances(connection: pool.Connection, *, silent_since: datetim
 async def try_lock(connection: pool.Connection, key: tuple[int, int]) -> bool:
     """Take a lock that one instance at a time may hold, for this transaction; False if another one has it."""
     return bool(await connection.fetchval(_QUERIES["try_lock"], *key))
+
+
+async def database_time(connection: pool.Connection) -> float:
+    """Return what the database's clock shows, in seconds since 1970."""
+    return float(await connection.fetchval(_QUERIES["database_time"]))

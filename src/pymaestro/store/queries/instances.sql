@@ -33,3 +33,6 @@ DELETE FROM server_instances WHERE last_heartbeat <= $1 AND NOT ready RETURNING 
 
 -- name: try_lock
 SELECT pg_try_advisory_xact_lock($1, $2);
+
+-- name: database_time
+SELECT extract(epoch FROM clock_timestamp())::float8;
