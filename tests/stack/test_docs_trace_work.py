@@ -30,6 +30,10 @@ def test_every_run_prints_what_the_page_shows(tmp_path: Path) -> None:
     with record_runs.up(tmp_path):
         record_runs.write_files(page)
         for command, expected in found:
+            if "--timeout" in command:
+                # How far a thing gets in a second or two is a matter of the machine.
+                record_runs.printed(command)
+                continue
             assert eventually(command, plain(expected)) == plain(expected), f"{command}: run scripts/record_runs.py"
 
 
