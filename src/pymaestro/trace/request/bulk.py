@@ -7,8 +7,9 @@ whole lot is refused; `swift` then reads it one by one. Nothing else is decided 
 
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter, methodcaller
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pymaestro.journal.fields import Accept, Deliver, Fanout
 from pymaestro.trace.request.hits import LARGEST_SEQUENCE, LARGEST_VERSION, Hits, What
@@ -37,7 +38,7 @@ class Bulk:
     """Readers of the frequent messages of one file, many records at a time."""
 
     def __init__(self, hits: Hits, swift: Swift) -> None:
-        self._ids = hits.ids.__getitem__
+        self._ids = hits.ids
         self._swift = swift
         self.readers: dict[bytes, Callable[[Sequence[bytes]], Columns | None]] = {
             Fanout.NO_CLIENTS.encode(): self._bare,
@@ -62,7 +63,8 @@ class Bulk:
 
     def _numbers(self, table: "_Table", key: bytes) -> Sequence[int]:
         column = table.get(key)
-        return list(map(self._ids, column)) if column else ()
+        ids = self._ids
+        return [ids[word] for word in column] if column else ()
 
     def _steps(self, what: int) -> Callable[[Sequence[bytes]], Columns | None]:
         def read(rests: Sequence[bytes]) -> Columns | None:
@@ -97,7 +99,7 @@ class Bulk:
             return None
         said = zip(table[b"statusEventType"], table[b"source"], table[b"instanceID"], strict=True)
         return self._columns(
-            What.BROADCAST, len(rests), rests=[self._swift.broadcast_rest(*each) for each in said],
+            What.BROADCAST, len(rests), rests=_mapped(list(said), self._swift.broadcast_rest),
             resources=self._numbers(table, b"resourceID"), events=self._numbers(table, b"status_event"),
         )  # fmt: skip
 
@@ -108,7 +110,7 @@ class Bulk:
                 return None
             objects = zip(table[b"gvr"], table[b"resourceNamespace"], table[b"resourceName"], strict=True)
             return self._columns(
-                what, len(rests), rests=[self._swift.applied_rest(what, *each) for each in objects],
+                what, len(rests), rests=_mapped(list(objects), partial(self._swift.applied_rest, what)),
                 resources=self._numbers(table, b"manifestWorkName"), operations=self._numbers(table, b"op-id"),
             )  # fmt: skip
 
@@ -128,33 +130,38 @@ class Bulk:
             table = _table(heads, end=b' extensions={"clustername":"')
             if b"eventType" not in table or b"op-id" not in table:
                 return None
-            kinds = [KINDS.get(kind) for kind in table[b"eventType"]]
-            half = kinds[0][0] if kinds[0] else ""
-            if any(kind is None or kind[0] != half for kind in kinds):
+            kinds = {kind: KINDS.get(kind) for kind in set(table[b"eventType"])}
+            halves = {kind[0] if kind else "" for kind in kinds.values()}
+            what = {"spec": whats.spec, "status": whats.status}.get(halves.pop(), 0)
+            if halves or not what:
                 return None
-            what = whats.spec if half == "spec" else whats.status
-            if not what:
-                return None
-            actions = [kind[1] for kind in kinds if kind]
+            actions = [kinds[kind][1] for kind in table[b"eventType"]]  # type: ignore[index]  # none is unknown
             sources = table.get(b"eventSource") or [b""] * count
             if is_wish:
                 ces = table.get(b"eventID") or [b""] * count
                 told = zip(ces, table[b""], sources, actions, strict=True)
-                rest_numbers = [self._swift.wish_rest(*each) for each in told]
+                rest_numbers: Sequence[int] = [self._swift.wish_rest(*each) for each in told]
             else:
                 said = zip(table[b""], sources, actions, strict=True)
-                rest_numbers = [self._swift.event_rest(what, *each) for each in said]
+                rest_numbers = _mapped(list(said), partial(self._swift.event_rest, what))
             has_event = is_sending and what == What.SENDING_SPEC and b"event" in table
             ids = self._ids
             named = _same("I", 0, count) if names == resources else [
-                0 if name == resource else ids(name) for name, resource in zip(names, resources, strict=True)
+                0 if name == resource else ids[name] for name, resource in zip(names, resources, strict=True)
             ]  # fmt: skip
             return Columns(
-                _same("B", what, count), list(map(ids, resources)), versions, sequences, self._numbers(table, b"op-id"),
+                _same("B", what, count), [ids[resource] for resource in resources], versions, sequences,
+                self._numbers(table, b"op-id"),
                 self._numbers(table, b"event") if has_event else _same("I", 0, count), named, rest_numbers,
             )  # fmt: skip
 
         return read
+
+
+def _mapped(said: Sequence[tuple[Any, ...]], number: Callable[..., int]) -> Sequence[int]:
+    """Return the number of each saying, of which few are different."""
+    numbers = {each: number(*each) for each in set(said)}
+    return _same("I", numbers[said[0]], len(said)) if len(numbers) == 1 else [numbers[each] for each in said]
 
 
 def _same(kind: str, value: int, count: int) -> "array[int]":

@@ -68,14 +68,13 @@ class TextReader:
         unusual: list[int] = []
         find, other = add_to.get, unusual.append
         for index, line in enumerate(lines):
-            head, _, tail = line.partition(b'] "')
-            message, quote, rest = tail.partition(b'"')
-            adding = find(message)
-            if adding is None or not quote or b"]" in head or b'"' in head:
+            parts = line.split(b'"', 2)
+            adding = find(parts[1]) if len(parts) == 3 else None
+            if adding is None or parts[0].find(b"]") != len(parts[0]) - 2:
                 other(index)
             else:
                 adding[0](index)
-                adding[1](rest)
+                adding[1](parts[2])
         return groups, unusual
 
     def _tell_times(self, group: "_Group", lines: Sequence[bytes]) -> list[int]:
