@@ -1,6 +1,7 @@
 """The client on a real server: the life of a work, and what goes wrong in it."""
 
 import asyncio
+import socket
 from typing import Any
 
 import harness
@@ -201,6 +202,20 @@ def test_no_server_is_one_clear_sentence() -> None:
                     await call
                 assert gone.value.is_retryable
                 assert "\n" not in str(gone.value)
+
+    harness.play(scenario())
+
+
+def test_a_server_that_says_nothing_is_told_as_such() -> None:
+    async def scenario() -> None:
+        # Connections wait in the queue of a socket that nobody accepts from.
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            once = RetryPolicy(attempts=1)
+            where = {"api_url": f"http://{address}", "grpc_url": address, "source": "s", "timeout": 0.3}
+            async with AsyncMaestro(environ={}, retry=once, **where) as client:
+                with pytest.raises(errors.Timeout, match=rf"no answer from http://{address}/: ReadTimeout; try again"):
+                    await client.works("c1").get("x")
 
     harness.play(scenario())
 
