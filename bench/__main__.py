@@ -92,10 +92,12 @@ def main() -> int:
     # Of others, before we begin to work ourselves.
     given.load = os.getloadavg()[0]
     runs: dict[str, dict[str, dict[str, list[float]]]] = {}
+    failed: set[str] = set()
     code = 0
     try:
         with _staged(programs, given, console) as stage, _progress(console) as progress:
-            code = _measure_all(stage, wanted, given, runs=runs, progress=progress)
+            failed = _measure_all(stage, wanted, given, runs=runs, progress=progress)
+            code = 1 if failed else 0
     except Interrupted:
         console.print("interrupted; what was measured until now:")
         code = 130
@@ -104,8 +106,10 @@ def main() -> int:
     document = _document({name: found for name, found in runs.items() if found}, given)
     Console(width=None if sys.stdout.isatty() else 130).print(show.table(document))
     _write(document, console)
-    if given.publish and code == 0:
-        return _publish(figures.merge(figures.read(PUBLISHED), document) if PUBLISHED.exists() else document, console)
+    if given.publish and code != 130:
+        # Of a measure that failed the page keeps what it had.
+        sound = {**document, "measures": {name: found for name, found in runs.items() if name not in failed}}
+        _publish(figures.merge(figures.read(PUBLISHED), sound) if PUBLISHED.exists() else sound, console)
     return code
 
 
@@ -185,11 +189,11 @@ def _measure_all(
     *,
     runs: dict[str, dict[str, dict[str, list[float]]]],
     progress: Progress,
-) -> int:
-    """Fill `runs`; a measure that fails is told and does not end the others."""
+) -> set[str]:
+    """Fill `runs` and return which measures failed; one that does is told and does not end the others."""
     kinds = given.kinds.split(",")
     task = progress.add_task("", total=sum(rounds for _, _, rounds in wanted) * len(kinds))
-    code = 0
+    failed: set[str] = set()
     for name, measure, rounds in wanted:
         found = runs.setdefault(name, {})
         for _round in range(rounds):
@@ -202,11 +206,11 @@ def _measure_all(
                 except Exception as error:
                     # Whatever it was, the other measures are still worth their time.
                     progress.console.print(f"{name} of {kind} failed: {type(error).__name__}: {error}", markup=False)
-                    code = 1
+                    failed.add(name)
                 else:
                     progress.console.print(f"{name}: {kind} took {time.monotonic() - started:.0f} s", markup=False)
                 progress.advance(task)
-    return code
+    return failed
 
 
 def _document(runs: Mapping[str, Any], given: argparse.Namespace) -> dict[str, Any]:
