@@ -5,6 +5,7 @@ many rows the command tag would count). `renditions` are kept inside the rows of
 writes both.
 """
 
+import asyncio
 import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import msgspec
+from simulation.virtual_loop import EPOCH
 
 from pymaestro.store import sql
 
@@ -29,7 +31,11 @@ _LEFT_OUT = {
 
 def find(statement: str) -> _Statement:
     """Return what `statement` does."""
-    return _set_local(statement) if statement.startswith("SET LOCAL") else _BY_TEXT[statement]
+    if statement.startswith("SET LOCAL"):
+        return _set_local(statement)
+    if statement not in _BY_TEXT:
+        raise NotImplementedError(f"the double of PostgreSQL does not know this statement; tell it here: {statement}")
+    return _BY_TEXT[statement]
 
 
 def _set_local(statement: str) -> _Statement:
@@ -383,6 +389,10 @@ async def try_lock(tx: "Transaction", key: int, kind: int) -> "list[Row]":
     return [{"locked": tx.try_lock_advisory((key, kind))}]
 
 
+async def database_time(_tx: "Transaction") -> "list[Row]":
+    return [{"epoch": EPOCH + asyncio.get_running_loop().time()}]
+
+
 async def create(tx: "Transaction", id_: str, name: str, labels: str | None, now: datetime) -> "list[Row]":
     row = {"id": id_, "name": name, "labels": labels, "created_at": now, "updated_at": now}
     await tx.put("consumers", id_, row)
@@ -511,7 +521,8 @@ def _table() -> dict[str, _Statement]:
     for family in FAMILIES:
         for name, text in sql.load(family).items():
             if name not in _LEFT_OUT.get(family, ()):
-                known[text] = getattr(here, name)
+                played = getattr(here, name, None)
+                known |= {text: played} if played is not None else {}
     return known
 
 
