@@ -149,7 +149,7 @@ def _print_sql(question: Question, *, timeout: float) -> int:
 
 
 def _then_request(resource_id: str, logs: Path) -> int:
-    from pymaestro.cli import trace_request
+    from pymaestro.cli import trace_request, trace_request_options
 
     sys.stdout.write("\n")
-    return trace_request.trace_request(str(logs), choice=trace_request.Choice(resource_id=resource_id))
+    return trace_request.trace_request(str(logs), choice=trace_request_options.Choice(resource_id=resource_id))
