@@ -176,6 +176,7 @@ INTENDED: tuple[Difference, ...] = (
         explains=answered(go="publish OK", ours="duplicate manifest|deletionGracePeriodSeconds"),
     ),
     # Reports
+    Difference(line="spec resync", explains=both(asks("^spec resync"), in_field("^to agent"))),
     Difference(
         line="`metadata` of a report", explains=answered(go="report FAILED_PRECONDITION {}", ours=r"report OK\s*$")
     ),

@@ -1,7 +1,9 @@
 """Both servers take, refuse, store and send alike, but for what is intended."""
 
+import chance_events
 import event_cases
 import pytest
+import spoiled_events
 from event_cases import cases
 from intended import refute
 from playing import play
@@ -16,17 +18,12 @@ def test_lives(twins: tuple[Twin, Twin]) -> None:
 
 
 def test_spoiled_wishes(twins: tuple[Twin, Twin]) -> None:
-    refute(play(twins, cases(event_cases.spoiled("wishes"), prefix="wish")))
+    refute(play(twins, cases(spoiled_events.spoiled("wishes"), prefix="wish")))
 
 
 def test_spoiled_reports(twins: tuple[Twin, Twin]) -> None:
-    refute(play(twins, cases(event_cases.spoiled("reports"), prefix="report")))
+    refute(play(twins, cases(spoiled_events.spoiled("reports"), prefix="report")))
 
 
 def test_lives_by_chance(twins: tuple[Twin, Twin]) -> None:
-    refute(play(twins, cases(event_cases.by_chance(SEED, 300), prefix="chance")))
-
-
-def test_statuses_asked_for_again(twins: tuple[Twin, Twin]) -> None:
-    for case in cases(event_cases.status_resyncs(), prefix="again"):
-        refute(play(twins, [case]))
+    refute(play(twins, cases(chance_events.by_chance(SEED, 300), prefix="chance")))

@@ -55,9 +55,16 @@ def ground(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where a combination keeps its logs and certificates."""
-    return tmp_path
+def show(shown_logs: list[Path]) -> Iterator[Callable[[Path], None]]:
+    """Let a test name logs whose ends are shown should it fail."""
+    before = list(shown_logs)
+
+    def add(log: Path) -> None:
+        if log not in shown_logs:
+            shown_logs.append(log)
+
+    yield add
+    shown_logs[:] = before
 
 
 @pytest.fixture(scope="session")

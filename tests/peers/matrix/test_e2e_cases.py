@@ -7,6 +7,7 @@ matrix; here is the rest.
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import combination
 import e2e_works as make
@@ -52,14 +53,13 @@ def running(
 
 
 @pytest.fixture
-def stage(running: Stage, namespace: str, shown_logs: list[object]) -> Iterator[Stage]:
+def stage(running: Stage, namespace: str, show: Callable[[Path], None]) -> Stage:
     running.namespace = namespace
     assert running.server is not None
     assert running.agent is not None
-    logs = list(shown_logs)
-    shown_logs += [running.server.log, running.agent.log]
-    yield running
-    shown_logs[:] = logs
+    show(running.server.log)
+    show(running.agent.log)
+    return running
 
 
 @pytest.fixture

@@ -22,12 +22,11 @@ def test_combination(
     ground: Ground,
     postgres: peer_postgres.Cluster,
     namespace: str,
-    folder: Path,
-    shown_logs: list[Path],
+    tmp_path: Path,
+    show: Callable[[Path], None],
     recorded: Callable[[matrix_report.Row], None],
 ) -> None:
     number = next(NUMBERS)
-    logs = list(shown_logs)
     with ground.cluster.client() as api:
         stage = Stage(
             ground=ground,
@@ -35,11 +34,9 @@ def test_combination(
             database=postgres.create(f"matrix{number}"),
             consumer=f"matrix{number}",
             namespace=namespace,
-            folder=folder,
+            folder=tmp_path,
             api=api,
-            on_log=lambda log: None if log in shown_logs else shown_logs.append(log),
+            on_log=show,
         )
         with staged(stage):
             recorded(matrix_report.play(stage, STEPS))
-    # Left in place by a failure, so that they are shown with it.
-    shown_logs[:] = logs

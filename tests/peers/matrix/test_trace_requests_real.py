@@ -30,13 +30,12 @@ def stage(
     ground: Ground,
     postgres: peer_postgres.Cluster,
     namespace: str,
-    folder: Path,
-    shown_logs: list[Path],
+    tmp_path: Path,
+    show: Callable[[Path], None],
 ) -> Iterator[Stage]:
     """Go server, Go agent and Go client, with a broker and a verbosity."""
     broker, verbosity = request.param.split("-v")
     number = next(NUMBERS)
-    logs = list(shown_logs)
     with ground.cluster.client() as api:
         made = Stage(
             ground=dataclasses.replace(ground, verbosity=int(verbosity)),
@@ -44,13 +43,12 @@ def stage(
             database=postgres.create(f"traced{number}"),
             consumer=f"traced{number}",
             namespace=namespace,
-            folder=folder,
+            folder=tmp_path,
             api=api,
-            on_log=lambda log: None if log in shown_logs else shown_logs.append(log),
+            on_log=show,
         )
         with staged(made) as running:
             yield running
-    shown_logs[:] = logs
 
 
 def broken(stage: Stage) -> Json:

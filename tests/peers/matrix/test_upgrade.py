@@ -5,7 +5,7 @@ that exists is made anew by an upgrade.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import e2e_works as make
@@ -37,11 +37,10 @@ def stage(
     ground: Ground,
     postgres: peer_postgres.Cluster,
     namespace: str,
-    folder: Path,
-    shown_logs: list[Path],
+    tmp_path: Path,
+    show: Callable[[Path], None],
 ) -> Iterator[Stage]:
     name = f"upgraded{next(NUMBERS)}"
-    logs = list(shown_logs)
     with ground.cluster.client() as api:
         made = Stage(
             ground=ground,
@@ -49,13 +48,12 @@ def stage(
             database=postgres.create(name),
             consumer=name,
             namespace=namespace,
-            folder=folder,
+            folder=tmp_path,
             api=api,
-            on_log=lambda log: None if log in shown_logs else shown_logs.append(log),
+            on_log=show,
         )
         with staged(made):
             yield made
-    shown_logs[:] = logs
 
 
 def web(stage: Stage, replicas: int) -> Json:

@@ -1,0 +1,41 @@
+"""Lives of bundles made by chance, from a seed: in each, any request may have any attribute changed."""
+
+import random
+
+import twin_events as make
+from event_cases import Step, Stories, again, create, delete, update, wish, word
+from spoiled_values import NAMES, VALUES, with_attribute
+
+from pymaestro.wire._pb import cloudevents_pb2 as pb
+
+
+def by_chance(seed: int, count: int) -> Stories:
+    """Yield lives in which any request may have any attribute changed."""
+    for count_ in range(count):
+        yield f"chance {count_}", lambda r, s=seed + count_: _life(random.Random(s), r)
+
+
+def _life(chance: random.Random, resource: str) -> list[Step]:
+    steps = [wish(_changed(chance, create(resource), often=0.2))]
+    for count in range(chance.randint(1, 3)):
+        what = chance.choice(["update", "status", "status", "delete", "create"])
+        if what == "update":
+            made = update(resource, chance.choice([0, 1, 1, 2, 9]), value=f"v{count}")
+            steps.append(wish(_changed(chance, made, often=0.4)))
+        elif what == "status":
+            sequence = str((make.SECOND + chance.randint(0, 9)) << 22)
+            kinds = chance.choice([("Applied",), ("Applied", "Available"), ("Applied",)])
+            made = make.status(resource, version=chance.choice([1, 1, 2]), sequence=sequence, kinds=kinds)
+            steps.append(word(_changed(chance, made, often=0.4)))
+        elif what == "delete":
+            steps.append(wish(_changed(chance, delete(resource, ident=f"delete-{resource}-{count}"), often=0.3)))
+        else:
+            steps.append(wish(_changed(chance, again(create(resource), f"create-{resource}-{count}"), often=0.3)))
+    return steps
+
+
+def _changed(chance: random.Random, made: pb.CloudEvent, *, often: float) -> pb.CloudEvent:
+    if chance.random() < often:
+        for _ in range(chance.randint(1, 2)):
+            with_attribute(made, chance.choice(NAMES), VALUES[chance.choice(sorted(VALUES))])
+    return made

@@ -1,0 +1,18 @@
+"""Both servers answer those who ask again; on databases of their own, because the Go server trips over some bundles."""
+
+from collections.abc import Callable
+
+import event_cases
+import pytest
+from event_cases import cases
+from intended import refute
+from playing import play
+from twins import Twin
+
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("stories", [event_cases.status_resyncs, event_cases.spec_resyncs])
+def test_resyncs(stories: Callable[[], event_cases.Stories], twins: tuple[Twin, Twin]) -> None:
+    for case in cases(stories(), prefix="again"):
+        refute(play(twins, [case]))
