@@ -1,5 +1,6 @@
 # Everything a person or CI runs here. `make help` lists it. Needs Python 3.11+ and nothing else.
 PYTHON ?= python3
+MINUTES ?= 30
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -7,7 +8,7 @@ STAMP  := $(VENV)/.installed
 AGAIN  := --reruns 2 --reruns-delay 1 -rR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test check test-peers compatibility bench bench-peers docs proto clean
+.PHONY: help setup demo up test check test-peers soak compatibility bench bench-peers docs proto clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +52,10 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 			&& echo "==> installing Chromium" && apt-get update -qq \
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
 		|| echo "==> Chromium cannot be installed here; the tests that need a browser are skipped"
-	@$(BIN)/pytest -q -m peers $(AGAIN) tests/peers
+	@$(BIN)/pytest -q -m peers $(AGAIN) tests/peers tests/faults
+
+soak: setup  ## kill everything in turn under load for MINUTES; SOAK='--broker mqtt' or '--seed N'
+	@PYTHONPATH=tests $(BIN)/python tests/faults/soak.py --minutes $(MINUTES) --result $(VENV)/soak.json $(SOAK)
 
 compatibility: setup  ## write docs/compatibility.md from a run of every client, server, agent and broker together
 	@PYMAESTRO_WRITE_DOCS=1 $(BIN)/pytest -q -m peers $(AGAIN) tests/peers/matrix/test_matrix.py

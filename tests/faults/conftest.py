@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import fault_programs
 import pytest
@@ -23,6 +24,12 @@ def shared_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[harnes
 def database(shared_postgres: harness.Postgres) -> Dsn:
     """An empty database of this test's own."""
     return shared_postgres.fresh()
+
+
+@pytest.fixture
+def reached(database: Dsn) -> fault_programs.Postgres:
+    """The shared PostgreSQL, as one to be reached through a proxy and not to be killed."""
+    return fault_programs.Postgres(folder=Path(), cluster=None, address=database)
 
 
 @pytest.fixture

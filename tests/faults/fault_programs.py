@@ -242,10 +242,10 @@ def kube(folder: Path, name: str) -> KubeProgram:
 
 @dataclass(kw_only=True)
 class Postgres:
-    """A PostgreSQL of this test's own, that can be killed and started again."""
+    """A database, and the PostgreSQL below it; one of the test's own can be killed and started again."""
 
     folder: Path
-    cluster: Cluster
+    cluster: Cluster | None
     address: Dsn
 
     @property
@@ -261,6 +261,7 @@ class Postgres:
 
     def start(self) -> None:
         """Start it again after a kill, and let it recover."""
+        assert self.cluster
         self.cluster.stop()
         self.cluster = Cluster(self.folder, max_connections=200)
         self.address = replace(self.cluster.start(), database=self.address.database)

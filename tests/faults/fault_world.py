@@ -29,9 +29,11 @@ SILENCE_SECONDS = 3.0
 Objects = Callable[[], Awaitable[Mapping[str, Mapping[str, str]]]]
 
 
-def light_agent(address: str, consumer: str, ledger: Ledger, *, seed: int = 0) -> LightAgent:
+def light_agent(
+    address: str, consumer: str, ledger: Ledger, *, seed: int = 0, silence_seconds: float = SILENCE_SECONDS
+) -> LightAgent:
     """Return an agent in memory for a port of a server."""
-    endpoint = Endpoint(url=address, silence_seconds=SILENCE_SECONDS)
+    endpoint = Endpoint(url=address, silence_seconds=silence_seconds)
     return LightAgent(GrpcMedium(endpoint, consumer=consumer), consumer=consumer, ledger=ledger, seed=seed)
 
 

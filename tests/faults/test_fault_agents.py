@@ -76,11 +76,12 @@ async def wish_all(client: Wisher, count: int, text: str | None) -> None:
     await asyncio.gather(*(client.insist(f"w{number}", "cluster1", text) for number in range(count)))
 
 
-@pytest.mark.parametrize("kills", [pytest.param(1, id="once"), pytest.param(4, id="often", marks=pytest.mark.peers)])
+@pytest.mark.peers
+@pytest.mark.parametrize("kills", [1, 4])
 def test_kill_9_in_the_middle_of_applying_and_deleting(
     database: Dsn, tmp_path: Path, ledger: Ledger, chance: random.Random, kills: int
 ) -> None:
-    count = 60
+    count = 40
 
     async def scenario() -> None:
         async with stage(database, tmp_path, ledger) as here:

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.timeout(150)
 
 # Without it only the listener wakes: the sweep does not come in these tests.
 NO_SWEEP = (*(flag for flag in FLAGS if "sweep" not in flag), "--sweep-interval=10m")
-LISTENERS = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%LISTEN%' AND pid <> pg_backend_pid()"
+LISTENERS = """SELECT pid FROM pg_stat_activity
+               WHERE query LIKE '%LISTEN%' AND datname = current_database() AND pid <> pg_backend_pid()"""
 FULL = """CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS
           $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$"""
 
@@ -99,11 +100,11 @@ async def live(client: Wisher, prefix: str, *, count: int = 20) -> None:
 
 
 @pytest.mark.peers
-def test_half_open_connections(postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
+def test_half_open_connections(reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
     """Every connection to the database is silently dead, new ones work: the server finds out within seconds."""
 
     async def scenario() -> None:
-        async with stage(postgres, tmp_path, ledger) as here:
+        async with stage(reached, tmp_path, ledger) as here:
             stranded = here.proxy.strand()
             began = time.monotonic()
             await live(here.client, "after")
@@ -117,10 +118,10 @@ def test_half_open_connections(postgres: fault_programs.Postgres, tmp_path: Path
 @pytest.mark.peers
 @pytest.mark.parametrize("kind", ["held", "cut", "one-way"])
 def test_partition_from_the_database(
-    kind: str, postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger
+    kind: str, reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger
 ) -> None:
     async def scenario() -> None:
-        async with stage(postgres, tmp_path, ledger) as here:
+        async with stage(reached, tmp_path, ledger) as here:
             living = asyncio.ensure_future(live(here.client, "meanwhile"))
             if kind == "one-way":
                 here.proxy.down.hold()  # statements arrive and are carried out; their answers do not come back
@@ -140,15 +141,15 @@ def test_partition_from_the_database(
 
 
 @pytest.mark.parametrize("kind", ["killed", pytest.param("stranded", marks=pytest.mark.peers)])
-def test_the_listener_is_lost(kind: str, postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
+def test_the_listener_is_lost(kind: str, reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
     """No sweep comes in this test: the listener itself must notice that it hears nothing, and make up for it."""
 
     async def scenario() -> None:
-        async with stage(postgres, tmp_path, ledger, flags=NO_SWEEP) as here:
+        async with stage(reached, tmp_path, ledger, flags=NO_SWEEP) as here:
             await here.settles()
             if kind == "killed":
-                for row in await harness.sql(postgres.address, LISTENERS):
-                    await harness.sql(postgres.address, "SELECT pg_terminate_backend($1)", row["pid"])
+                for row in await harness.sql(reached.address, LISTENERS):
+                    await harness.sql(reached.address, "SELECT pg_terminate_backend($1)", row["pid"])
             else:
                 here.proxy.mark = b"SELECT 1\0"  # nobody else says this; the listener does, to see whether it is alive
                 await harness.until(lambda: here.proxy.strand(only_marked=True) > 0, what="the listener")
@@ -176,21 +177,21 @@ def test_kill_9_of_postgresql_under_load(postgres: fault_programs.Postgres, tmp_
     harness.play(scenario())
 
 
-def test_disk_full(postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
+def test_disk_full(reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
     """PostgreSQL takes no rows. Callers hear that they may try again; reading and deleting go on."""
 
     async def scenario() -> None:
-        async with stage(postgres, tmp_path, ledger) as here:
-            await harness.sql(postgres.address, FULL)
+        async with stage(reached, tmp_path, ledger) as here:
+            await harness.sql(reached.address, FULL)
             await harness.sql(
-                postgres.address,
+                reached.address,
                 "CREATE TRIGGER full_disk BEFORE INSERT ON resources FOR EACH ROW EXECUTE FUNCTION no_space()",
             )
             living = asyncio.ensure_future(live(here.client, "meanwhile"))
             await harness.until(lambda: here.client.refusals, what="a refusal")
             await here.client.insist("before0", "cluster1", GONE)
             assert len(await here.server.running().bundles()) >= 29
-            await harness.sql(postgres.address, "DROP TRIGGER full_disk ON resources")
+            await harness.sql(reached.address, "DROP TRIGGER full_disk ON resources")
             await living
             await here.settles()
             assert {text.partition(":")[0] for text in here.client.refusals} == {"UNAVAILABLE"}
@@ -198,14 +199,15 @@ def test_disk_full(postgres: fault_programs.Postgres, tmp_path: Path, ledger: Le
     harness.play(scenario())
 
 
-def test_slow_queries(postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
+@pytest.mark.peers
+def test_slow_queries(reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
     """Every creation takes the database five seconds: it is waited for, and nobody else waits along."""
 
     async def scenario() -> None:
-        async with stage(postgres, tmp_path, ledger) as here:
-            await harness.sql(postgres.address, SLEEP)
+        async with stage(reached, tmp_path, ledger) as here:
+            await harness.sql(reached.address, SLEEP)
             await harness.sql(
-                postgres.address,
+                reached.address,
                 "CREATE TRIGGER slow BEFORE INSERT ON resources FOR EACH STATEMENT EXECUTE FUNCTION sleep()",
             )
             here.client.timeout_seconds = 60
@@ -213,7 +215,7 @@ def test_slow_queries(postgres: fault_programs.Postgres, tmp_path: Path, ledger:
             await here.settles()
             assert await here.answers("/healthcheck", 200)
             assert not slow.done()
-            await harness.sql(postgres.address, "DROP TRIGGER slow ON resources")
+            await harness.sql(reached.address, "DROP TRIGGER slow ON resources")
             assert await slow == "taken"
             await here.settles()
 
@@ -221,11 +223,11 @@ def test_slow_queries(postgres: fault_programs.Postgres, tmp_path: Path, ledger:
 
 
 @pytest.mark.peers
-def test_slow_network_to_the_database(postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
+def test_slow_network_to_the_database(reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger) -> None:
     """Every answer takes five seconds: not ready, but alive, and nothing is lost."""
 
     async def scenario() -> None:
-        async with stage(postgres, tmp_path, ledger) as here:
+        async with stage(reached, tmp_path, ledger) as here:
             here.proxy.down.delay_seconds = 5.0
             living = asyncio.ensure_future(live(here.client, "meanwhile", count=5))
             await here.notices()

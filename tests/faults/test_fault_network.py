@@ -123,9 +123,10 @@ def truncate(here: Stage, chance: random.Random) -> None:
 FAULTS = [cut, strand, hold, deafen, slow, truncate]
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(
     "fault",
-    [pytest.param(each, id=each.__name__, marks=() if each is strand else pytest.mark.peers) for each in FAULTS],
+    [pytest.param(each, id=each.__name__) for each in FAULTS],
 )
 def test_between_the_server_and_its_users(
     fault: Callable[[Stage, random.Random], None], database: Dsn, tmp_path: Path, ledger: Ledger, chance: random.Random

@@ -37,13 +37,13 @@ async def publish(source: clients.Source, number: int, codes: Counter[str]) -> N
 
 
 def test_a_flood_on_a_database_that_does_not_answer(
-    postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger
+    reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger
 ) -> None:
     """The database is a black hole. Requests are refused in a way that may be tried again, before memory grows."""
 
     async def scenario() -> None:
-        async with FaultProxy(postgres.socket) as proxy:
-            server = fault_programs.server(tmp_path, postgres.behind(proxy.port), *FLAGS)
+        async with FaultProxy(reached.socket) as proxy:
+            server = fault_programs.server(tmp_path, reached.behind(proxy.port), *FLAGS)
             async with fault_programs.programs(server), wisher(server.sources, ledger=ledger) as client:
                 where = server.running()
                 await where.add_consumer("cluster1")
