@@ -30,6 +30,8 @@ class _Unlisted:
     """A new work that was applied and of which is told; only its record does not list it yet."""
 
     wanted: work.ManifestWork
+    owner: str
+    """The uid of the record that the objects name."""
     resources: tuple[ownership.AppliedResource, ...]
     seen: tuple[tuple[Place, Sighting], ...]
 
@@ -57,7 +59,7 @@ class Reconciler:
         if held is None:
             assert record is not None
             return await self._strays.judge(record)
-        if unlisted is not None and record is not None and self._is_so(held, unlisted):
+        if unlisted is not None and record is not None and self._is_so(held, record, unlisted):
             return await self._list(held, record, unlisted)
         return await self._apply(key, held)
 
@@ -133,7 +135,7 @@ class Reconciler:
             # Nothing is lost if the list waits until those have been served who have not even been looked at.
             held.followed = wanted
             if all(outcome.is_well for outcome in outcomes):
-                self._unlisted[key] = _unlisted(wanted, outcomes)
+                self._unlisted[key] = _unlisted(wanted, record, outcomes)
             return Again(_LISTING_SECONDS * (1 + self._parts.jitter()))
         announced = ownership.read_announced(record) if held.followed is None else ()
         left = await self._record(record, outcomes, name=wanted.name, context=context, announced=announced)
@@ -146,10 +148,11 @@ class Reconciler:
             raise NotYet(_problems(outcomes, left))
         return Again(self._next(held, outcomes, is_pending=bool(left.resources)))
 
-    def _is_so(self, held: Held, unlisted: _Unlisted) -> bool:
-        """Whether wish and objects are still as they were when it was applied."""
+    def _is_so(self, held: Held, record: Json, unlisted: _Unlisted) -> bool:
+        """Whether wish, record and objects are still as they were when it was applied."""
+        is_same = held.wanted is unlisted.wanted and objects.uid(record) == unlisted.owner
         is_current = self._parts.observer.is_current
-        return held.wanted is unlisted.wanted and all(is_current(place, shown) for place, shown in unlisted.seen)
+        return is_same and all(is_current(place, shown) for place, shown in unlisted.seen)
 
     async def _list(self, held: Held, record: Json, unlisted: _Unlisted) -> Again:
         """Write down what a new work has; all else was done when it was applied."""
@@ -272,9 +275,10 @@ class Reconciler:
         return {Key.LOGGER: Logger.WORK, Key.MANIFEST_WORK_NAME: held.name, **tracing}
 
 
-def _unlisted(wanted: work.ManifestWork, outcomes: Sequence[Outcome]) -> _Unlisted:
+def _unlisted(wanted: work.ManifestWork, record: Json, outcomes: Sequence[Outcome]) -> _Unlisted:
     return _Unlisted(
         wanted=wanted,
+        owner=objects.uid(record),
         resources=tuple(_recorded(each) for each in outcomes),
         seen=tuple((each.place, freshness.sighting(each.live)) for each in outcomes if each.place and each.live),
     )

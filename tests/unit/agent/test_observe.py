@@ -1,6 +1,7 @@
 """What answers told and what the watch tells arrive on different connections: whichever is late must not win."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -199,5 +200,51 @@ def test_an_answer_that_an_object_is_missing_does_not_outlive_its_creation() -> 
             await seen.tells("ADDED", sight(11))
             seen.observer.learn(CM, None)
             assert seen.version_of(CM) != "gone"
+
+    run(scenario)
+
+
+def test_an_echo_that_overtakes_its_answer_wakes_nobody() -> None:
+    async def scenario() -> None:
+        async with stage(version=10) as seen:
+            seen.woken.clear()
+            with seen.observer.asking(CM):
+                await seen.tells("ADDED", sight(11))
+                seen.observer.learn(CM, sight(11))
+            assert "work" not in seen.woken
+            assert seen.version_of(CM) == "u1"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "left"),
+    [("MODIFIED", sight(12), "u1"), ("DELETED", sight(12), "gone"), ("ADDED", sight(12, uid="u2"), "u2")],
+    ids=["changed", "deleted", "created-anew"],
+)
+def test_what_somebody_else_does_during_a_request_wakes_after_it(kind: str, change: dict[str, Any], left: str) -> None:
+    async def scenario() -> None:
+        async with stage(version=10) as seen:
+            seen.woken.clear()
+            with seen.observer.asking(CM):
+                await seen.tells("ADDED", sight(11))
+                await seen.tells(kind, change)
+                seen.observer.learn(CM, sight(11))
+                assert "work" not in seen.woken
+            assert "work" in seen.woken
+            assert seen.version_of(CM) == left
+
+    run(scenario)
+
+
+def test_what_is_told_during_a_request_without_an_answer_wakes_too() -> None:
+    async def scenario() -> None:
+        async with stage(version=10) as seen:
+            seen.woken.clear()
+            with contextlib.suppress(TimeoutError), seen.observer.asking(CM):
+                await seen.tells("ADDED", sight(11))
+                raise TimeoutError
+            assert "work" in seen.woken
+            assert seen.version_of(CM) == "u1"
 
     run(scenario)
