@@ -17,6 +17,8 @@ from pymaestro.trace.request.stream import GRACE, is_final
 from pymaestro.trace.request.words import clock, span
 
 _TOLD = frozenset({State.OK, State.FAILED})
+_HANDLED = 6
+"""The place of the stage in which the server takes the status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +71,8 @@ async def _live(sources: Sources, wanted: Wanted, *, stop: running.Stop) -> int:
 
 
 def _is_over(seen: Trace, *, end: float, options: Options) -> bool:
-    """Say whether nothing more is to come: a failure that was reported back to the client is one that stays."""
-    is_reported = seen.verdict is Verdict.FAILED and seen.stages[-1].state is State.OK
+    """Say whether nothing more is to come: a failure that the server was told of is not waited out."""
+    is_reported = seen.verdict is Verdict.FAILED and seen.stages[_HANDLED].state is State.OK
     return is_final(seen, end=end, patience=GRACE if is_reported else options.stage_timeout)
 
 

@@ -235,6 +235,7 @@ _APPLY_ERRORS: Final = (
     ("no matches for kind", "MT-405"),
     ("could not find the requested resource", "MT-405"),
     ("not found the kind", "MT-405"),
+    ("doesn't have a resource type", "MT-405"),
     ("admission webhook", "MT-407"),
     ("conflict", "MT-408"),
     ("object has been modified", "MT-408"),

@@ -11,7 +11,7 @@ import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, Story, write
 
 from pymaestro.cli import main
-from pymaestro.trace.request.codes import CODES, SQL, STAGES
+from pymaestro.trace.request.codes import CODES, SQL, STAGES, code_of_apply_error
 from pymaestro.trace.request.kql import Window, query
 
 CREATE = Story(work="nginx")
@@ -266,6 +266,20 @@ def test_every_stage_is_missed_under_the_sentence_of_the_runbooks(
     assert code == 0
     assert out.startswith(f"Stage {stage}, ")
     assert f"MT-{stage}0" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ('the server doesn\'t have a resource type "Gadget"', "MT-405"),
+        ('no matches for kind "Gadget" in version "example.com/v1"', "MT-405"),
+        ('configmaps "cm" is forbidden', "MT-403"),
+        ('namespaces "x" not found', "MT-406"),
+        ("something else", "MT-499"),
+    ],
+)
+def test_words_of_api_servers_have_their_code(words: str, code: str) -> None:
+    assert code_of_apply_error(words) == code
 
 
 def test_every_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
