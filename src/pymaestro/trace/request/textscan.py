@@ -18,6 +18,7 @@ from pymaestro.trace.request.lines import Clock, Raw
 from pymaestro.trace.request.swift import VERBOSITY, Swift
 
 _LOOKED_AT = 1000
+_MESSAGES = 4096
 
 
 def end_of_records(lines: Sequence[bytes]) -> int:
@@ -40,6 +41,8 @@ class TextReader:
         self._swift = Swift(hits)
         self._bulk = Bulk(hits, self._swift)
         self._usual: Counter[int] = Counter()
+        self._noise: set[bytes] = set()
+        """Messages that say nothing to us."""
         self._begun = False
 
     def take(self, lines: Sequence[bytes], *, number: int, offset: int) -> None:
@@ -66,11 +69,15 @@ class TextReader:
         groups: dict[bytes, _Group] = {message: _Group() for message in self._bulk.readers}
         add_to = {message: (group.places.append, group.rests.append) for message, group in groups.items()}
         unusual: list[int] = []
-        find, other = add_to.get, unusual.append
+        find, other, noise = add_to.get, unusual.append, self._noise
         for index, line in enumerate(lines):
             parts = line.split(b'"', 2)
             adding = find(parts[1]) if len(parts) == 3 else None
-            if adding is None or parts[0].find(b"]") != len(parts[0]) - 2:
+            if adding is None:
+                # Lines that begin a record which says nothing to us are not even remembered.
+                if len(parts) != 3 or parts[1] not in noise or line[:1] not in b"IWEF" or not line[1:5].isdigit():
+                    other(index)
+            elif parts[0].find(b"]") != len(parts[0]) - 2:
                 other(index)
             else:
                 adding[0](index)
@@ -111,7 +118,10 @@ class TextReader:
             if records.starts_record(line):
                 if held >= 0:
                     self._read_in_full(block, held, more, rows)
-                held, more = (index if reading.is_known(line) else -1), []
+                is_known = reading.is_known(line)
+                held, more = (index if is_known else -1), []
+                if not is_known:
+                    self._note_noise(line)
             elif index != before + 1 and index:
                 # The line before is a usual one; as it goes on, it is not.
                 if held >= 0:
@@ -124,6 +134,11 @@ class TextReader:
         if held >= 0:
             self._read_in_full(block, held, more, rows)
         return continued
+
+    def _note_noise(self, line: bytes) -> None:
+        parts = line.split(b'"', 2)
+        if len(parts) == 3 and parts[0].find(b"]") == len(parts[0]) - 2 and len(self._noise) < _MESSAGES:
+            self._noise.add(parts[1])
 
     def _read_in_full(self, block: "_Block", index: int, more: list[bytes], rows: list[Row]) -> None:
         raw = records.whole(Raw(block.number + index, block.ends[index] + index, block.lines[index]), more)
