@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,8 +50,10 @@ class Measure:
 
 
 def _agents(stage: Stage, kind: str) -> Report:
+    # At full size the Go agent alone would take half an hour: it notices a change after about 15 seconds.
+    scale = stage.scale * 0.2
     with stage.server("python") as server:
-        return agents.run(stage.programs, kind, server=server.running, folder=server.folder, scale=stage.scale)
+        return agents.run(stage.programs, kind, server=server.running, folder=server.folder, scale=scale)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -70,6 +73,9 @@ MEASURES: Mapping[str, Measure] = {
 
 class Interrupted(BaseException):
     """Somebody wants the end. Not an Exception: nothing on the way may take it for a failed measure."""
+
+
+_end_is_wanted = threading.Event()
 
 
 def main() -> int:
@@ -149,6 +155,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     # A second one must not cut short the ending of processes.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    _end_is_wanted.set()
     raise Interrupted
 
 
@@ -204,6 +211,9 @@ def _measure_all(
                     for figure, value in measure.run(stage, kind).items():
                         found.setdefault(figure, {}).setdefault(kind, []).append(value)
                 except Exception as error:
+                    if _end_is_wanted.is_set():
+                        # Ctrl-C ends our programs too, and what failed because of that hides the interruption.
+                        raise Interrupted from error
                     # Whatever it was, the other measures are still worth their time.
                     progress.console.print(f"{name} of {kind} failed: {type(error).__name__}: {error}", markup=False)
                     failed.add(name)

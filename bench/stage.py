@@ -60,8 +60,9 @@ class Stage:
         return peer_postgres.Database(port=like.port, name=name)
 
     def drop(self, database: peer_postgres.Database) -> None:
-        """Remove a database, and who is still connected to it."""
-        _execute(database, f'DROP DATABASE IF EXISTS "{database.name}" WITH (FORCE)')
+        """Remove a database, and who is still connected to it; one that cannot be removed goes with the folder."""
+        with contextlib.suppress(OSError, asyncpg.PostgresError):
+            _execute(database, f'DROP DATABASE IF EXISTS "{database.name}" WITH (FORCE)')
 
     def filled(self, key: str, fill: Callable[["Server"], None]) -> tuple[peer_postgres.Database, Path]:
         """Return a copy of a database into which `fill` has put rows, and the file in which it wrote their ids."""
