@@ -1,6 +1,7 @@
 """The stages of one agent, put together: what wakes what, and in which order they start."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -154,6 +155,7 @@ class Agent:
             jitter=given.jitter,
             journal=self._journal,
             group=group,
+            is_ours=functools.partial(ownership.has_owner_of, hub=self._identity.hub_hash),
         )
         rhythm, monotonic = self._character.rhythm, given.clock.monotonic
         discovery = Discovery(given.client, monotonic=monotonic)

@@ -1,7 +1,8 @@
 """Stage: what the cluster does to our objects wakes the works that own them.
 
-One shared watch per kind and namespace in use. Only objects that some work tracks are kept; of all others the watch
-remembers no more than that they are there. Where no watch can be had (forbidden, not synced yet), and where an object
+One shared watch per kind and namespace in use. Only objects that some work tracks are kept, and those that name one of
+our records as their owner, because their works are on the way; of all others the watch remembers no more than that they
+are there. Where no watch can be had (forbidden, not synced yet), and where an object
 is there that nobody showed us since it is tracked, the answer is "ask", and the caller asks the API server itself.
 """
 
@@ -68,8 +69,10 @@ class Observer:
         jitter: Callable[[], float],
         journal: Journal,
         group: asyncio.TaskGroup,
+        is_ours: Callable[[Json], bool],
     ) -> None:
         self._client = client
+        self._is_ours = is_ours
         self._wakes = wakes
         self._jitter = jitter
         self._journal = journal
@@ -78,7 +81,7 @@ class Observer:
         self._places: dict[str, frozenset[Place]] = {}
         self._watchers: dict[Place, set[str]] = {}
         self._shown: dict[Place, Packed] = {}
-        """Tracked objects as an answer or the watch last showed them; whether that is still so, `look` decides."""
+        """Objects as an answer or the watch last showed them; whether that is still so, `look` decides."""
         self._uses: dict[ResourceType, Counter[str]] = {}
         """How many tracked objects of each kind are in which namespace."""
         self._tasks: dict[_Scope, asyncio.Task[None]] = {}
@@ -192,6 +195,8 @@ class Observer:
         for scope in [each for each in self._tasks if each.resource == resource and each not in needed]:
             self._tasks.pop(scope).cancel()
             self._synced.pop(scope, None)
+            for place in [each for each in self._shown if each not in self._watchers and scope in _scopes(each)]:
+                del self._shown[place]
 
     async def _follow(self, scope: _Scope) -> None:
         """Watch one kind in one namespace until nobody needs it; a kind that vanishes is looked for again."""
@@ -228,6 +233,11 @@ class Observer:
         place = _place(scope.resource, change.object)
         if place in self._watchers:
             self._holding.tell(place, change)
+        elif isinstance(change, watch.Deleted):
+            self._shown.pop(place, None)
+        elif self._is_ours(change.object):
+            # After a restart the works come later than their objects; nobody has to ask for these one by one.
+            self._shown[place] = pack(change.object)
 
     def _heard(self, place: Place, change: Told) -> None:
         keys = self._watchers.get(place)

@@ -83,6 +83,7 @@ async def stage(*listed: dict[str, Any], version: int, tracked: Sequence[Place] 
             jitter=lambda: 0.0,
             journal=emit.Journal(emit.stderr(), clock=lambda: 0.0),
             group=group,
+            is_ours=lambda found: found["metadata"]["uid"] == "ours",
         )
         observer.track("marker", [OTHER])
         observer.track("work", tracked)
@@ -246,5 +247,31 @@ def test_what_is_told_during_a_request_without_an_answer_wakes_too() -> None:
                 raise TimeoutError
             assert "work" in seen.woken
             assert seen.version_of(CM) == "u1"
+
+    run(scenario)
+
+
+def test_an_object_of_ours_is_known_before_its_work_is() -> None:
+    async def scenario() -> None:
+        async with stage(sight(5, uid="ours"), version=10, tracked=[]) as seen:
+            seen.observer.track("late", [CM])
+            assert seen.version_of(CM) == "ours"
+            seen.observer.track("late", [])
+
+    run(scenario)
+
+
+def test_an_object_of_ours_that_went_or_changed_before_its_work_came() -> None:
+    async def scenario() -> None:
+        async with stage(sight(5, uid="ours"), version=10, tracked=[]) as seen:
+            await seen.tells("MODIFIED", sight(11, uid="ours"))
+            seen.observer.track("late", [CM])
+            assert seen.observer.look(CM).live == sight(11, uid="ours")
+            seen.observer.track("late", [])
+            await seen.tells("MODIFIED", sight(12, uid="ours"))
+            await seen.tells("DELETED", sight(13, uid="ours"))
+            seen.observer.track("late", [CM])
+            assert seen.version_of(CM) == "gone"
+            seen.observer.track("late", [])
 
     run(scenario)

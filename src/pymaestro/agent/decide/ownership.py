@@ -182,6 +182,16 @@ def merged_owners(found: Sequence[Object], owner: Owner) -> list[Object]:
     return [*merged, owner.to_json()] if owner.is_wanted and not is_set else merged
 
 
+def has_owner_of(live: Object, *, hub: str) -> bool:
+    """Say whether an object names a record of this server's works as its owner."""
+    metadata = live.get("metadata")
+    references = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
+    return isinstance(references, list) and any(
+        isinstance(each, Mapping) and each.get("kind") == KIND and str(each.get("name", "")).startswith(hub)
+        for each in references
+    )
+
+
 def owners_patch(live: Object, owner: Owner) -> dict[str, Any] | None:
     """Return the merge patch that sets or removes our reference on a living object, or None if nothing changes."""
     found = jsontypes.objects_at(live, "metadata", "ownerReferences")

@@ -164,3 +164,19 @@ def test_owner_references(
 )
 def test_untracked(previous: Any, current: Any, unresolved: Any, expected: Any) -> None:
     assert ownership.untracked(previous, current, unresolved=unresolved) == expected
+
+
+@pytest.mark.parametrize(
+    ("references", "is_ours"),
+    [
+        pytest.param(None, False, id="none"),
+        pytest.param([], False, id="empty"),
+        pytest.param([{"kind": "AppliedManifestWork", "name": "hub-w"}], True, id="of-this-server"),
+        pytest.param([{"kind": "AppliedManifestWork", "name": "other-w"}], False, id="of-another-server"),
+        pytest.param([{"kind": "ReplicaSet", "name": "hub-w"}], False, id="of-another-kind"),
+        pytest.param("nonsense", False, id="nonsense"),
+    ],
+)
+def test_objects_of_this_server(references: object, *, is_ours: bool) -> None:
+    assert ownership.has_owner_of({"metadata": {"ownerReferences": references}}, hub="hub") == is_ours
+    assert not ownership.has_owner_of({}, hub="hub")
