@@ -148,9 +148,11 @@ async def follow(place: Place, sink: Sink, *, tell: Telling, since_seconds: int)
 
 async def _follow_one(client: KubeClient, log: Log, extent: Extent, *, sink: Sink, tell: Telling) -> None:
     seen = _Seen()
+    said = ""
     while True:
         try:
             async for chunk in read(client, log, extent):
+                said = ""
                 if news := seen.news(chunk):
                     sink(log.name, news)
         except errors.NotFound:
@@ -159,7 +161,10 @@ async def _follow_one(client: KubeClient, log: Log, extent: Extent, *, sink: Sin
         except errors.Timeout:
             pass  # a quiet log: the same again
         except errors.KubeError as error:
-            tell(f"{log.name}: {error.message}")
+            # A container that waits to be started says so every time.
+            if error.message != said:
+                said = error.message
+                tell(f"{log.name}: {said}")
         if seen.last:
             extent = Extent(since_time=f"{seen.last[:19].decode()}Z", is_followed=True)
         seen.begin_again()

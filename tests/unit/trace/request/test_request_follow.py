@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, lines_g2, lines_g4
 
 from pymaestro.trace.request import news
@@ -99,6 +101,24 @@ def test_records_over_several_lines_may_come_in_pieces() -> None:
         watching.feed({pod: data[at : at + step] for pod, data in written.items()})
     told = watching.told()
     assert [(each.key.work_name, each.verdict) for each in told] == [("old", Verdict.COMPLETE)]
+
+
+_PIECES = st.one_of(
+    st.binary(max_size=120),
+    st.sampled_from([part for data in chunks(Story(work="nginx")).values() for part in data.splitlines(keepends=True)]),
+    st.sampled_from([b"\n", b"\r\n", b"=<\n", b"I0115 09:00:01.1", b'{"ts":', b"\tContext Attributes,\n"]),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["maestro-a.log", "maestro-agent-b.log"]), _PIECES), max_size=40))
+def test_no_bytes_stop_the_following(pieces: list[tuple[str, bytes]]) -> None:
+    watching = Watching()
+    for name, data in pieces:
+        watching.streams.feed(name, data, now=watching.now, moment=BASE)
+        watching.told(after=0.1)
+    watching.told(after=100)
+    watching.streams.forget(keep=1)
+    assert watching.news.summary()
 
 
 def test_memory_does_not_grow_with_what_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,3 +116,13 @@ def test_quoted_lines_may_leave_the_computer(line: str, shown: str | None) -> No
     if shown is not None:
         assert found == shown
     assert "eyJhbGci" not in found
+
+
+def test_payloads_of_verbose_servers_stay_at_home(tmp_path: Path) -> None:
+    log = Path(__file__).parents[3] / "data" / "trace_request_go_v4.log"
+    assert "manifests" in log.read_text()
+    out = tmp_path / "report.html"
+    main.call(["trace", "requests", str(log), "--html", str(out)])
+    lines = model_of(out.read_text(encoding="utf-8"))["lines"].values()
+    assert any("payload left out" in line for line in lines)
+    assert not any("manifests\\" in line or '"manifests"' in line for line in lines)
