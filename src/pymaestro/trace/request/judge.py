@@ -238,6 +238,11 @@ def _excuse(stage: Stage, case: Case, *, moment: float) -> tuple[Stage, list[Fin
     """Return the state of a stage that need not have come."""
     wish, number = case.wish, stage.number
     skipped = [hit for hit in wish.hits if hit.what is What.PUBLISH_SKIPPED]
+    # Where nobody listens, a request is answered with the status that is stored, whatever comes after it.
+    if number in (8, 9) and any(report.result == "sent" for report in wish.reports):
+        alone = _without_clients(stage, case, moment=moment)
+        if alone is not None:
+            return alone
     if _is_superseded(wish):
         later = wish.later
         assert later is not None
@@ -252,8 +257,6 @@ def _excuse(stage: Stage, case: Case, *, moment: float) -> tuple[Stage, list[Fin
     if number in (8, 9) and any(report.result == "nochange" for report in wish.reports):
         found = [Finding(code="MT-706", confidence="certain")]
         return replace(stage, state=State.LEGIT_ABSENT, note="the status was known"), found
-    if number in (8, 9) and any(report.result == "sent" for report in wish.reports):
-        return _without_clients(stage, case, moment=moment)
     return None
 
 

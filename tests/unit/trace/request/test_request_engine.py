@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import trace_request_generations as generations
-from trace_request_logs import AGENT, BASE, SERVERS, Story, records, write
+from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, records, write
 
 from pymaestro.cli import main
 from pymaestro.trace.request import scan, survey
@@ -67,6 +67,17 @@ def test_each_stage_that_does_not_come_has_its_code(tmp_path: Path, story: Story
 def test_lost_lines_are_no_failure_in_any_generation(tmp_path: Path, lost: int, generation: str) -> None:
     traces, _ = traced(write(tmp_path, [replace(CREATE, without=frozenset({lost})), HEALTHY], generation))
     assert {each.verdict for each in traces} == {Verdict.COMPLETE}
+
+
+def test_a_create_that_nobody_heard_of_is_not_superseded_by_what_came_after_its_status(tmp_path: Path) -> None:
+    folder = write(tmp_path, [replace(CREATE, until=7), replace(UPDATE, until=7)])
+    for pod in SERVERS:
+        log = folder / f"{pod}.log"
+        start = klog(BASE - 50, "grpc_server.go:154", '"Starting gRPC server" logger="maestro-server"')
+        log.write_text(f"{start}\n{log.read_text()}")
+    traces, _ = traced(folder)
+    assert [each.verdict for each in traces] == [Verdict.COMPLETE, Verdict.COMPLETE]
+    assert {each.code for trace in traces for each in trace.findings} == {"MT-901"}
 
 
 def test_a_server_without_logs_is_not_overlooked(tmp_path: Path) -> None:
