@@ -211,7 +211,12 @@ class _Held:
 
 
 class LightAgent:
-    """An agent whose cluster is a dictionary; `finishes` says whether it ends a deletion now."""
+    """An agent whose cluster is a dictionary.
+
+    A server never sends an older state of a bundle after a newer one, and a broker does not promise that: what a
+    publisher had sent before its connection broke may arrive behind what another one sent since. So behind a broker
+    (`in_order=False`) a late state is counted, and passed over as every agent must.
+    """
 
     def __init__(
         self,
@@ -220,7 +225,7 @@ class LightAgent:
         consumer: str,
         ledger: Ledger,
         seed: int = 0,
-        finishes: Callable[[], bool] = lambda: True,
+        in_order: bool = True,
     ) -> None:
         self.consumer = consumer
         self.objects: dict[str, str] = {}
@@ -230,7 +235,7 @@ class LightAgent:
         self._ledger = ledger
         self._held: dict[str, _Held] = {}
         self._leaving: set[str] = set()
-        self._finishes = finishes
+        self._in_order = in_order
         self._pen = clients.Agent.__new__(clients.Agent)
         self._pen.consumer, self._pen.last_sequence = consumer, 0
         jitter = random.Random(seed)
@@ -277,7 +282,10 @@ class LightAgent:
             return
         self.received += 1
         bundle, version = received.text(event.RESOURCE_ID), received.integer(event.RESOURCE_VERSION)
-        self._ledger.heard(f"agent {self.consumer}/{self.lives}", bundle, version=version)
+        if self._in_order:
+            self._ledger.heard(f"agent {self.consumer}/{self.lives}", bundle, version=version)
+        elif bundle in self._held and version < self._held[bundle].version:
+            self._ledger.counts["late states passed over"] += 1
         if event.DELETION_TIMESTAMP in received.extensions:
             self._leave(bundle, version)
         elif bundle not in self._held or version > self._held[bundle].version:
@@ -291,9 +299,8 @@ class LightAgent:
     def _leave(self, bundle: str, version: int) -> None:
         self._held.setdefault(bundle, _Held(version, ""))
         self._leaving.add(bundle)
-        if self._finishes():
-            self.objects.pop(bundle, None)
-            self._report(bundle)
+        self.objects.pop(bundle, None)
+        self._report(bundle)
 
     def _hash(self, bundle: str) -> str:
         held = self._held[bundle]

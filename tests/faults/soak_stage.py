@@ -93,7 +93,10 @@ async def stage(folder: Path, postgres: Postgres, *, with_broker: bool) -> Async
         }
         light = [
             LightAgent(
-                _medium(folder, to_agents, consumer, is_mqtt=broker is not None), consumer=consumer, ledger=ledger
+                _medium(folder, to_agents, consumer, is_mqtt=broker is not None),
+                consumer=consumer,
+                ledger=ledger,
+                in_order=broker is None,
             )
             for consumer in LIGHT
         ]

@@ -71,7 +71,7 @@ async def stage(database: Dsn, folder: Path, ledger: Ledger, broker: MosquittoPr
             fault_programs.mqtt_config(folder / "agent.yaml", to_agent.port), flag="--workload-source-config"
         ).endpoint
         medium = MqttMedium(endpoint, consumer="cluster1", client_id="cluster1-work-agent", on_problem=pytest.fail)
-        agent = LightAgent(medium, consumer="cluster1", ledger=ledger)
+        agent = LightAgent(medium, consumer="cluster1", ledger=ledger, in_order=False)
         listener = Listener([server.sources for server in servers], ledger)
         async with fault_programs.programs(*servers):
             await servers[0].running().add_consumer("cluster1")
