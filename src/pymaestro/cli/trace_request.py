@@ -90,7 +90,7 @@ def trace_request(
         question = trace_reports.Question(
             identifiers=identifiers,
             must_all_fit=sum(map(bool, named)) > 1,
-            action=chosen.resource_request.removesuffix("_request"),
+            action=options.action_of(chosen),
             version=chosen.version,
             nth=chosen.nth,
             with_timeline=depth.show == "timeline",

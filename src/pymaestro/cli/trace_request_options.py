@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Group, Parameter
 
 from pymaestro.cli import trace_inputs, trace_pods
+from pymaestro.trace.errors import BadQuestion
 
 Format = Literal["text", "json", "yaml", "md", "csv", "html", "mermaid", "log"]
 
@@ -129,6 +130,17 @@ def plain(reporting: Reporting) -> trace_inputs.Report:
         expected_instances=reporting.expect_instances,
     )
     return trace_inputs.Report(format=reporting.output, out=reporting.out, options=options, html=reporting.html)
+
+
+def action_of(choice: Choice) -> str:
+    """Return create, update or delete, or nothing for all."""
+    action = choice.resource_request.removesuffix("_request")
+    if action not in ("", "create", "update", "delete"):
+        raise BadQuestion(
+            f"--resource-request {choice.resource_request!r} is none; "
+            "write create_request, update_request or delete_request"
+        )
+    return action
 
 
 def with_environment(choice: Choice, environ: Mapping[str, str]) -> Choice:
