@@ -290,3 +290,12 @@ def test_a_wish_that_cannot_be_read_names_the_attribute(changes: dict[str, objec
 @pytest.mark.parametrize("tracing", ["", "{}", "{", '["' + event.OPERATION_ID_KEY + '"]', '{"other":"x"}'])
 def test_tracing_that_says_nothing_harms_nothing(tracing: str) -> None:
     assert admission.operation_id(received(logtracing=tracing)) == ""
+
+
+@pytest.mark.parametrize(
+    "damaged", [parts(b'{"a":'), parts(b"\xff"), record.Parts(envelope=b"{}", metadata=b"{", data=b"{}")]
+)
+def test_a_damaged_spec_is_the_same_as_none(damaged: record.Parts) -> None:
+    """So that whatever is sound may replace it, and the wishes beside it are not refused along with it."""
+    sound = record.Parts(envelope=b"{}", metadata=b'{"name":"w"}', data=b"{}")
+    assert not admission.is_same_spec(sound, damaged)

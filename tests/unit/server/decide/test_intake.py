@@ -63,6 +63,7 @@ def removed(created: object) -> intake.Report:
     [
         pytest.param(HELD, REPORT, intake.Update(), id="newer"),
         pytest.param(FIRST, REPORT, intake.Update(), id="the-first"),
+        pytest.param(replace(HELD, sequence_id="soon"), REPORT, intake.Update(), id="after-a-damaged-one"),
         pytest.param(DELETING, removed("2026-08-20T10:11:12Z"), intake.Finish(), id="the-end-of-this-one"),
         pytest.param(DELETING, removed("2026-08-20T12:11:12+02:00"), intake.Finish(), id="the-end-in-another-zone"),
         pytest.param(DELETING, removed(None), intake.Finish(), id="the-end-of-nobody-knows-which"),
@@ -220,3 +221,10 @@ def test_a_report_is_stored_under_the_metadata_of_its_source(held: rows.Observed
     assert stored["sequenceid"] == MIDDLE
     assert stored["resourceversion"] == 3
     assert (stored["id"], stored["source"], stored["type"]) == ("s1", "agent", event.STATUS_UPDATE)
+
+
+@pytest.mark.parametrize("metadata", [b"", b"null", b"5", b'{"name":"wo', b'{"name":"\xff"}'], ids=repr)
+def test_damaged_metadata_do_not_cost_the_status(metadata: bytes) -> None:
+    stored = json.loads(intake.stored_status(replace(HELD, metadata=metadata), REPORT))
+    assert stored["metadata"] == {}
+    assert stored["sequenceid"] == MIDDLE
