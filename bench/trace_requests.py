@@ -112,7 +112,7 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     noise = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(temporary)
+        folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(temporary) / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         truth = write(folder, count, noise=noise)
         (folder / "truth.json").write_text(json.dumps(truth))

@@ -24,7 +24,7 @@ from pymaestro.trace.request import attach, bulk, cloudevents, hits, lines, phra
 from pymaestro.trace.request.hits import Hits, What
 from pymaestro.trace.request.inputs import Writer
 from pymaestro.trace.request.scan import Scan, record_at
-from pymaestro.trace.request.sources import Refusal
+from pymaestro.trace.request.sources import INDEX_SUFFIX, Refusal
 from pymaestro.trace.request.survey import Sorted
 
 _MAGIC: Final = b"maestro trace index 1\n"
@@ -81,7 +81,7 @@ def home(environ: Mapping[str, str]) -> Path:
 def place(files: Sequence[Path], folder: Path) -> Path:
     """Return where the index of these files is kept."""
     names = "\0".join(str(file.resolve()) for file in files)
-    return folder / f"{hashlib.blake2b(names.encode(), digest_size=16).hexdigest()}.index"
+    return folder / f"{hashlib.blake2b(names.encode(), digest_size=16).hexdigest()}{INDEX_SUFFIX}"
 
 
 def load(path: Path, files: Sequence[Path]) -> Kept:
@@ -136,7 +136,7 @@ def save(path: Path, scan: Scan, resources: Sorted, *, files: Sequence[Path]) ->
 
 def prune(folder: Path, *, most: int = 4) -> None:
     """Remove the oldest indexes, for logs come and go."""
-    found = sorted(folder.glob("*.index"), key=lambda each: each.stat().st_mtime, reverse=True)
+    found = sorted(folder.glob(f"*{INDEX_SUFFIX}"), key=lambda each: each.stat().st_mtime, reverse=True)
     for each in found[most:]:
         each.unlink(missing_ok=True)
 

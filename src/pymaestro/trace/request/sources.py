@@ -23,6 +23,8 @@ from pymaestro.trace.request.lines import Raw
 
 _CHUNK = 4 << 20
 _LONGEST_LINE = 16 << 20
+INDEX_SUFFIX = ".index"
+"""How files are named in which we keep what we have read."""
 _SAMPLE = 256 << 10
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 _TIME_COLUMNS = frozenset({"timestamp", "precisetimestamp", "env_time", "time", "timegenerated", "@timestamp"})
@@ -85,7 +87,7 @@ def _expanded(path: str) -> list[Path]:
     if here.is_dir():
         # Traces that were written beside the logs quote them: read again, everything would have happened twice.
         ours = (".", "trace_request.")
-        found = sorted(each for each in _below(here) if not each.name.startswith(ours))
+        found = sorted(each for each in _below(here) if not each.name.startswith(ours) and each.suffix != INDEX_SUFFIX)
         if not found:
             raise SourceError(f"{path} holds no files; collect logs into it first: maestro trace logs collect")
         return [each for each in found if each.suffix not in {".json", ".yaml", ".html"} or _looks_like_log(each)]

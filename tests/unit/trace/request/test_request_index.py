@@ -125,7 +125,8 @@ def test_a_file_more_or_less_makes_another_index(tmp_path: Path) -> None:
 
 
 def test_the_command_says_what_became_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, path = logs(tmp_path / "logs"), tmp_path / "kept.index"
+    folder = logs(tmp_path / "logs")
+    path = folder / "kept.index"  # no log, although it lies among them
     command = ["trace", "requests", str(folder), "--index", str(path), "-v", "-o", "csv"]
     told = []
     for reason in ("no index yet", "not read again", "damaged"):
