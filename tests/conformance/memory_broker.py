@@ -101,6 +101,9 @@ class MemoryBroker:
                 session.writer.write(b"\xd0\x00")
         return first & 0xF0 != 0xE0
 
+    def listens(self, session: Session, topic: str) -> bool:
+        return any(_matches(wanted.split("/"), topic.split("/")) for wanted in session.filters)
+
     def _publish(self, session: Session, first: int, body: bytes) -> None:
         message = packets._decode_publish(first, body)
         self.published.append(message)
@@ -108,16 +111,12 @@ class MemoryBroker:
             return
         reason = self.reasons.get(message.topic, 0)
         if not reason:
-            listeners = [each for each in self.sessions.values() if _listens(each, message.topic)]
+            listeners = [each for each in self.sessions.values() if self.listens(each, message.topic)]
             for each in listeners:
                 each.give(message)
             reason = 0 if listeners else packets.NO_SUBSCRIBERS
         if message.number is not None:
             session.writer.write(struct.pack("!BBHB", 0x40, 3, message.number, reason))
-
-
-def _listens(session: Session, topic: str) -> bool:
-    return any(_matches(wanted.split("/"), topic.split("/")) for wanted in session.filters)
 
 
 def _matches(wanted: list[str], topic: list[str]) -> bool:

@@ -5,10 +5,14 @@ cancelled, so nothing that runs while they unwind reaches anybody.
 """
 
 import asyncio
+import functools
+import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+from conformance.memory_broker import TOPICS
 from prometheus_client import CollectorRegistry
 from simulation.memory_cluster import MemoryCluster, MemoryKubeClient
 from simulation.memory_postgres import Engine, Pool
@@ -30,19 +34,38 @@ from pymaestro.server.stages import Stages
 from pymaestro.server.world import World
 from pymaestro.store import errors as store_errors
 from pymaestro.store import pool
-from pymaestro.transport import base
+from pymaestro.transport import base, mqtt_config
 from pymaestro.transport.grpc_agent import _GrpcConnection
 from pymaestro.transport.grpc_client import StreamTimeout
+from pymaestro.transport.mqtt_agent import MqttMedium
 from pymaestro.transport.status import Refused
 from pymaestro.wire import envelope, event
 
 SWEEP_SECONDS = 8
-_SETTINGS = configuration.load(
-    {"--message-broker-type": "grpc", "--sweep-interval": f"{SWEEP_SECONDS}s", "--db-max-open-connections": "8"}, {}
-)
+_COMMON = {"--sweep-interval": f"{SWEEP_SECONDS}s", "--db-max-open-connections": "8"}
+_SETTINGS = configuration.load({"--message-broker-type": "grpc", **_COMMON}, {})
 _METRICS = Metrics(CollectorRegistry())
 _HEARTBEAT_SECONDS = 10.0
 _UNTOLD = ("logger", "event", "extensions")
+
+
+@functools.cache
+def _mqtt_settings(name: str) -> configuration.ServerSettings:
+    flags = {"--message-broker-type": "mqtt", "--message-broker-config-file": str(broker_config(name))}
+    return configuration.load({**flags, "--subscription-type": "broadcast", **_COMMON}, {})
+
+
+@functools.cache
+def broker_config(name: str) -> Path:
+    """Return the file that leads `name` to the broker; the host says who calls."""
+    path = Path(_folder().name) / f"{name}.yaml"
+    path.write_text(f"brokerHost: {name}:1883\n{TOPICS}\n")
+    return path
+
+
+@functools.cache
+def _folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="simulation-")
 
 
 class Listener(Journal):
@@ -106,8 +129,11 @@ class _Crew(tasks.Crew):
 class Server:
     """One instance; `start` after `kill` begins anew with nothing but the database."""
 
-    def __init__(self, name: str, *, network: Network, engine: Engine, clock: Clock, told: Any) -> None:
+    def __init__(
+        self, name: str, *, network: Network, engine: Engine, clock: Clock, told: Any, uses_mqtt: bool
+    ) -> None:
         self.name = name
+        self._settings = _mqtt_settings(name) if uses_mqtt else _SETTINGS
         self._network = network
         self._engine = engine
         self._clock = clock
@@ -140,7 +166,7 @@ class Server:
             clock=self._clock,
             new_id=lambda: f"{self.name}-{dice.getrandbits(64):016x}",
         )
-        self.stages = stages = Stages(_SETTINGS, world, delays=self._delays)
+        self.stages = stages = Stages(self._settings, world, delays=self._delays)
         heartbeats = Heartbeats(seconds=_HEARTBEAT_SECONDS, new_id=world.new_id)
         self._services = {
             "agents": Agents(
@@ -262,8 +288,11 @@ class Medium:
 class ClusterAgent:
     """The agent of one consumer on its cluster."""
 
-    def __init__(self, consumer: str, cluster: MemoryCluster, *, network: Network, clock: Clock, told: Any) -> None:
+    def __init__(
+        self, consumer: str, cluster: MemoryCluster, *, network: Network, clock: Clock, told: Any, uses_mqtt: bool
+    ) -> None:
         self.name = f"agent-{consumer}"
+        self._uses_mqtt = uses_mqtt
         self.consumer = consumer
         self.cluster = cluster
         self._network = network
@@ -292,7 +321,7 @@ class ClusterAgent:
         client = MemoryKubeClient(self.cluster, clock=self._clock, travel=travel)
         given = Surroundings(
             client=client,
-            medium=Medium(self._network, owner=self.name, consumer=self.consumer),
+            medium=self._medium(),
             journal=Listener((lambda text: self._told(f"{self.name}: {text}")) if self._told else None),
             jitter=dice.random,
             clock=self._clock,
@@ -302,6 +331,14 @@ class ClusterAgent:
         self.agent = Agent(given, character)
         running = self._crowd.start(self.name, self.agent.run())
         running.add_done_callback(lambda done: self._ended(life, done))
+
+    def _medium(self) -> base.Medium:
+        if not self._uses_mqtt:
+            return Medium(self._network, owner=self.name, consumer=self.consumer)
+        endpoint = mqtt_config.read(broker_config(self.name), flag="--workload-source-config").endpoint
+        return MqttMedium(
+            endpoint, consumer=self.consumer, client_id=f"{self.consumer}-agent", on_problem=lambda _: None
+        )
 
     async def kill(self) -> None:
         """End as by kill -9."""

@@ -13,7 +13,7 @@ from unittest import mock
 from simulation import memory_statements
 
 from pymaestro.agent import link
-from pymaestro.server import accept, deliver, fanout, stages
+from pymaestro.server import accept, deliver, fanout, resyncs, stages
 from pymaestro.server.decide import admission, intake
 from pymaestro.store import events, resources, sql, statuses
 from pymaestro.wire import resync
@@ -54,6 +54,11 @@ def _status_undoes_deletion() -> Any:
             await connection._transaction.put("resources", each.id, {**row, "deleted_at": None})
 
     return mock.patch.object(statuses, "write_statuses", write)
+
+
+def _no_question_to_agents() -> Any:
+    """An instance that gains a consumer, or its broker back, does not ask which statuses it lacks."""
+    return mock.patch.object(resyncs.Resyncs, "ask", return_value=None)
 
 
 def _any_end_counts() -> Any:
@@ -148,6 +153,7 @@ async def _no_ids(*_: Any) -> list[str]:
 MUTATIONS = (
     Mutation(name="no-spec-resync", found_as=("convergence",), plant=_no_spec_resync),
     Mutation(name="no-status-resync", found_as=("convergence",), plant=_no_status_resync),
+    Mutation(name="no-question-to-agents", found_as=("convergence",), plant=_no_question_to_agents),
     Mutation(name="status-undoes-deletion", found_as=("deletion-stays",), plant=_status_undoes_deletion),
     Mutation(name="any-end-counts", found_as=("gone-only-after-deletion",), plant=_any_end_counts),
     Mutation(name="no-version-check", found_as=("one-winner",), plant=_no_version_check),

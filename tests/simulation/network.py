@@ -56,6 +56,8 @@ class Network:
     """Who reaches nobody."""
     wires: "list[Wire]" = field(default_factory=list)
     told: Callable[[str], None] = lambda _: None
+    broken: Callable[[str], None] = lambda _: None
+    """Who else is told that the connections of somebody end."""
     _chances: dict[str, random.Random] = field(default_factory=dict)
 
     def chance(self, link: str) -> random.Random:
@@ -67,9 +69,11 @@ class Network:
 
     async def hop(self, link: str) -> None:
         """Take as long as the way takes."""
-        await asyncio.sleep(self._delay(self.chance(link)))
+        await asyncio.sleep(self.delay(link))
 
-    def _delay(self, dice: random.Random) -> float:
+    def delay(self, link: str) -> float:
+        """Return how long the way takes this time."""
+        dice = self.chance(link)
         if not self.is_rough:
             return _CALM_SECONDS
         drawn = dice.random()
@@ -88,6 +92,7 @@ class Network:
         for wire in list(self.wires):
             if name in (wire.owner, wire.peer):
                 wire.break_off()
+        self.broken(name)
 
 
 class Wire:

@@ -2,8 +2,9 @@
 
 What is real: the stages of the server and their services for sources and agents (`server/stages.py`, `server/rpc`), the
 whole store above a connection (`store/`), the whole agent (`agent/`), the Kubernetes client above its connection
-(`kube/`), the wire formats, and the sandbox's Kubernetes API. What is played: time, chance, the network, PostgreSQL
-(`memory_postgres`), `store.listen`, the sources, and the operators who restart what was killed.
+(`kube/`), the MQTT client to the last byte (`transport/mqtt.py`), the wire formats, and the sandbox's Kubernetes API.
+What is played: time, chance, the network with its gRPC calls (`network`) and bytes (`memory_pipes`), the MQTT broker,
+PostgreSQL (`memory_postgres`), `store.listen`, the sources, and the operators who restart what was killed.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import Any
 from simulation.actors import ClusterAgent, Server
 from simulation.ledger import Ledger, Violation, _status
 from simulation.memory_cluster import MemoryCluster
+from simulation.memory_pipes import Broker
 from simulation.memory_postgres import Engine
 from simulation.network import Network
 from simulation.schedule import SECONDS, Schedule, Step
@@ -85,9 +87,13 @@ class Story:
         self.ledger = Ledger(self.engine, {b.id: b for b in self.bundles.values()}, self.clusters, told=told)
         for consumer in schedule.consumers:
             self.engine.tables["consumers"][consumer] = {"id": consumer, "name": consumer, "created_at": clock.now()}
+        self.broker = Broker(self.network)
+        self.network.broken = self.broker.hang_up
+        self.loop.dial = self.broker.dial
         given: dict[str, Any] = {"network": self.network, "clock": clock, "told": told}
-        self.servers = {name: Server(name, engine=self.engine, **given) for name in schedule.servers}
-        self.agents = {name: ClusterAgent(name, self.clusters[name], **given) for name in schedule.consumers}
+        mqtt = {"uses_mqtt": schedule.uses_mqtt}
+        self.servers = {name: Server(name, engine=self.engine, **given, **mqtt) for name in schedule.servers}
+        self.agents = {name: ClusterAgent(name, self.clusters[name], **given, **mqtt) for name in schedule.consumers}
         self.sources = {name: Source(name, engine=self.engine, **given) for name in schedule.sources}
 
     async def tell(self) -> Violation | None:
@@ -107,6 +113,8 @@ class Story:
             await self._come_together()
         except _Broken:
             pass
+        finally:
+            self.broker.go_away()
         return self.ledger.violations[0] if self.ledger.violations else None
 
     async def _go_through_steps(self) -> None:
@@ -136,6 +144,7 @@ class Story:
         self._told("STEP all troubles end")
         self.network.is_rough = False
         self.network.cut_off.clear()
+        self.broker.is_away = False
         for cluster in self.clusters.values():
             cluster.faults.clear()
         for server in self.servers.values():
@@ -294,6 +303,12 @@ async def _cut_off(story: Story, step: Step) -> None:
     story.network.cut_off.discard(step.who)
 
 
+async def _lose_broker(story: Story, step: Step) -> None:
+    story.broker.go_away()
+    await asyncio.sleep(step.number)
+    story.broker.is_away = False
+
+
 async def _cut_sessions(story: Story, step: Step) -> None:
     story.engine.cut(step.who)
 
@@ -363,6 +378,7 @@ _KINDS: dict[str, Callable[[Story, Step], Awaitable[None]]] = {
     "kill agent": _kill_agent,
     "hang up": _hang_up,
     "cut off": _cut_off,
+    "lose broker": _lose_broker,
     "cut sessions": _cut_sessions,
     "lose database": _lose_database,
     "lose notices": _lose_notices,

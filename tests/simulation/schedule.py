@@ -39,6 +39,8 @@ class Schedule:
     """Name, source and consumer of each."""
     steps: tuple[Step, ...]
     is_rough: bool = True
+    uses_mqtt: bool = False
+    """Whether agents are reached through a broker, which instances share by a hash ring."""
 
     def without(self, steps: "tuple[Step, ...]") -> "Schedule":
         """Return the schedule that lacks some steps."""
@@ -47,7 +49,8 @@ class Schedule:
 
     def __str__(self) -> str:
         cast = f"seed {self.seed}: {len(self.servers)} servers, {len(self.consumers)} agents, "
-        cast += f"{len(self.bundles)} bundles, {'rough' if self.is_rough else 'calm'} network"
+        cast += f"{len(self.bundles)} bundles, {'rough' if self.is_rough else 'calm'} network, "
+        cast += "agents behind an MQTT broker" if self.uses_mqtt else "agents over gRPC"
         return "\n".join([cast, *(f"  {step}" for step in self.steps)])
 
 
@@ -64,7 +67,7 @@ def draw(seed: int) -> Schedule:
     wishes = [step for name, _, _ in bundles for step in _wishes(dice, name)]
     troubles = [_trouble(dice, cast) for _ in range(dice.randint(0, 8))]
     steps = sorted([*wishes, *troubles], key=lambda step: step.at)
-    return replace(cast, steps=tuple(steps), is_rough=dice.random() < 0.8)
+    return replace(cast, steps=tuple(steps), is_rough=dice.random() < 0.8, uses_mqtt=dice.random() < 0.4)
 
 
 def _wishes(dice: random.Random, bundle: str) -> list[Step]:
@@ -123,4 +126,5 @@ _TROUBLES: tuple[tuple[str, Callable[[Schedule], tuple[str, ...]], int], ...] = 
     ("fail requests", _consumers, 6),
     ("drift", _consumers, 3),
     ("release", _consumers, 0),
+    ("lose broker", _servers, 6),
 )

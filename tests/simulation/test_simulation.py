@@ -14,7 +14,10 @@ from simulation.shrink import shrink
 
 from pymaestro.store import sql
 
-SCHEDULES = 40
+# Processes of their own, on a machine that may be crowded.
+pytestmark = pytest.mark.timeout(400)
+
+SCHEDULES = 30
 """What a test run plays; `make soak` plays for as long as it is told."""
 
 
@@ -26,7 +29,7 @@ def simulate(*arguments: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, str(folder), *arguments],
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=170,
         env={**os.environ, "PYTHONPATH": source, "PYTHONHASHSEED": "0"},
         check=False,
     )
@@ -40,16 +43,17 @@ def test_no_rule_is_broken() -> None:
 
 # The first seed that finds each, so that a test run does not search for long.
 FOUND_BY = {
-    "no-spec-resync": 1,
-    "no-status-resync": 1,
+    "no-spec-resync": 2,
+    "no-status-resync": 18,
+    "no-question-to-agents": 154,
     "status-undoes-deletion": 0,
-    "any-end-counts": 15,
-    "no-version-check": 1,
+    "any-end-counts": 0,
+    "no-version-check": 0,
     "answers-before-commit": 0,
     "no-sweep": 14,
     "retries-pile-up": 0,
-    "cancellation-is-lost": 5,
-    "marked-before-sent": 3,
+    "cancellation-is-lost": 2,
+    "marked-before-sent": 1,
 }
 
 

@@ -8,7 +8,7 @@ to run. What else could differ between two processes is the hash of strings: `PY
 import asyncio
 import itertools
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from pymaestro.aio.clock import Clock
@@ -61,9 +61,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         _Task.numbers = itertools.count()
         self.set_task_factory(_make_task)
         self._clock_resolution = 1e-9
+        self.dial: Callable[[Any, str], Awaitable[Any]] = _nobody
 
     def time(self) -> float:
         return self.now
+
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
+        """Connect through what is played as a network; the host names who calls."""
+        protocol = protocol_factory()
+        return await self.dial(protocol, str(host)), protocol
 
     def clock(self) -> Clock:
         """Return the clock that everybody in the simulation is given."""
@@ -82,6 +88,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self.run_until_complete(self.shutdown_asyncgens())
             asyncio.set_event_loop(None)
             self.close()
+
+
+async def _nobody(_protocol: Any, _host: str) -> Any:
+    raise ConnectionRefusedError
 
 
 def _make_task(loop: asyncio.AbstractEventLoop, work: Any, **kwargs: Any) -> _Task:
