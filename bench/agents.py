@@ -188,7 +188,7 @@ async def _burst(client: AsyncMaestro, *, count: int, size: int, prefix: str) ->
 
 
 async def _changes(client: AsyncMaestro, bench: AgentBench, *, rounds: int, seconds: float) -> list[float]:
-    """Change an object on the cluster; return the seconds until a client hears of it. A slow agent gets fewer rounds."""
+    """Change an object on the cluster; return the seconds until a client hears of it. The slow get fewer rounds."""
     works = client.works(_CONSUMER)
     name = "changing"
     work = Work(name).add(_config_map(name, size=10), feedback={"seen": ".data.seen"}, update_strategy="CreateOnly")
