@@ -67,33 +67,24 @@ class Load:
         self._per_second = per_second
         self._wanted = wanted
         self._begun = 0
-        self._lives: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(_LANES)
 
     async def run(self) -> None:
         """Begin lives until enough were begun, and wait for their last wishes."""
         began = time.monotonic()
-        while self._begun < self._wanted:
-            due = int((time.monotonic() - began) * self._per_second) + 1
-            while self._begun < min(due, self._wanted):
-                await self._slots.acquire()
-                self._begin()
-            await asyncio.sleep(0.05)
-        while self._lives:
-            await asyncio.wait(self._lives)
+        async with asyncio.TaskGroup() as lives:
+            while self._begun < self._wanted:
+                due = int((time.monotonic() - began) * self._per_second) + 1
+                while self._begun < min(due, self._wanted):
+                    await self._slots.acquire()
+                    self._begin(lives)
+                await asyncio.sleep(0.05)
 
-    def _begin(self) -> None:
+    def _begin(self, lives: asyncio.TaskGroup) -> None:
         chance = random.Random(self._chance.random())
         consumer = chance.choice(REAL if chance.random() < _SHARE_OF_REAL else LIGHT)
-        life = asyncio.ensure_future(self._live(f"b{self._begun}", consumer, chance))
+        lives.create_task(self._live(f"b{self._begun}", consumer, chance))
         self._begun += 1
-        self._lives.add(life)
-        life.add_done_callback(self._ended)
-
-    def _ended(self, life: asyncio.Task[None]) -> None:
-        self._lives.discard(life)
-        if not life.cancelled():
-            life.result()
 
     async def _live(self, bundle: str, consumer: str, chance: random.Random) -> None:
         client = self._here.client
@@ -142,16 +133,14 @@ async def soak(wanted: Wanted, folder: Path, postgres: fault_programs.Postgres) 
         per_second = wanted.creates / (wanted.minutes * 60 * 0.9)
         load = Load(here, chance=random.Random(wanted.seed + 1), per_second=per_second, wanted=wanted.creates)
         async with shown(here, chaos, wanted):
-            harm = asyncio.ensure_future(chaos.run())
-            lasting = asyncio.gather(load.run(), asyncio.sleep(wanted.minutes * 60))
-            await asyncio.wait([harm, lasting], return_when=asyncio.FIRST_COMPLETED)
-            harm.cancel()
-            failed = (await asyncio.gather(harm, return_exceptions=True))[0]
-            if isinstance(failed, Exception):
-                lasting.cancel()
-                raise failed
-            await chaos.restore()
-            await lasting
+            async with asyncio.TaskGroup() as group:
+                harm = group.create_task(chaos.run())
+                loading = group.create_task(load.run())
+                await asyncio.sleep(wanted.minutes * 60)
+                harm.cancel()
+                await asyncio.wait([harm])
+                await chaos.restore()
+                await loading
             faults_seconds = time.monotonic() - began
             differences, settle_seconds = await settled(here)
         latencies = sorted(here.client.latencies)
