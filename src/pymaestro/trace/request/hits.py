@@ -275,7 +275,11 @@ class Hits:
         return self._rest[number]
 
     def __getitem__(self, index: int) -> Hit:
-        word = self.word
+        if len(self._words) < len(self.ids):
+            self._words = list(self.ids)
+        words = self._words
+        resource, op = self.resources[index], self.operations[index]
+        event, name = self.events[index], self.names[index]
         ce, consumer, source, action, is_deleting, detail = self._rest[self.rests[index]]
         return Hit(
             _WHATS[self.whats[index]],
@@ -283,13 +287,14 @@ class Hits:
             self.files[index],
             self.lines[index],
             self.offsets[index],
-            word(self.resources[index]),
+            # Most sayings have one or two of these four.
+            words[resource].decode("utf-8", "surrogatepass") if resource else "",
             self.versions[index],
             self.sequences[index],
-            word(self.operations[index]),
-            word(self.events[index]),
+            words[op].decode("utf-8", "surrogatepass") if op else "",
+            words[event].decode("utf-8", "surrogatepass") if event else "",
             ce,
-            word(self.names[index]),
+            words[name].decode("utf-8", "surrogatepass") if name else "",
             consumer,
             source,
             action,

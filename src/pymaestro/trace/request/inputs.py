@@ -136,15 +136,15 @@ class Environment:
     clients: tuple["Presence", ...] = ()
     agents: tuple["Presence", ...] = ()
 
-    @property
-    def servers(self) -> tuple[Writer, ...]:
-        """The servers' logs."""
-        return tuple(each for each in self.writers if each.role == "server")
+    servers: tuple[Writer, ...] = field(init=False)
+    """The servers' logs."""
+    agent_logs: tuple[Writer, ...] = field(init=False)
+    """The agents' logs."""
 
-    @property
-    def agent_logs(self) -> tuple[Writer, ...]:
-        """The agents' logs."""
-        return tuple(each for each in self.writers if each.role == "agent")
+    def __post_init__(self) -> None:
+        # Asked for at every stage of every request.
+        for name, role in (("servers", "server"), ("agent_logs", "agent")):
+            object.__setattr__(self, name, tuple(each for each in self.writers if each.role == role))
 
     def shows(self, stage: int) -> bool:
         """Say whether any record of this stage is in the logs, for whichever request."""
