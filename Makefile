@@ -27,7 +27,7 @@ demo: setup  ## the main job on the embedded database, in under a minute
 	@$(BIN)/python -m pymaestro.cli.main demo
 
 up: setup  ## the whole system on this computer, until Ctrl-C; known to `maestro` as environment local
-	@$(BIN)/python -m pymaestro.cli.main up --write-config
+	@$(BIN)/python -m pymaestro.cli.main up --write-config || [ $$? -eq 130 ]
 
 check: setup  ## format, lint, import contract, types
 	@echo "==> check: ruff, import-linter, mypy --strict"
