@@ -100,6 +100,7 @@ async def case_69_record_of_another_hub_is_left_alone(fleet: Fleet) -> None:
     cm = want.config_map(fleet.namespace, "cm")
     fleet.publish("w", cm)
     await fleet.is_applied("w")
+    await fleet.records_exactly("w", "configmaps/cm")
     old = await fleet.record("w") or {}
     await fleet.stop()
     # The same cluster, another address of the server: another identity.
