@@ -10,7 +10,6 @@ from pymaestro.trace.request.inputs import Environment, Presence, Writer
 
 _SURE_AFTER = 5
 _NOTABLE = 0.05
-_TIMED = (What.SENDING_SPEC, What.TO_AGENTS, What.RECEIVED_STATUS, What.RECEIVED_SPEC, What.SENDING_STATUS)
 
 
 def environment(
@@ -65,20 +64,21 @@ def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
     taken: dict[int, float] = {}
     down: dict[int, list[tuple[tuple[int, int], float]]] = defaultdict(list)
     up: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for index in hits.places(*_TIMED):
-        what, file, at, version = hits.whats[index], hits.files[index], hits.times[index], hits.versions[index]
-        if what in (What.SENDING_SPEC, What.TO_AGENTS):
-            if version > 0 and is_server[file]:
-                key = (hits.resources[index], version)
-                published[key] = min(at, published.get(key, at))
-        elif what == What.RECEIVED_SPEC:
-            if version > 0 and not hits.rest_of(index)[4]:
-                down[file].append(((hits.resources[index], version), at))
-        elif sequence := hits.sequences[index]:
-            if what == What.SENDING_STATUS:
-                up[file].append((sequence, at))
-            elif is_server[file]:
-                taken[sequence] = min(at, taken.get(sequence, at))
+    files, times, versions, sequences, resources = hits.files, hits.times, hits.versions, hits.sequences, hits.resources
+    for index in hits.places(What.SENDING_SPEC, What.TO_AGENTS):
+        if versions[index] > 0 and is_server[files[index]]:
+            key, at = (resources[index], versions[index]), times[index]
+            published[key] = min(at, published.get(key, at))
+    for index in hits.places(What.RECEIVED_SPEC):
+        if versions[index] > 0 and not hits.rest_of(index)[4]:
+            down[files[index]].append(((resources[index], versions[index]), times[index]))
+    for index in hits.places(What.SENDING_STATUS):
+        if sequences[index]:
+            up[files[index]].append((sequences[index], times[index]))
+    for index in hits.places(What.RECEIVED_STATUS):
+        sequence, at = sequences[index], times[index]
+        if sequence and at < taken.get(sequence, math.inf) and is_server[files[index]]:
+            taken[sequence] = at
     found = [0.0] * len(writers)
     for file in set(down) | set(up):
         ways_down = [at - published[key] for key, at in down[file] if key in published]
