@@ -13,10 +13,10 @@ from unittest import mock
 from simulation import memory_statements
 
 from pymaestro.agent import link
-from pymaestro.server import accept, deliver, fanout, resyncs, stages
+from pymaestro.server import accept, broker_mqtt, deliver, fanout, resyncs, stages
 from pymaestro.server.decide import admission, intake
 from pymaestro.store import events, resources, sql, statuses
-from pymaestro.wire import resync
+from pymaestro.wire import event, resync
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,16 @@ def _status_undoes_deletion() -> Any:
 def _no_question_to_agents() -> Any:
     """An instance that gains a consumer, or its broker back, does not ask which statuses it lacks."""
     return mock.patch.object(resyncs.Resyncs, "ask", return_value=None)
+
+
+def _no_question_in_return() -> Any:
+    """An agent that comes back is answered, and not asked what was lost while it was away."""
+
+    def answer(self: Any, received: Any, acknowledge: Any) -> None:
+        question = resyncs.Question(source=received.source, body=received.data, answered=acknowledge)
+        self._stages.resyncs.answer(received.text(event.CLUSTER_NAME), question)
+
+    return mock.patch.object(broker_mqtt.MqttBroker, "_answer", answer)
 
 
 def _any_end_counts() -> Any:
@@ -149,6 +159,9 @@ async def _nothing(*_: Any) -> None:
 async def _no_ids(*_: Any) -> list[str]:
     return []
 
+
+NO_QUESTION_IN_RETURN = Mutation(name="no-question-in-return", found_as=("convergence",), plant=_no_question_in_return)
+"""Rare by chance: found by a schedule of its own."""
 
 MUTATIONS = (
     Mutation(name="no-spec-resync", found_as=("convergence",), plant=_no_spec_resync),

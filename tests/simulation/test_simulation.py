@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from simulation import memory_statements
-from simulation.mutations import MUTATIONS, Mutation
+from simulation.mutations import MUTATIONS, NO_QUESTION_IN_RETURN, Mutation
 from simulation.play import play
 from simulation.schedule import Schedule, Step, draw
 from simulation.shrink import shrink
@@ -63,6 +63,28 @@ def test_a_planted_bug_is_found(mutation: Mutation) -> None:
         found = (play(draw(seed)).violation for seed in range(FOUND_BY[mutation.name], 2000))
         violation = next(each for each in found if each is not None)
     assert violation.rule in mutation.found_as, violation
+
+
+def test_what_was_lost_with_a_killed_server_is_asked_for_when_the_agent_returns() -> None:
+    """A report is at the broker when its only reader dies; when that asks again, the agent is away."""
+    schedule = Schedule(
+        seed=1097,
+        servers=("server-0",),
+        consumers=("c0",),
+        sources=("source-0", "source-1"),
+        bundles=(("b2", "source-1", "c0"),),
+        steps=(
+            Step(at=0.803, kind="create", who="b2", number=2),
+            Step(at=4.502, kind="kill server", who="server-0", number=2),
+            Step(at=5.596, kind="cut off", who="agent-c0", number=6),
+        ),
+        uses_mqtt=True,
+    )
+    assert play(schedule).violation is None
+    with NO_QUESTION_IN_RETURN.plant():
+        violation = play(schedule).violation
+    assert violation is not None
+    assert violation.rule in NO_QUESTION_IN_RETURN.found_as
 
 
 def test_a_failing_schedule_shrinks_to_what_it_needs() -> None:

@@ -175,9 +175,15 @@ class MqttBroker:
         self._tell(received)
 
     def _answer(self, received: event.Event, acknowledge: Callable[[], None]) -> None:
-        """Every instance that hears a question answers it: if only the owner did, a dead owner would leave it open."""
+        """Every instance that hears a question answers it: if only the owner did, a dead owner would leave it open.
+
+        Who asks was away, and whatever we asked meanwhile has reached nobody: the owner asks in return.
+        """
+        consumer = received.text(event.CLUSTER_NAME)
         question = Question(source=received.source, body=received.data, answered=acknowledge)
-        self._stages.resyncs.answer(received.text(event.CLUSTER_NAME), question)
+        self._stages.resyncs.answer(consumer, question)
+        if self._stages.ownership.owns(consumer):
+            self._stages.resyncs.ask([consumer])
 
     async def _report(self, received: event.Event) -> bool:
         """Store a report; returns whether it needs not be sent again."""
