@@ -7,13 +7,12 @@ writes both.
 
 import asyncio
 import sys
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
-import msgspec
+from simulation import memory_rows
 from simulation.virtual_loop import EPOCH
 
 from pymaestro.store import sql
@@ -74,7 +73,7 @@ async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
             "status": None,
         }
         await tx.put("resources", id_, row)
-        await _announce(tx, event_id, id_, "Create", now)
+        await memory_rows.announce(tx, event_id, id_, "Create", now)
         inserted.append({"id": id_})
     return inserted
 
@@ -86,25 +85,27 @@ async def lock_ids(tx: "Transaction", keys: Sequence[int], kind: int) -> "list[R
 
 
 async def read_for_change(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
-    return [{**row, "deleting": row["deleted_at"] is not None} for row in await _locked(tx, "resources", ids)]
+    return [
+        {**row, "deleting": row["deleted_at"] is not None} for row in await memory_rows.locked(tx, "resources", ids)
+    ]
 
 
 async def write_updates(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
-    await _supersede(tx, columns[0], now)
+    await memory_rows.supersede(tx, columns[0], now)
     for id_, version, payload, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
         changed = {"version": version, "payload": payload, "updated_at": now}
         contents = {"envelope": envelope, "metadata": metadata, "data": data}
-        await _amend(tx, "resources", id_, {**changed, **contents})
-        await _announce(tx, event_id, id_, "Update", now)
+        await memory_rows.amend(tx, "resources", id_, {**changed, **contents})
+        await memory_rows.announce(tx, event_id, id_, "Update", now)
     return []
 
 
 async def mark_deleting(tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], now: datetime) -> "list[Row]":
-    await _supersede(tx, ids, now)
+    await memory_rows.supersede(tx, ids, now)
     for id_, event_id in zip(ids, event_ids, strict=True):
-        await _amend(tx, "resources", id_, {"deleted_at": now})
-        await _announce(tx, event_id, id_, "Delete", now)
+        await memory_rows.amend(tx, "resources", id_, {"deleted_at": now})
+        await memory_rows.announce(tx, event_id, id_, "Delete", now)
     return []
 
 
@@ -114,53 +115,59 @@ async def existing_consumers(tx: "Transaction", names: Iterable[str]) -> "list[R
 
 
 async def read_specs(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
-    return _found(tx, "resources", ids)
+    return memory_rows.found(tx, "resources", ids)
 
 
 async def versions_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
-    return [{**row, "deleting": row["deleted_at"] is not None} for row in _of_consumer(tx, consumer)]
+    return [{**row, "deleting": row["deleted_at"] is not None} for row in memory_rows.of_consumer(tx, consumer)]
 
 
 async def changed_since(tx: "Transaction", consumers: Iterable[str], since: datetime) -> "list[Row]":
     wanted = set(consumers)
     rows = [row for row in tx.rows("resources") if row["consumer_name"] in wanted]
     changed = [row for row in rows if row["updated_at"] > since or (row["deleted_at"] and row["deleted_at"] > since)]
-    return sorted(changed, key=_age)
+    return sorted(changed, key=memory_rows.age)
 
 
 async def status_hashes_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
-    return [{"id": row["id"], "status_hash": _said(row, "statushash")} for row in _of_consumer(tx, consumer)]
+    return [
+        {"id": row["id"], "status_hash": memory_rows.said(row, "statushash")}
+        for row in memory_rows.of_consumer(tx, consumer)
+    ]
 
 
 async def status_hashes_of_source(tx: "Transaction", source: str) -> "list[Row]":
-    rows = [row for row in tx.rows("resources") if row["source"] == source and _has_status(row)]
-    return [{"id": row["id"], "status_hash": _said(row, "statushash")} for row in sorted(rows, key=_age)]
+    rows = [row for row in tx.rows("resources") if row["source"] == source and memory_rows.has_status(row)]
+    return [
+        {"id": row["id"], "status_hash": memory_rows.said(row, "statushash")}
+        for row in sorted(rows, key=memory_rows.age)
+    ]
 
 
 async def read_for_report(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
     return [
         {
             **row,
-            "sequence_id": _said(row, "sequenceid"),
-            "status_hash": _said(row, "statushash"),
-            "observed_version": _said(row, "resourceversion"),
+            "sequence_id": memory_rows.said(row, "sequenceid"),
+            "status_hash": memory_rows.said(row, "statushash"),
+            "observed_version": memory_rows.said(row, "resourceversion"),
         }
-        for row in await _locked(tx, "resources", ids)
+        for row in await memory_rows.locked(tx, "resources", ids)
     ]
 
 
 async def write_statuses(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
     for id_, status, event_id, source in zip(*columns[:-1], strict=True):
-        await _amend(tx, "resources", id_, {"status": status, "updated_at": now})
+        await memory_rows.amend(tx, "resources", id_, {"status": status, "updated_at": now})
         told = {"resource_source": source, "payload": None, "status": None, "status_event_type": "StatusUpdate"}
-        await _announce_status(tx, event_id, id_, told, now)
+        await memory_rows.announce_status(tx, event_id, id_, told, now)
     return []
 
 
 async def finish(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
-    await _supersede(tx, columns[0], now)
+    await memory_rows.supersede(tx, columns[0], now)
     for id_, status, event_id in zip(*columns[:-1], strict=True):
         row = tx.get("resources", id_)
         if row is not None:
@@ -170,7 +177,7 @@ async def finish(tx: "Transaction", *columns: Any) -> "list[Row]":
                 "status": status,
                 "status_event_type": "StatusDelete",
             }
-            await _announce_status(tx, event_id, id_, told, now)
+            await memory_rows.announce_status(tx, event_id, id_, told, now)
             await tx.put("resources", id_, None)
     return []
 
@@ -179,13 +186,13 @@ async def redeliver(tx: "Transaction", ids: Sequence[str], event_ids: Sequence[s
     pending = {row["source_id"] for row in tx.rows("events") if row["reconciled_date"] is None}
     for id_, event_id in zip(ids, event_ids, strict=True):
         if id_ not in pending:
-            await _announce(tx, event_id, id_, "Update", now)
+            await memory_rows.announce(tx, event_id, id_, "Update", now)
     return []
 
 
 async def read_status_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
     rows = []
-    for row in _found(tx, "status_events", ids):
+    for row in memory_rows.found(tx, "status_events", ids):
         bundle = tx.get("resources", row["resource_id"])
         source = row["resource_source"] or (bundle["source"] if bundle else None)
         rows.append({**row, "source": source, "consumer_name": bundle["consumer_name"] if bundle else None})
@@ -202,7 +209,7 @@ async def missed_status_events(tx: "Transaction", since: datetime, instance: str
 
 
 async def read_statuses(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
-    return [row for row in _found(tx, "resources", ids) if _has_status(row)]
+    return [row for row in memory_rows.found(tx, "resources", ids) if memory_rows.has_status(row)]
 
 
 async def read_final_statuses(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
@@ -211,15 +218,15 @@ async def read_final_statuses(tx: "Transaction", ids: Iterable[str]) -> "list[Ro
             "id": row["resource_id"],
             "source": row["resource_source"],
             "status": row["status"],
-            "data": _data_of(row["payload"]),
+            "data": memory_rows.data_of(row["payload"]),
         }
-        for row in _found(tx, "status_events", ids)
+        for row in memory_rows.found(tx, "status_events", ids)
         if row["status"] is not None
     ]
 
 
 async def record_broadcasts(tx: "Transaction", ids: Iterable[str], instance: str) -> "list[Row]":
-    for row in _found(tx, "status_events", ids):
+    for row in memory_rows.found(tx, "status_events", ids):
         key = (row["id"], instance)
         if tx.get("server_instances", instance) is None:
             raise asyncpg.ForeignKeyViolationError("the instance is not known")
@@ -229,21 +236,21 @@ async def record_broadcasts(tx: "Transaction", ids: Iterable[str], instance: str
 
 
 async def read_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
-    return [_pending(tx, row) for row in _found(tx, "events", ids)]
+    return [memory_rows.pending(tx, row) for row in memory_rows.found(tx, "events", ids)]
 
 
 async def pending_events(tx: "Transaction", consumers: Iterable[str], per_consumer: int, limit: int) -> "list[Row]":
     wanted = set(consumers)
-    return _fairly(tx, lambda consumer: consumer in wanted, per_consumer, limit)
+    return memory_rows.fairly(tx, lambda consumer: consumer in wanted, per_consumer, limit)
 
 
 async def pending_everywhere(tx: "Transaction", per_consumer: int, limit: int) -> "list[Row]":
-    return _fairly(tx, lambda _: True, per_consumer, limit)
+    return memory_rows.fairly(tx, lambda _: True, per_consumer, limit)
 
 
 async def claim_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
-    rows = [row for row in _found(tx, "events", ids) if row["reconciled_date"] is None]
-    return [row for row in sorted(rows, key=_age) if tx.try_lock("events", row["id"])]
+    rows = [row for row in memory_rows.found(tx, "events", ids) if row["reconciled_date"] is None]
+    return [row for row in sorted(rows, key=memory_rows.age) if tx.try_lock("events", row["id"])]
 
 
 async def try_lock_events(tx: "Transaction", *columns: Any) -> "list[Row]":
@@ -256,13 +263,13 @@ async def try_lock_events(tx: "Transaction", *columns: Any) -> "list[Row]":
 
 
 async def reconcile(tx: "Transaction", ids: Iterable[str], now: datetime) -> "list[Row]":
-    for row in _found(tx, "events", ids):
-        await _settle(tx, row, now)
+    for row in memory_rows.found(tx, "events", ids):
+        await memory_rows.settle(tx, row, now)
     return []
 
 
 async def pending_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
-    return [row for row in _all_pending(tx) if row["consumer_name"] == consumer]
+    return [row for row in memory_rows.all_pending(tx) if row["consumer_name"] == consumer]
 
 
 async def retire_orphans(tx: "Transaction", now: datetime, limit: int) -> "tuple[list[Row], int]":
@@ -271,12 +278,12 @@ async def retire_orphans(tx: "Transaction", now: datetime, limit: int) -> "tuple
         for row in tx.rows("events")
         if row["reconciled_date"] is None and tx.get("resources", row["source_id"]) is None
     ]
-    return [], sum([await _settle(tx, row, now) for row in rows[:limit]])
+    return [], sum([await memory_rows.settle(tx, row, now) for row in rows[:limit]])
 
 
 async def purge_events(tx: "Transaction", done_before: datetime, limit: int) -> "tuple[list[Row], int]":
     rows = [row for row in tx.rows("events") if row["reconciled_date"] and row["reconciled_date"] <= done_before]
-    return [], await _remove(tx, "events", rows[:limit])
+    return [], await memory_rows.remove(tx, "events", rows[:limit])
 
 
 async def purge_status_events(
@@ -292,7 +299,7 @@ async def purge_status_events(
             or all(tx.get("event_instances", (row["id"], instance)) for instance in ready)
         )
     ]
-    count = await _remove(tx, "status_events", rows[:limit])
+    count = await memory_rows.remove(tx, "status_events", rows[:limit])
     for told in list(tx.rows("event_instances")):
         if tx.get("status_events", told["event_id"]) is None:
             await tx.put("event_instances", (told["event_id"], told["instance_id"]), None)
@@ -304,7 +311,7 @@ async def retire_stale_deletes(tx: "Transaction", marked_before: datetime, now: 
     for row in list(tx.rows("events")):
         bundle = tx.get("resources", row["source_id"])
         is_stale = bundle is not None and bundle["deleted_at"] and bundle["deleted_at"] <= marked_before
-        if row["event_type"] == "Delete" and is_stale and await _settle(tx, row, now):
+        if row["event_type"] == "Delete" and is_stale and await memory_rows.settle(tx, row, now):
             retired.append({"id": row["id"]})
     return retired
 
@@ -319,12 +326,14 @@ async def republish_undelivered(tx: "Transaction", silent_since: datetime, now: 
         row
         for row in tx.rows("resources")
         if row["deleted_at"] is None
-        and not _has_status(row)
+        and not memory_rows.has_status(row)
         and row["updated_at"] <= silent_since
         and row["id"] not in busy
     ]
     for row in silent:
-        await _announce(tx, tx.engine.new_id(), row["id"], "Create" if row["version"] == 1 else "Update", now)
+        await memory_rows.announce(
+            tx, tx.engine.new_id(), row["id"], "Create" if row["version"] == 1 else "Update", now
+        )
     return silent
 
 
@@ -351,7 +360,7 @@ async def claim(tx: "Transaction", instance: str, now: datetime) -> "list[Row]":
 
 
 async def set_ready(tx: "Transaction", instance: str, ready: bool, _now: datetime) -> "list[Row]":
-    await _amend(tx, "server_instances", instance, {"ready": ready})
+    await memory_rows.amend(tx, "server_instances", instance, {"ready": ready})
     return []
 
 
@@ -360,7 +369,7 @@ async def ready_instances(tx: "Transaction") -> "list[Row]":
 
 
 async def read_instance(tx: "Transaction", instance: str) -> "list[Row]":
-    return _found(tx, "server_instances", [instance])
+    return memory_rows.found(tx, "server_instances", [instance])
 
 
 async def judge_liveness(tx: "Transaction", alive_since: datetime, _now: datetime) -> "list[Row]":
@@ -369,7 +378,7 @@ async def judge_liveness(tx: "Transaction", alive_since: datetime, _now: datetim
         is_alive = row["last_heartbeat"] > alive_since
         is_ours = tx.get("pymaestro_instances", row["id"]) is not None
         if row["ready"] != is_alive and (not is_alive or not is_ours):
-            await _amend(tx, "server_instances", row["id"], {"ready": is_alive})
+            await memory_rows.amend(tx, "server_instances", row["id"], {"ready": is_alive})
             changed.append({"id": row["id"], "ready": is_alive})
     return changed
 
@@ -401,118 +410,6 @@ async def create(tx: "Transaction", id_: str, name: str, labels: str | None, now
 
 async def names(tx: "Transaction") -> "list[Row]":
     return [{"name": each} for each in sorted(row["name"] for row in tx.rows("consumers"))]
-
-
-def _found(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
-    rows = [tx.get(table, each) for each in dict.fromkeys(ids)]
-    return [row for row in rows if row is not None]
-
-
-async def _locked(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
-    rows = []
-    for id_ in sorted(set(ids)):
-        if tx.get(table, id_) is not None:
-            await tx.lock(table, id_)
-            row = tx.get(table, id_)
-            if row is not None:
-                rows.append(row)
-    return rows
-
-
-async def _amend(tx: "Transaction", table: str, key: str, changes: "Row") -> None:
-    await tx.lock(table, key)
-    row = tx.get(table, key)
-    if row is not None:
-        await tx.put(table, key, {**row, **changes})
-
-
-async def _remove(tx: "Transaction", table: str, rows: "Sequence[Row]") -> int:
-    free = [row for row in rows if tx.try_lock(table, row["id"])]
-    for row in free:
-        await tx.put(table, row["id"], None)
-    return len(free)
-
-
-async def _settle(tx: "Transaction", row: "Row", now: datetime) -> bool:
-    """Mark an event as done, unless it is or somebody has it."""
-    if not tx.try_lock("events", row["id"]):
-        return False
-    current = tx.get("events", row["id"])
-    if current is None or current["reconciled_date"] is not None:
-        return False
-    await tx.put("events", row["id"], {**current, "reconciled_date": now})
-    return True
-
-
-async def _supersede(tx: "Transaction", ids: Iterable[str], now: datetime) -> None:
-    wanted = set(ids)
-    for row in list(tx.rows("events")):
-        if row["source_id"] in wanted and row["reconciled_date"] is None:
-            await _settle(tx, row, now)
-
-
-async def _announce(tx: "Transaction", event_id: str, resource_id: str, event_type: str, now: datetime) -> None:
-    row = {
-        "id": event_id,
-        "created_at": now,
-        "source_id": resource_id,
-        "event_type": event_type,
-        "reconciled_date": None,
-    }
-    await tx.put("events", event_id, row)
-    tx.notices.append(("events", event_id))
-
-
-async def _announce_status(tx: "Transaction", event_id: str, resource_id: str, told: "Row", now: datetime) -> None:
-    row = {"id": event_id, "created_at": now, "resource_id": resource_id, **told}
-    await tx.put("status_events", event_id, row)
-    tx.notices.append(("status_events", event_id))
-
-
-def _pending(tx: "Transaction", row: "Row") -> "Row":
-    bundle = tx.get("resources", row["source_id"])
-    consumer = bundle["consumer_name"] if bundle else None
-    return {**row, "reconciled": row["reconciled_date"] is not None, "consumer_name": consumer}
-
-
-def _all_pending(tx: "Transaction") -> "list[Row]":
-    rows = [_pending(tx, row) for row in tx.rows("events") if row["reconciled_date"] is None]
-    return [row for row in rows if row["consumer_name"] is not None]
-
-
-def _fairly(tx: "Transaction", wanted: Callable[[str], bool], per_consumer: int, limit: int) -> "list[Row]":
-    places: dict[str, int] = defaultdict(int)
-    ranked = []
-    for row in sorted(_all_pending(tx), key=_age):
-        if wanted(row["consumer_name"]):
-            places[row["consumer_name"]] += 1
-            ranked.append((places[row["consumer_name"]], row["id"], row))
-    chosen = sorted((each for each in ranked if each[0] <= per_consumer), key=lambda each: each[:2])
-    return [row for _, _, row in chosen[:limit]]
-
-
-def _of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
-    return sorted((row for row in tx.rows("resources") if row["consumer_name"] == consumer), key=_age)
-
-
-def _age(row: "Row") -> tuple[datetime, str]:
-    return row["created_at"], row["id"]
-
-
-def _has_status(row: "Row") -> bool:
-    status = msgspec.json.decode(row["status"]) if row["status"] else None
-    return isinstance(status, dict) and bool(status)
-
-
-def _said(row: "Row", name: str) -> str:
-    status = msgspec.json.decode(row["status"]) if row["status"] else None
-    found = status.get(name) if isinstance(status, dict) else None
-    return "" if found is None else str(found)
-
-
-def _data_of(payload: str | None) -> bytes | None:
-    document = msgspec.json.decode(payload) if payload else {}
-    return msgspec.json.encode(document["data"]) if document.get("data") is not None else None
 
 
 def _table() -> dict[str, _Statement]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from simulation import memory_statements
+from simulation import memory_rows, memory_statements
 
 from pymaestro.agent import link
 from pymaestro.server import accept, broker_mqtt, deliver, fanout, resyncs, stages
@@ -116,7 +116,7 @@ def _retries_pile_up() -> Iterator[None]:
         for id_, event_id in zip(ids, event_ids, strict=True):
             row = tx.get("resources", id_)
             await tx.put("resources", id_, {**row, "deleted_at": row["deleted_at"] or now})
-            await memory_statements._announce(tx, event_id, id_, "Delete", now)
+            await memory_rows.announce(tx, event_id, id_, "Delete", now)
         return []
 
     statement = sql.load("resources")["mark_deleting"]
