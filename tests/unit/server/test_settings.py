@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.flags import explanations
+from pymaestro.flags.explanation import explanations
 from pymaestro.server.settings import ServerSettings, SettingsError, load, locate
 from pymaestro.server.settings.load import FLAGS
 from pymaestro.store.dsn import Dsn
