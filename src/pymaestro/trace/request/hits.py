@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 
@@ -316,11 +317,14 @@ class Hits:
         self.offsets.extend(other.offsets)
         self.versions.extend(other.versions)
         self.sequences.extend(other.sequences)
-        self.files.extend([file + files for file in other.files])
-        for mine, theirs in ((self.resources, other.resources), (self.operations, other.operations),
-                             (self.events, other.events), (self.names, other.names)):  # fmt: skip
-            mine.fromlist([numbers[number] for number in theirs])
-        self.rests.fromlist([rests[number] for number in other.rests])
+        alone = not any(other.files)  # as in every part of a file
+        count = len(other.files)
+        self.files.extend(array("I", [files]) * count if alone else array("I", [file + files for file in other.files]))
+        if count:
+            for mine, theirs in ((self.resources, other.resources), (self.operations, other.operations),
+                                 (self.events, other.events), (self.names, other.names)):  # fmt: skip
+                mine.fromlist(list(_picked(numbers, theirs)))
+            self.rests.fromlist(list(_picked(rests, other.rests)))
 
     def cut(self, length: int) -> None:
         """Forget all rows from one on."""
@@ -340,3 +344,8 @@ class Hits:
     def where(self, *whats: What) -> Iterator[Hit]:
         """Return the sayings of some kinds."""
         return (self[index] for index in self.places(*whats))
+
+
+def _picked(values: Sequence[int], places: Sequence[int]) -> tuple[int, ...]:
+    """Return the values at some places."""
+    return itemgetter(*places)(values) if len(places) > 1 else (values[places[0]],)
