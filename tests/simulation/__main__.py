@@ -32,7 +32,7 @@ def main() -> int:
         )
     planted = next((each for each in MUTATIONS if each.name == options.plant), None)
     with planted.plant() if planted else contextlib.nullcontext():
-        if options.seed is not None and options.schedules == 1:
+        if options.seed is not None and options.schedules == 1 and options.seconds is None:
             return _one(draw(options.seed), follow=options.follow)
         return _many(options)
 
