@@ -83,9 +83,19 @@ async def live(client: Wisher, chance: random.Random, *, count: int) -> None:
     await asyncio.gather(*(lane() for _ in range(8)))
 
 
-def cut_short(chance: random.Random) -> Callable[[bytes], bytes]:
-    """Return what loses the end of about every fiftieth piece."""
-    return lambda data: data[: len(data) // 2] if data and chance.random() < 0.02 else data
+def cut_short(proxy: FaultProxy, chance: random.Random) -> Callable[[bytes], bytes]:
+    """Return what loses the end of about every fiftieth piece, and then the connections with it.
+
+    Not the end alone: pieces may end where messages do, and nothing but TCP itself tells that one is missing then.
+    """
+
+    def damage(data: bytes) -> bytes:
+        if not data or chance.random() > 0.02:
+            return data
+        asyncio.get_running_loop().call_later(0.01, proxy.cut)
+        return data[: len(data) // 2]
+
+    return damage
 
 
 def slow(here: Stage, _: random.Random) -> None:
@@ -117,7 +127,7 @@ def deafen(here: Stage, _: random.Random) -> None:
 
 def truncate(here: Stage, chance: random.Random) -> None:
     for proxy in (here.to_sources, here.to_agents):
-        proxy.up.damage = proxy.down.damage = cut_short(chance)
+        proxy.up.damage = proxy.down.damage = cut_short(proxy, chance)
 
 
 FAULTS = [cut, strand, hold, deafen, slow, truncate]
