@@ -50,6 +50,11 @@ LIMITS = (
         applies=lambda each: each.server == "go",
         reason="this version of the Go server refuses updates that change which manifests a bundle has",
     ),
+    Limit(
+        step="created and deleted at once",
+        applies=lambda each: each.agent == "go",
+        reason="the Go agent may lose a deletion that comes while it takes up the work, and then never deletes",
+    ),
 )
 
 

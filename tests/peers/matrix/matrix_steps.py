@@ -1,6 +1,7 @@
 """What every combination has to do, step by step; each step builds on those before it and says nothing of who plays."""
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -217,9 +218,7 @@ def server_certificate(stage: Stage) -> None:
 def delete(stage: Stage) -> None:
     generation = stage.work("web")["metadata"]["generation"]
     reported(stage, generation=generation)
-    if stage.players.agent == "go":
-        # A deletion that meets a status on its way is lost by the Go agent.
-        stage.wait(lambda: is_idle(stage), "the Go agent to have said everything")
+    let_it_finish(stage)
     stage.client.delete(stage.consumer, "web")
     stage.wait(lambda: stage.is_gone("web"), "the work to go")
     assert stage.object("configmaps", "web") is None
@@ -228,11 +227,21 @@ def delete(stage: Stage) -> None:
     wait_watched(stage, lambda told: told["type"] == "DELETED" and name_of(told) == "web", "the end")
 
 
-def is_idle(stage: Stage) -> bool:
-    """Tell whether the Go agent has looked at its works twice since it last had something to say."""
-    assert stage.agent is not None
-    since = stage.agent.log.read_text().rpartition('"Sending event"')[2]
-    return since.count("availablestatus_controller.go") >= 2
+def let_it_finish(stage: Stage) -> None:
+    """Wait until a Go agent has been silent for two polls: it loses a deletion that meets a status on its way."""
+    if stage.players.agent != "go":
+        return
+    last, since = -1, time.monotonic()
+
+    def is_quiet() -> bool:
+        nonlocal last, since
+        assert stage.agent is not None
+        sent = stage.agent.log.read_text().count('"Sending event"')
+        if sent != last:
+            last, since = sent, time.monotonic()
+        return time.monotonic() - since > 4
+
+    stage.wait(is_quiet, "the Go agent to have said everything")
 
 
 def create_again(stage: Stage) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
-from certificates import Authority, CertFiles
+from certificates import Authority, CertFiles, put
 from combination import Combination
 from kube_agents import RunningAgent, configured_agent
 from kube_cluster import KubeCluster, answer
@@ -140,8 +140,9 @@ class Stage:
         assert self.server is not None
         if self.players.client == "python":
             return PythonClient(self.server, source=source, ca=self.ground.authority.cert, files=self.client_files)
-        config = self._grpc_config("client", self.server.grpc_addr, self.client_files)
-        log = self.folder / f"client-{next(_numbers)}.log"
+        name = f"client-{next(_numbers)}"
+        config = self._grpc_config(name, self.server.grpc_addr, self.client_files)
+        log = self.folder / f"{name}.log"
         self.on_log(log)
         return SecureWorkClient(self.ground.programs, self.server, source=source, config=config, log=log)
 
@@ -212,12 +213,14 @@ class Stage:
 
     def _grpc_config(self, name: str, url: str, files: CertFiles) -> Path:
         path = self.folder / f"{name}.yaml"
-        path.write_text(f"url: {url}\n{self._certificates(files)}")
+        # Go programs read it again and again, and must never meet half of it.
+        put(path, f"url: {url}\n{self._certificates(files)}".encode())
         return path
 
     def _mqtt_config(self, name: str, files: CertFiles) -> Path:
         path = self.folder / f"{name}.yaml"
-        path.write_text(f"brokerHost: {self.ground.broker.host}\n{self._certificates(files)}{TOPICS.format(share='')}")
+        text = f"brokerHost: {self.ground.broker.host}\n{self._certificates(files)}{TOPICS.format(share='')}"
+        put(path, text.encode())
         return path
 
     def _certificates(self, files: CertFiles) -> str:

@@ -15,7 +15,7 @@ import peer_postgres
 import pytest
 from combination import Combination
 from e2e_works import config_map, deployment, option, read_only, work
-from matrix_steps import feedback, is_idle, is_reported, name_of
+from matrix_steps import feedback, is_reported, let_it_finish, name_of
 from peer_clients import Json, WorkClient
 from stage import Ground, Stage, staged
 
@@ -99,9 +99,7 @@ def test_a_nested_work_is_applied_once(stage: Stage, new: Callable[[str], str]) 
 
 
 def test_add_remove_and_replace_manifests(stage: Stage, new: Callable[[str], str]) -> None:
-    reason = combination.limit_of("add, remove and replace manifests", stage.players)
-    if reason is not None:
-        pytest.skip(f"not supported by Go: {reason}")
+    skip_what_go_cannot("add, remove and replace manifests", stage)
     name = new("changing")
     first, second, third = (f"{name}-{letter}" for letter in "abc")
     stage.client.create(stage.consumer, work(name, config_map(stage, first)))
@@ -140,7 +138,7 @@ def test_two_sources_read_one_deployment(stage: Stage, new: Callable[[str], str]
         left = stage.object("deployments", name)
         assert left is not None
         assert left["metadata"]["uid"] == made["metadata"]["uid"]
-        quiet(stage)
+        let_it_finish(stage)
         other.delete(stage.consumer, name)
     finally:
         other.close()
@@ -176,7 +174,7 @@ def test_watches_by_cluster_and_by_label(
 
     # A Go client that is told of a change while a watch ends may die of it.
     stage.wait(lambda: is_reported(stage.work(new("unlabelled")), generation=1), "the other work's status")
-    quiet(stage)
+    let_it_finish(stage)
     one.say({"id": "stop", "op": "unwatch", "name": here})
     one.wait(lambda line: line.get("id") == "stop", what="the end of the watch")
     again = one.watch(stage.consumer)
@@ -196,6 +194,7 @@ def is_end(told: Json, name: str) -> bool:
 def test_created_and_deleted_at_once(
     stage: Stage, new: Callable[[str], str], clients: Callable[[], WorkClient]
 ) -> None:
+    skip_what_go_cannot("created and deleted at once", stage)
     name = new("brief")
     client = clients()
     watch = client.watch(stage.consumer)
@@ -206,13 +205,13 @@ def test_created_and_deleted_at_once(
     client.wait_watched(watch, lambda told: is_end(told, name), what="the end", seconds=60)
 
 
+def skip_what_go_cannot(step: str, stage: Stage) -> None:
+    reason = combination.limit_of(step, stage.players)
+    if reason is not None:
+        pytest.skip(f"not supported by Go: {reason}")
+
+
 def delete(stage: Stage, name: str) -> None:
-    quiet(stage)
+    let_it_finish(stage)
     stage.client.delete(stage.consumer, name)
     stage.wait(lambda: stage.is_gone(name), f"{name} to go")
-
-
-def quiet(stage: Stage) -> None:
-    """Wait until a deletion cannot meet a status on its way, which the Go agent would lose."""
-    if stage.players.agent == "go":
-        stage.wait(lambda: is_idle(stage), "the Go agent to have said everything")

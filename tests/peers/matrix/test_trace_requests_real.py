@@ -13,7 +13,7 @@ from typing import Any
 import peer_postgres
 import pytest
 from combination import Combination
-from matrix_steps import plain
+from matrix_steps import let_it_finish, plain
 from peer_clients import Json, Refused, rest
 from peer_processes import wait_for
 from peer_servers import PYTHON_CLI
@@ -117,25 +117,10 @@ def act(stage: Stage) -> dict[str, str]:
         client.patch(consumer, old, plain(stage, "done", value=value))
     stage.start_agent()
     settled(stage, 4)
-    wait_for(quiet_for(stage, seconds=3), what="the Go agent to have said everything", seconds=60)
+    let_it_finish(stage)
     client.delete(consumer, "done")
     stage.wait(lambda: stage.is_gone("done"), "the work to go")
     return uids
-
-
-def quiet_for(stage: Stage, *, seconds: float) -> Callable[[], bool]:
-    """Return whether the agent has sent nothing for so long: a deletion that meets a status on its way is lost."""
-    last, since = -1, time.monotonic()
-
-    def look() -> bool:
-        nonlocal last, since
-        assert stage.agent is not None
-        sent = stage.agent.log.read_text().count('"Sending event"')
-        if sent != last:
-            last, since = sent, time.monotonic()
-        return time.monotonic() - since > seconds
-
-    return look
 
 
 def settled(stage: Stage, generation: int) -> Json:

@@ -14,7 +14,7 @@ import pytest
 from combination import Combination
 from e2e_works import deployment, option, work
 from kube_cluster import answer
-from matrix_steps import feedback, is_idle
+from matrix_steps import feedback, let_it_finish
 from peer_clients import Json
 from stage import Ground, Stage, staged
 
@@ -79,9 +79,7 @@ def test_every_part_in_turn(stage: Stage, phases: list[Combination]) -> None:
         change(stage, "outer", make.nested(stage, "outer", value=f"phase {number}"))
         seen(stage, "outer", number + 1)
         assert identities(stage) == born, "what lived before lives on"
-    if stage.players.agent == "go":
-        # A deletion that meets a status on its way is lost by the Go agent.
-        stage.wait(lambda: is_idle(stage), "the Go agent to have said everything")
+    let_it_finish(stage)
     for name in ("web", "reading", "outer"):
         stage.client.delete(stage.consumer, name)
         stage.wait(lambda gone=name: stage.is_gone(gone), f"{name} to go")
