@@ -54,8 +54,9 @@ def plain(stage: Stage, name: str, *, value: str = "1") -> Json:
 def feedback(work: Json) -> dict[str, Any]:
     """Return the values that came back with a status."""
     found = {}
-    for manifest in work.get("status", {}).get("resourceStatus", {}).get("manifests", []):
-        for each in manifest.get("statusFeedback", {}).get("values", []):
+    # Clients write what is not there as nothing, as null or as an empty list.
+    for manifest in work.get("status", {}).get("resourceStatus", {}).get("manifests") or []:
+        for each in manifest.get("statusFeedback", {}).get("values") or []:
             field = each["fieldValue"]
             found[each["name"]] = next(value for key, value in field.items() if key != "type")
     return found
@@ -63,7 +64,7 @@ def feedback(work: Json) -> dict[str, Any]:
 
 def is_reported(work: Json, *, generation: int, **values: Any) -> bool:
     """Tell whether the work is applied and available at that generation, and these values have come back."""
-    conditions = {each["type"]: each for each in work.get("status", {}).get("conditions", [])}
+    conditions = {each["type"]: each for each in work.get("status", {}).get("conditions") or []}
     is_done = all(
         conditions.get(each, {}).get("status") == "True" and conditions[each].get("observedGeneration") == generation
         for each in ("Applied", "Available")
