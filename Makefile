@@ -38,7 +38,7 @@ check: setup  ## format, lint, import contract, types
 
 test: check  ## all tests that need no outside service
 	@echo "==> test: unit, store and stack tests on an embedded PostgreSQL"
-	@$(BIN)/pytest -q -m 'not peers' -n 3 --dist loadfile $(AGAIN)
+	@$(BIN)/pytest -q -m 'not peers' -n 4 --dist loadfile $(AGAIN)
 
 test-peers: setup  ## against the real Go Maestro; installs what it needs, says what it skips
 	@echo "==> test-peers: side by side with the Go Maestro"

@@ -35,7 +35,7 @@ def child(index: int, place: Path, *, code: int = 0, script: str = CHILD) -> wor
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -108,7 +108,7 @@ def test_a_mistake_in_the_command_line_ends_all(tmp_path: Path) -> None:
         said: list[str] = []
         crew = [child(0, tmp_path), child(1, tmp_path, script="import sys; sys.exit(2)")]
         async with supervised(crew, said) as (_, task):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await task == 2
         assert said == ["worker 1 cannot run; ending all"]
 
