@@ -157,12 +157,14 @@ def test_a_resync_request_with_nothing_to_send_is_answered(
 ) -> None:
     rest(server, "POST", "/consumers", {"name": "cluster1"})
 
-    async def scenario(uid: str) -> None:
+    async def scenario(client: WorkClient) -> None:
         async with agent(broker.config("agent"), "cluster1") as ours:
+            created = await asyncio.to_thread(client.create, "cluster1", work("first"))
+            uid = created["metadata"]["uid"]
+            await ours.spec_of(uid)
             await ours.resync({uid: 1})
             assert await ours.is_answered()
-            assert ours.seen == 0, "the agent has everything"
+            assert ours.seen == 1, "the agent has everything"
 
     with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
-        created = client.create("cluster1", work("first"))
-        asyncio.run(scenario(created["metadata"]["uid"]))
+        asyncio.run(scenario(client))
