@@ -5,7 +5,11 @@ from cyclopts import App
 app = App(
     name="adapter",
     help="Write, check and run HyperFleet adapters.",
-    help_epilogue="Start with `maestro adapter init my-adapter`.",
+    help_epilogue="""\
+Examples:
+
+  maestro adapter init my-adapter
+  maestro adapter lint my-adapter""",
     help_format="plaintext",
     version_flags=[],
 )

@@ -7,6 +7,7 @@ from pymaestro.cli import running
 app = App(
     name="demo",
     help="Show the main job from end to end on this computer, in under a minute; leaves nothing behind.",
+    help_epilogue="Example:\n\n  maestro demo",
     help_format="plaintext",
     version_flags=[],
 )

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 _NARROWEST = 40
 _USUAL = 80
-_SILENT = {None, "()", "False"}
+_SILENT = {None, "()", "False", '""', "''", ""}
 """Defaults that tell nobody anything: nothing given, a switch not set."""
 _BOLD, _CYAN, _PLAIN = "\x1b[1m", "\x1b[36m", "\x1b[0m"
 
@@ -105,7 +105,7 @@ class Page:
 def _row(entry: Any, *, is_command: bool) -> tuple[str, str]:
     names = entry.all_options if is_command else entry.display_labels_with_metavar
     told = [_plain(entry.description).strip()]
-    told += [f"[choices: {', '.join(entry.choices)}]"] if entry.choices else []
+    told += [f"[choices: {', '.join(filter(None, entry.choices))}]"] if entry.choices else []
     told += [f"[env var: {', '.join(entry.env_var)}]"] if entry.env_var else []
     told += [f"[default: {entry.default}]"] if entry.default not in _SILENT else []
     told += ["[required]"] if entry.required else []

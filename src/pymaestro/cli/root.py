@@ -29,7 +29,7 @@ app.command("pymaestro.cli.adapter:app", name="adapter", help="Write, check and 
 app.command("pymaestro.cli.completion:app", name="completion", help="Complete commands and flags in your shell.")
 
 
-@app.command(name="version")
+@app.command(name="version", help_epilogue="Example:\n\n  maestro version")
 def version() -> int:
     """Print the version."""
     sys.stdout.write(f"{__version__}\n")

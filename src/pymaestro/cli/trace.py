@@ -5,7 +5,12 @@ from cyclopts import App
 app = App(
     name="trace",
     help="Find out what became of a wish: works, requests, logs.",
-    help_epilogue="Start with `maestro trace work --work-name NAME`, or `maestro trace work --help`.",
+    help_epilogue="""\
+Examples:
+
+  maestro trace work --work-name NAME
+  maestro trace requests ./maestro-logs
+  maestro trace explain MT-404""",
     help_format="plaintext",
     version_flags=[],
 )

@@ -14,6 +14,12 @@ from pymaestro.trace.exits import Exit
 app = App(
     name="logs",
     help="Collect logs, query them from a log service, see what they cover.",
+    help_epilogue="""\
+Examples:
+
+  maestro trace logs collect --svc-context svc --mgmt-context mgmt --since 30m --out ./maestro-logs
+  maestro trace logs kql 83dcf85d-3b0a-5f98-a940-fa44f1d2d465 --since 1h --for server
+  maestro trace logs check ./maestro-logs""",
     help_format="plaintext",
     version_flags=[],
 )
@@ -24,7 +30,15 @@ def check(
     *paths: Annotated[str, Parameter(allow_leading_hyphen=True)],
     output: Annotated[Literal["text", "json"], Parameter(name=("-o", "--output"))] = "text",
 ) -> int:
-    """Say which pods, times, generations and verbosities these files hold."""
+    """Say which pods, times, generations and verbosities these files hold.
+
+    Parameters
+    ----------
+    paths
+        Files, directories, archives, or - for standard input.
+    output
+        A page to read, or the same for programs.
+    """
 
     def act() -> int:
         from pymaestro.cli import trace_reports

@@ -50,7 +50,18 @@ Examples:
     help_format="plaintext",
     version_flags=[],
 )
-explain = App(name="explain", help="Explain a finding's code.", help_format="plaintext", version_flags=[])
+explain = App(
+    name="explain",
+    help="Explain a finding's code.",
+    help_epilogue="""\
+Examples:
+
+  maestro trace explain MT-404
+  maestro trace explain "Maestro agent does not receive the spec request"
+  maestro trace explain --list""",
+    help_format="plaintext",
+    version_flags=[],
+)
 
 
 _REPORTING = options.Reporting()

@@ -57,6 +57,16 @@ def test_every_command_explains_itself(pages: dict[str, tuple[int, str, list[str
     assert wrong == []
 
 
+def test_every_command_shows_an_example(pages: dict[str, tuple[int, str, list[str]]]) -> None:
+    shown = {words: told.partition("Example")[2] for words, (_, told, _) in pages.items() if words}
+    # What does not show one of its own shows where the others of its group begin.
+    assert [words for words, examples in shown.items() if f"maestro {words.split()[0]}" not in examples] == []
+
+
+def test_no_default_is_an_empty_word(pages: dict[str, tuple[int, str, list[str]]]) -> None:
+    assert [words for words, (_, told, _) in pages.items() if 'default: ""' in told or "choices: ," in told] == []
+
+
 def test_to_explain_a_command_nothing_heavy_is_imported(pages: dict[str, tuple[int, str, list[str]]]) -> None:
     assert {words: heavy for words, (_, _, heavy) in pages.items() if heavy} == {}
 
