@@ -172,7 +172,7 @@ class Server:
             "agents": Agents(
                 world=world,
                 absorb=stages.absorb,
-                deliver=stages.deliver,
+                rejoin=stages.rejoin,
                 streams=stages.agents,
                 policy=AgentIdentityPolicy.ANY,
                 heartbeats=heartbeats,

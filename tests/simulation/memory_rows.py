@@ -99,8 +99,9 @@ def fairly(tx: "Transaction", wanted: Callable[[str], bool], per_consumer: int, 
     return [row for _, _, row in chosen[:limit]]
 
 
-def of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
-    return sorted((row for row in tx.rows("resources") if row["consumer_name"] == consumer), key=age)
+def of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
+    wanted = set(consumers)
+    return sorted((row for row in tx.rows("resources") if row["consumer_name"] in wanted), key=age)
 
 
 def age(row: "Row") -> tuple[datetime, str]:

@@ -118,8 +118,8 @@ async def read_specs(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
     return memory_rows.found(tx, "resources", ids)
 
 
-async def versions_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
-    return [{**row, "deleting": row["deleted_at"] is not None} for row in memory_rows.of_consumer(tx, consumer)]
+async def versions_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
+    return [{**row, "deleting": row["deleted_at"] is not None} for row in memory_rows.of_consumers(tx, consumers)]
 
 
 async def changed_since(tx: "Transaction", consumers: Iterable[str], since: datetime) -> "list[Row]":
@@ -129,10 +129,9 @@ async def changed_since(tx: "Transaction", consumers: Iterable[str], since: date
     return sorted(changed, key=memory_rows.age)
 
 
-async def status_hashes_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
+async def status_hashes_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
     return [
-        {"id": row["id"], "status_hash": memory_rows.said(row, "statushash")}
-        for row in memory_rows.of_consumer(tx, consumer)
+        {**row, "status_hash": memory_rows.said(row, "statushash")} for row in memory_rows.of_consumers(tx, consumers)
     ]
 
 
@@ -268,8 +267,9 @@ async def reconcile(tx: "Transaction", ids: Iterable[str], now: datetime) -> "li
     return []
 
 
-async def pending_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
-    return [row for row in memory_rows.all_pending(tx) if row["consumer_name"] == consumer]
+async def pending_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
+    wanted = set(consumers)
+    return [row for row in memory_rows.all_pending(tx) if row["consumer_name"] in wanted]
 
 
 async def retire_orphans(tx: "Transaction", now: datetime, limit: int) -> "tuple[list[Row], int]":

@@ -191,11 +191,15 @@ async def tell(connection: pool.Connection, dice: random.Random, number: int) ->
 
 
 async def reconcile(connection: pool.Connection, dice: random.Random, number: int) -> Any:
-    wanted = await events.pending_of_consumer(connection, dice.choice(CONSUMERS))
+    wanted = await events.pending_of_consumers(connection, some(dice, CONSUMERS))
     pending = await events.pending_events(connection, CONSUMERS, per_consumer=2, limit=3)
     everywhere = await events.pending_everywhere(connection, per_consumer=1, limit=9)
     await events.reconcile(connection, [each.id for each in pending], now=at(number))
-    return len(wanted), [(p.resource_id, p.event_type) for p in pending], len(everywhere)
+    return (
+        {name: len(found) for name, found in wanted.items()},
+        [(p.resource_id, p.event_type) for p in pending],
+        len(everywhere),
+    )
 
 
 async def live(connection: pool.Connection, dice: random.Random, number: int) -> Any:
@@ -224,9 +228,9 @@ async def purge(connection: pool.Connection, dice: random.Random, number: int) -
 async def read(connection: pool.Connection, dice: random.Random, number: int) -> Any:
     return (
         await resources.read_specs(connection, IDS),
-        await resources.versions_of_consumer(connection, "c0"),
+        await resources.versions_of_consumers(connection, CONSUMERS),
         await resources.changed_since(connection, CONSUMERS, at(number - 5)),
-        await resources.status_hashes_of_consumer(connection, "c1"),
+        await resources.status_hashes_of_consumers(connection, CONSUMERS),
         await resources.status_hashes_of_source(connection, "s"),
         await resources.existing_consumers(connection, ["c1", "unknown"]),
         await statuses.read_statuses(connection, IDS),

@@ -7,7 +7,7 @@ another is, and a bundle with several pending events is sent once.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -16,8 +16,7 @@ from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
 from pymaestro.server.backlog import Backlog
 from pymaestro.server.decide import delivery
-from pymaestro.server.lacks import deletions, settle
-from pymaestro.server.lacks import find as find_lacks
+from pymaestro.server.lacks import deletions
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
 from pymaestro.store import events, resources, rows
@@ -38,7 +37,7 @@ class _Due:
 
 
 class Deliver:
-    """Sends specs to agents, and answers their resync requests."""
+    """Sends specs to agents."""
 
     def __init__(self, world: World, streams: Streams) -> None:
         self._world = world
@@ -172,31 +171,21 @@ class Deliver:
         for subscriber in self._streams.of(spec.consumer):
             subscriber.send(spec.id, message)
 
-    async def answer_resync(self, consumer: str, body: bytes) -> None:
-        """Send an agent what it lacks, by comparing versions; then take what was pending for it off the queue."""
-        lacks = await find_lacks(self._world, consumer, body)
-        await self._resend(consumer, lacks.send)
-        for start in range(0, len(lacks.orphans), _ROWS_AT_ONCE):
-            await self._drop_orphans(consumer, lacks.orphans[start : start + _ROWS_AT_ONCE])
-        if consumer in self._streams:
-            await settle(self._world, lacks.pending)
+    async def send_again(self, wanted: Mapping[str, str]) -> set[str]:
+        """Send bundles as they are now, given whose agent lacks each; return those for which it has no room yet."""
+        late: set[str] = set()
+        async with self._in_order:
+            async with self._world.database.connection() as connection:
+                specs = await resources.read_specs(connection, wanted)
+            for spec in specs:
+                if self._streams.keeps_up(wanted[spec.id]):
+                    self._queue(spec, action=event.Action.RESYNC_RESPONSE, event_id="")
+                else:
+                    late.add(spec.id)
+        return late
 
-    async def _resend(self, consumer: str, ids: Sequence[str]) -> None:
-        while ids and consumer in self._streams:
-            await self._streams.wait_for_room(consumer)
-            late: list[str] = []
-            async with self._in_order:
-                async with self._world.database.connection() as connection:
-                    specs = await resources.read_specs(connection, ids[:_ROWS_AT_ONCE])
-                for spec in specs:
-                    if self._streams.keeps_up(consumer):
-                        self._queue(spec, action=event.Action.RESYNC_RESPONSE, event_id="")
-                    else:
-                        late.append(spec.id)
-            ids = (*late, *ids[_ROWS_AT_ONCE:])
-
-    async def _drop_orphans(self, consumer: str, orphans: Sequence[resync.Row]) -> None:
-        await self._streams.wait_for_room(consumer)
+    async def drop_orphans(self, consumer: str, orphans: Sequence[resync.Row]) -> None:
+        """Tell the agent of `consumer` to drop what nobody knows any more."""
         async with self._in_order:
             async with self._world.database.connection() as connection:
                 told = await deletions(self._world, connection, orphans, consumer=consumer)

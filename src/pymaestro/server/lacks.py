@@ -14,6 +14,14 @@ from pymaestro.wire import event, resync
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """What the agent of a consumer says it has: versions of bundles, by id."""
+
+    consumer: str
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lacks:
     """The difference between an agent and the database."""
 
@@ -25,15 +33,14 @@ class Lacks:
     """Events that are delivered once all this is sent."""
 
 
-async def find(world: World, consumer: str, body: bytes) -> Lacks:
-    """Compare the versions that an agent reports; raises `WireError` when they cannot be read."""
-    reported = resync.decode_versions(body)
+async def find(world: World, agents: Sequence[Holdings]) -> list[Lacks]:
+    """Compare what agents have with the database, in one look for all of them."""
+    consumers = {agent.consumer for agent in agents}
     async with world.database.connection() as connection:
         # Before the bundles are read: what comes later is not answered by this.
-        pending = await events.pending_of_consumer(connection, consumer)
-        known = await resources.versions_of_consumer(connection, consumer)
-    answer = resync.spec_answer(known, reported)
-    return Lacks(send=answer.send, orphans=_rows(answer.orphans), pending=pending)
+        pending = await events.pending_of_consumers(connection, consumers)
+        known = await resources.versions_of_consumers(connection, consumers)
+    return [_compare(agent, known=known[agent.consumer], pending=pending[agent.consumer]) for agent in agents]
 
 
 async def settle(world: World, pending: Sequence[str]) -> None:
@@ -63,6 +70,11 @@ async def deletions(
         for orphan in orphans
         if orphan.id not in created_meanwhile
     )
+
+
+def _compare(agent: Holdings, *, known: Sequence[resync.Row], pending: Sequence[str]) -> Lacks:
+    answer = resync.spec_answer(known, agent.versions)
+    return Lacks(send=answer.send, orphans=_rows(answer.orphans), pending=pending)
 
 
 def _rows(orphans: Mapping[str, int]) -> list[resync.Row]:

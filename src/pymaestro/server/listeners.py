@@ -135,7 +135,7 @@ class Listeners:
         service = Agents(
             world=self._world,
             absorb=stages.absorb,
-            deliver=stages.deliver,
+            rejoin=stages.rejoin,
             streams=stages.agents,
             policy=policy,
             heartbeats=self._heartbeats(),

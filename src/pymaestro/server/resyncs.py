@@ -16,7 +16,7 @@ from pymaestro.aio import keyed
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.journal.fields import Resync as Phrase
 from pymaestro.server.decide import delivery
-from pymaestro.server.lacks import deletions, settle
+from pymaestro.server.lacks import Holdings, deletions, settle
 from pymaestro.server.lacks import find as find_lacks
 from pymaestro.server.publish import Outcome, Publish
 from pymaestro.server.world import World
@@ -89,7 +89,8 @@ class Resyncs:
 
     async def _answer(self, consumer: str, question: Question) -> None:
         started = self._world.clock.monotonic()
-        lacks = await find_lacks(self._world, consumer, question.body)
+        holdings = Holdings(consumer=consumer, versions=resync.decode_versions(question.body))
+        (lacks,) = await find_lacks(self._world, [holdings])
         await self._resend(lacks.send)
         for start in range(0, len(lacks.orphans), _ROWS_AT_ONCE):
             await self._drop_orphans(consumer, lacks.orphans[start : start + _ROWS_AT_ONCE])
@@ -115,8 +116,8 @@ class Resyncs:
 
     async def _ask(self, consumer: str) -> None:
         async with self._world.database.connection() as connection:
-            hashes = await resources.status_hashes_of_consumer(connection, consumer)
-            known = await resources.versions_of_consumer(connection, consumer)
+            hashes = (await resources.status_hashes_of_consumers(connection, [consumer]))[consumer]
+            known = (await resources.versions_of_consumers(connection, [consumer]))[consumer]
         await self._resend([row.id for row in known if row.is_deleting])
         if not hashes:
             return

@@ -16,6 +16,7 @@ from pymaestro.server.deliver import Deliver
 from pymaestro.server.fanout import Fanout
 from pymaestro.server.membership import Membership
 from pymaestro.server.outside import Outside
+from pymaestro.server.rejoin import Rejoin
 from pymaestro.server.settings import ServerSettings
 from pymaestro.server.streams import Streams
 from pymaestro.server.sweep import Sweep, Thresholds
@@ -41,6 +42,7 @@ class Stages:
         self.sources = Streams(max_items=_MAILBOX_ITEMS, max_bytes=_MAILBOX_BYTES)
         self.absorb = Absorb(world)
         self.deliver = Deliver(world, self.agents)
+        self.rejoin = Rejoin(world, self.agents, self.deliver)
         self.outside = Outside.build(settings, world, absorb=self.absorb, delays=delays) if settings.uses_mqtt else None
         self.accept = Accept(world, cannot_carry=self.outside.publish.cannot_carry) if self.outside else Accept(world)
         self._tickets = self.outside.publish.tickets if self.outside else self.deliver.tickets
@@ -91,6 +93,7 @@ class Stages:
         crew.start("fanout", self.fanout.run())
         if self._settings.serves_agents:
             crew.start("deliver", self.deliver.run())
+            self.rejoin.start(crew)
 
     async def join(self, crew: tasks.Crew) -> None:
         """Take part among the instances, and go round from now on."""

@@ -52,9 +52,12 @@ async def reconcile(connection: pool.Connection, ids: Collection[str], *, now: d
     await connection.execute(_QUERIES["reconcile"], list(ids), now)
 
 
-async def pending_of_consumer(connection: pool.Connection, consumer: str) -> list[str]:
-    """Return the ids of all pending events of a consumer."""
-    return [row["id"] for row in await connection.fetch(_QUERIES["pending_of_consumer"], consumer)]
+async def pending_of_consumers(connection: pool.Connection, consumers: Collection[str]) -> dict[str, list[str]]:
+    """Return the ids of all pending events of each consumer."""
+    found: dict[str, list[str]] = {consumer: [] for consumer in consumers}
+    for row in await connection.fetch(_QUERIES["pending_of_consumers"], list(consumers)):
+        found[row["consumer_name"]].append(row["id"])
+    return found
 
 
 async def retire_orphans(connection: pool.Connection, *, now: datetime, limit: int) -> int:

@@ -90,10 +90,12 @@ async def read_specs(connection: pool.Connection, ids: Collection[str]) -> list[
     ]
 
 
-async def versions_of_consumer(connection: pool.Connection, consumer: str) -> list[resync.Row]:
-    """Return id, version and deletion mark of every bundle of a consumer."""
-    found = await connection.fetch(_QUERIES["versions_of_consumer"], consumer)
-    return [resync.Row(row["id"], row["version"], row["deleting"]) for row in found]
+async def versions_of_consumers(connection: pool.Connection, consumers: Collection[str]) -> dict[str, list[resync.Row]]:
+    """Return id, version and deletion mark of every bundle of each consumer."""
+    found: dict[str, list[resync.Row]] = {consumer: [] for consumer in consumers}
+    for row in await connection.fetch(_QUERIES["versions_of_consumers"], list(consumers)):
+        found[row["consumer_name"]].append(resync.Row(row["id"], row["version"], row["deleting"]))
+    return found
 
 
 async def changed_since(connection: pool.Connection, consumers: Collection[str], since: datetime) -> list[str]:
@@ -102,10 +104,14 @@ async def changed_since(connection: pool.Connection, consumers: Collection[str],
     return [row["id"] for row in found]
 
 
-async def status_hashes_of_consumer(connection: pool.Connection, consumer: str) -> dict[str, str]:
-    """Return the status hash of every bundle of a consumer; empty where there is no status yet."""
-    found = await connection.fetch(_QUERIES["status_hashes_of_consumer"], consumer)
-    return {row["id"]: row["status_hash"] for row in found}
+async def status_hashes_of_consumers(
+    connection: pool.Connection, consumers: Collection[str]
+) -> dict[str, dict[str, str]]:
+    """Return the status hash of every bundle of each consumer; empty where there is no status yet."""
+    found: dict[str, dict[str, str]] = {consumer: {} for consumer in consumers}
+    for row in await connection.fetch(_QUERIES["status_hashes_of_consumers"], list(consumers)):
+        found[row["consumer_name"]][row["id"]] = row["status_hash"]
+    return found
 
 
 async def status_hashes_of_source(connection: pool.Connection, source: str) -> dict[str, str]:

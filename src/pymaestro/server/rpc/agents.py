@@ -6,22 +6,20 @@ from dataclasses import dataclass
 
 from pymaestro.journal.fields import Absorb as Phrase
 from pymaestro.journal.fields import Broker as BrokerPhrase
-from pymaestro.journal.fields import Key, Resync
+from pymaestro.journal.fields import Key
 from pymaestro.server import describe
 from pymaestro.server.absorb import Absorb
 from pymaestro.server.auth.agents import AgentIdentityPolicy, admit_agent
 from pymaestro.server.auth.denied import Denied
-from pymaestro.server.decide import admission, delivery, intake
-from pymaestro.server.deliver import Deliver
+from pymaestro.server.decide import admission, intake
+from pymaestro.server.rejoin import Rejoin
 from pymaestro.server.rpc import refusals, subscriptions
-from pymaestro.server.streams import Streams, Subscriber
+from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
-from pymaestro.store import errors as store_errors
-from pymaestro.store import resources
 from pymaestro.transport import identity
 from pymaestro.transport.grpc_server import Stream, TooLarge
 from pymaestro.transport.status import Code, Refused
-from pymaestro.wire import envelope, errors, event, resync, storable
+from pymaestro.wire import envelope, errors, event, storable
 
 # Go agents ask for a resync and subscribe at the same moment, in either order.
 _SUBSCRIPTION_SECONDS = 5.0
@@ -33,7 +31,7 @@ class Agents:
 
     world: World
     absorb: Absorb
-    deliver: Deliver
+    rejoin: Rejoin
     streams: Streams
     policy: AgentIdentityPolicy
     heartbeats: subscriptions.Heartbeats
@@ -80,34 +78,11 @@ class Agents:
                 Key.DATA_TYPE: wanted.data_type,
             }
             self.world.journal.info(BrokerPhrase.REGISTERING, fields)
-            await self._ask_for_statuses(subscriber)
-            self.deliver.tickets.add_everything()
+            await self.rejoin.greet(subscriber)
             try:
                 yield stream
             finally:
                 self.world.journal.info(BrokerPhrase.UNREGISTERING, fields)
-
-    async def _ask_for_statuses(self, subscriber: Subscriber) -> None:
-        """Ask a newly connected agent, by its consumer's name, for statuses that were lost while it was away."""
-        consumer = subscriber.topic
-        try:
-            async with self.world.database.connection() as connection:
-                hashes = await resources.status_hashes_of_consumer(connection, consumer)
-        except store_errors.StoreError as error:
-            self.world.journal.error(Resync.CONSUMER_FAILED, {Key.CONSUMER: consumer}, err=error)
-            return
-        if not hashes:
-            return
-        for number, body in enumerate(resync.status_hash_batches(hashes.items())):
-            question = delivery.status_resync_request(
-                body,
-                consumer=consumer,
-                source_id=self.world.source_id,
-                fresh_id=self.world.new_id(),
-                now=self.world.timestamp(),
-            )
-            self.world.journal.info(Resync.STATUS_BATCH, {Key.CONSUMER: consumer, Key.BATCH: number}, v=4)
-            subscriber.send(f"/status-resync/{number}", envelope.encode_event(question))
 
     def _admit(self, consumer: str, peer: identity.Peer) -> None:
         try:
@@ -143,7 +118,7 @@ class Agents:
                     f"failed to respond resync spec request: cluster {consumer[:253]} has no subscription on this "
                     "instance; subscribe first",
                 )
-            await self.deliver.answer_resync(consumer, received.data)
+            await self.rejoin.answer(consumer, received.data)
         except errors.WireError as error:
             raise Refused(Code.FAILED_PRECONDITION, f"failed to respond resync spec request: {error}") from error
         except refusals.FAILURES as error:

@@ -55,11 +55,11 @@ WHERE id IN (
     FOR UPDATE SKIP LOCKED
 );
 
--- name: pending_of_consumer
+-- name: pending_of_consumers
 -- What is pending before a resync reads the bundles; once those are sent, these are delivered.
-SELECT e.id
+SELECT r.consumer_name, e.id
 FROM events e JOIN resources r ON r.id = e.source_id
-WHERE e.reconciled_date IS NULL AND r.consumer_name = $1;
+WHERE e.reconciled_date IS NULL AND r.consumer_name = ANY($1::text[]);
 
 -- name: retire_orphans
 -- Events whose bundle is gone have nobody to go to.

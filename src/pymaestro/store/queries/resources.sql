@@ -120,10 +120,10 @@ SELECT r.id, r.version, r.source, r.consumer_name, r.created_at, r.deleted_at,
 FROM resources r LEFT JOIN renditions n ON n.id = r.id AND n.version = r.version
 WHERE r.id = ANY($1::text[]);
 
--- name: versions_of_consumer
+-- name: versions_of_consumers
 -- What a spec resync compares: no payload is read.
-SELECT id, version, deleted_at IS NOT NULL AS deleting
-FROM resources WHERE consumer_name = $1
+SELECT consumer_name, id, version, deleted_at IS NOT NULL AS deleting
+FROM resources WHERE consumer_name = ANY($1::text[])
 ORDER BY created_at, id;
 
 -- name: changed_since
@@ -132,10 +132,10 @@ SELECT id FROM resources
 WHERE consumer_name = ANY($1::text[]) AND (updated_at > $2 OR deleted_at > $2)
 ORDER BY created_at, id;
 
--- name: status_hashes_of_consumer
+-- name: status_hashes_of_consumers
 -- What a status resync asks an agent about; deleting bundles too, since their last word may be what was lost.
-SELECT id, coalesce(status ->> 'statushash', '') AS status_hash
-FROM resources WHERE consumer_name = $1
+SELECT consumer_name, id, coalesce(status ->> 'statushash', '') AS status_hash
+FROM resources WHERE consumer_name = ANY($1::text[])
 ORDER BY created_at, id;
 
 -- name: status_hashes_of_source
