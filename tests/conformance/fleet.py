@@ -99,8 +99,16 @@ class Cluster:
 class Fleet:
     """An agent, its server, its namespace."""
 
-    def __init__(self, cluster: Cluster, *, namespace: str, server: MemoryServer | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        namespace: str,
+        server: MemoryServer | None = None,
+        client: ClientSettings = _UNHURRIED,
+    ) -> None:
         self.cluster = cluster
+        self._client = client
         self.namespace = namespace
         self.server = server or MemoryServer(f"{namespace}.test:8091", consumer=namespace)
         self._log = io.BytesIO()
@@ -291,7 +299,7 @@ class Fleet:
 
     async def _run(self, rhythm: Rhythm, ready: "asyncio.Future[Agent]") -> None:
         try:
-            async with KubeClient(self.cluster.address, settings=_UNHURRIED) as client:
+            async with KubeClient(self.cluster.address, settings=self._client) as client:
                 given = Surroundings(
                     client=client,
                     medium=self.server,

@@ -13,6 +13,7 @@ from conformance.fleet import RHYTHM, Cluster, Fleet, condition, fleet, letters
 
 from pymaestro.kube import config
 from pymaestro.kube.address import ClusterAddress
+from pymaestro.kube.client import ClientSettings
 from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
 from pymaestro.sandbox.kubeapi.paths import Call
 
@@ -189,6 +190,51 @@ def test_api_server_goes_away_and_comes_back() -> None:
     asyncio.run(scenario())
 
 
+def test_api_server_stalls_for_longer_than_anybody_waits() -> None:
+    """It takes connections and answers nothing, then answers all at once, late writes of calls given up included."""
+
+    async def scenario() -> None:
+        async with world() as (sandbox, fleet), Door(sandbox) as door:
+            await fleet.stop()
+            address = config.from_kubeconfig([sandbox.kubeconfig])
+            impatient = ClientSettings(qps=0, timeout=0.3)
+            behind = Fleet(
+                Cluster(replace(address, server=door.url)), namespace=NAME, server=fleet.server, client=impatient
+            )
+            behind.publish("w", CM)
+            behind.publish("leaving", want.config_map(NAME, "leaving"))
+            await behind.start()
+            await behind.is_applied("w")
+            await behind.is_applied("leaving")
+            door.stall()
+            began, guests = asyncio.get_running_loop().time(), door.guests
+            news = [f"new{number}" for number in range(15)]
+            behind.publish("w", want.config_map(NAME, "cm", data={"k": "new"}))
+            behind.delete("leaving")
+            for name in news:
+                behind.publish(name, want.config_map(NAME, name))
+
+            async def has_complained() -> bool:
+                return behind.log.count("did not answer") >= 3 * len(news)
+
+            await behind.until(has_complained, what="calls given up")
+            # Each of ten workers waits for every call; besides them there are two watches, and those who move on.
+            rounds = (asyncio.get_running_loop().time() - began) / impatient.timeout + 1
+            assert door.guests - guests < 20 * rounds
+            door.flow()
+            await behind.is_applied("w")
+            await behind.is_deleted("leaving")
+            for name in news:
+                await behind.is_applied(name)
+                await fleet.records_exactly(name, f"configmaps/{name}")
+            # The watches stand, too.
+            await fleet.cluster.delete(CM)
+            await fleet.exists(CM, data={"k": "new"})
+            await behind.stop()
+
+    asyncio.run(scenario())
+
+
 def test_agent_starts_before_its_api_server() -> None:
     async def scenario() -> None:
         async with world() as (sandbox, fleet):
@@ -343,13 +389,16 @@ def test_slow_round_looks_at_everything() -> None:
 
 
 class Door:
-    """A port before the API server that can be shut; whoever is inside is thrown out."""
+    """A port before the API server that can be shut, which throws out whoever is inside, or made to pass nothing."""
 
     def __init__(self, sandbox: SandboxCluster) -> None:
         self._port = int(sandbox.url.rpartition(":")[2])
         self._tasks: set[asyncio.Task[Any]] = set()
         self._server: asyncio.Server | None = None
         self._own_port = 0
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self.guests = 0
 
     async def __aenter__(self) -> "Door":
         await self.open()
@@ -374,15 +423,24 @@ class Door:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def stall(self) -> None:
+        """Take what comes and pass nothing on, in either direction."""
+        self._flows.clear()
+
+    def flow(self) -> None:
+        """Pass on what has come meanwhile, and all that follows."""
+        self._flows.set()
+
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self.guests += 1
         inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(pump(reader, inner_writer))
-                group.create_task(pump(inner_reader, writer))
+                group.create_task(pump(reader, inner_writer, self._flows))
+                group.create_task(pump(inner_reader, writer, self._flows))
         except* (ConnectionError, asyncio.CancelledError):
             pass
         finally:
@@ -391,8 +449,9 @@ class Door:
             self._tasks.discard(task)
 
 
-async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event) -> None:
     while data := await reader.read(65536):
+        await flows.wait()
         writer.write(data)
         await writer.drain()
     writer.close()

@@ -112,8 +112,8 @@ class Agent:
 
     @property
     def busy(self) -> int:
-        """How many works have their turn or wait for it."""
-        return len(self._queue)
+        """How much there is still to do: works that have their turn or wait for it, and lists that were put off."""
+        return len(self._queue) + (self._reconciler.put_off if self._reconciler is not None else 0)
 
     @property
     def is_ready(self) -> bool:
@@ -183,7 +183,7 @@ class Agent:
             cleaner=Cleaner(applier, journal=self._journal),
             reporter=self._reporter,
             arrivals=arrivals,
-            is_crowded=lambda: len(self._queue) > 2 * self._character.workers,
+            is_crowded=lambda: len(self._queue) > 1,
             answered_at=lambda: self._answered_at,
             identity=self._identity,
             rhythm=rhythm,

@@ -16,8 +16,8 @@ from pymaestro.journal.fields import Broker, Key
 from pymaestro.transport import base
 from pymaestro.wire import event
 
-# Enough to hide the round trip to the server, few enough not to crowd it when a thousand agents reconnect.
-_SENDERS = 8
+# Enough for a burst to reach the server in few groups, few enough not to crowd it when a thousand agents reconnect.
+_AT_ONCE = 32
 _FIRST_REST_SECONDS = 0.1
 _FIRST_QUESTION_SECONDS = 5.0
 _LONGEST_REST_SECONDS = 60.0
@@ -99,13 +99,14 @@ class Link:
             await self._converse(connection)
 
     async def _converse(self, connection: base.Connection) -> None:
+        # What was under way on an earlier connection, and is still here, was not said.
+        self._under_way.clear()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._receive(connection.events()), name="receive")
             await connection.publish(self._greet())
             self.is_connected = True
             group.create_task(self._await_answer(connection), name="await the answer")
-            for number in range(_SENDERS):
-                group.create_task(self._send(connection), name=f"send-{number}")
+            group.create_task(self._send(connection, group), name="send")
 
     async def _await_answer(self, connection: base.Connection) -> None:
         """Tell when the server has answered; a question that was lost on its way is asked again."""
@@ -119,21 +120,27 @@ class Link:
         async for received in events:
             self._received(received)
 
-    async def _send(self, connection: base.Connection) -> None:
-        """Send one letter after the other; several of these run side by side, never two about the same work."""
+    async def _send(self, connection: base.Connection, group: asyncio.TaskGroup) -> None:
+        """Send letters in their order, several side by side, but never two about the same work."""
         while True:
             held_back = self._under_way | self._resting
             work_id = next((each for each in self._letters if each not in held_back), None)
-            if work_id is None:
+            if work_id is None or len(self._under_way) >= _AT_ONCE:
                 self._news.clear()
                 await self._news.wait()
                 continue
             self._under_way.add(work_id)
-            try:
-                await self._send_one(connection, work_id, self._letters[work_id])
-            finally:
-                self._under_way.discard(work_id)
-                self._news.set()
+            group.create_task(self._finish(connection, work_id), name=f"send {work_id}")
+
+    async def _finish(self, connection: base.Connection, work_id: str) -> None:
+        """Send what there is to say about a work by now."""
+        try:
+            letter = self._letters.get(work_id)
+            if letter is not None:
+                await self._send_one(connection, work_id, letter)
+        finally:
+            self._under_way.discard(work_id)
+            self._news.set()
 
     async def _send_one(self, connection: base.Connection, work_id: str, letter: Letter) -> None:
         outgoing = letter.write()

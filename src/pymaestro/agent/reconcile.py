@@ -22,7 +22,9 @@ from pymaestro.kube.objects import Json
 from pymaestro.kube.roster import Sighting
 from pymaestro.wire import options, status, work
 
-_LISTING_SECONDS = 0.5
+_LISTING_SECONDS = 1.0
+_LISTING_PATIENCE_SECONDS = 5.0
+"""For how long works that nobody has heard of yet come first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,11 @@ class Reconciler:
         """What is to be listed when there is time."""
         self._departure = Departure(parts)
         self._strays = Strays(parts)
+
+    @property
+    def put_off(self) -> int:
+        """How many works are still to be listed."""
+        return len(self._unlisted)
 
     async def turn(self, key: str) -> Again | None:
         """Look at the work and the record behind `key`, and do what is due."""
@@ -131,12 +138,12 @@ class Reconciler:
         if held.wanted is wanted:
             self._say(held, outcomes)
         is_first = held.followed is None and not listed
-        if is_first and self._parts.is_crowded() and _is_announced(record, coming):
-            # Nothing is lost if the list waits until those have been served who have not even been looked at.
+        is_well = all(outcome.is_well for outcome in outcomes)
+        if is_first and is_well and self._parts.is_crowded() and _is_announced(record, coming):
+            # Nothing is lost if the list waits until those have been served of whom nothing has been said yet.
             held.followed = wanted
-            if all(outcome.is_well for outcome in outcomes):
-                self._unlisted[key] = _unlisted(wanted, record, outcomes)
-            return Again(_LISTING_SECONDS * (1 + self._parts.jitter()))
+            self._unlisted[key] = _unlisted(wanted, record, outcomes)
+            return Again(_LISTING_SECONDS * (1 + self._parts.jitter()), _LISTING_PATIENCE_SECONDS)
         announced = ownership.read_announced(record) if held.followed is None else ()
         left = await self._record(record, outcomes, name=wanted.name, context=context, announced=announced)
         await self._parts.watch(key, _places(outcomes), left.resources)

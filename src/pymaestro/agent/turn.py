@@ -56,7 +56,7 @@ class Parts:
     reporter: Reporter
     arrivals: Arrivals
     is_crowded: Callable[[], bool]
-    """Whether many works wait for their turn."""
+    """Whether others have their turn, or wait for it."""
     answered_at: Callable[[], instant.Timestamp | None]
     """When the server first told, since the agent started, which works there are."""
     identity: ownership.Identity

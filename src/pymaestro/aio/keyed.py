@@ -1,13 +1,16 @@
 """Work by key: many keys at once, never two workers on one key, and no wake-up lost.
 
 A key that is added while it is being worked on is worked on once more afterwards. A turn that fails comes again after a
-delay that grows, but never beyond a limit; a turn that asks for a later look gets it.
+delay that grows, but never beyond a limit; a turn that asks for a later look gets it. Whoever is due first is served
+first, so a turn that can wait lets others pass, but not for ever.
 """
 
 import asyncio
+import functools
+import itertools
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -17,6 +20,8 @@ class Again:
     """Look at the key again after this many seconds."""
 
     seconds: float
+    patience_seconds: float = 0.0
+    """How long it then lets pass whoever wants a turn, should all workers be busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,15 @@ class Backoff:
         return min(self.cap_seconds, self.first_seconds * self.factor ** min(failures - 1, 63))
 
 
+class _Ticket(NamedTuple):
+    """A place in the line."""
+
+    due: float
+    """By the clock of the event loop."""
+    number: int
+    """Who is due at the same time is served in the order of coming."""
+
+
 class Meter(Protocol):
     """Who wants to know how much there is to do."""
 
@@ -45,7 +59,7 @@ class Meter(Protocol):
         """So many keys wait now."""
 
     def finished(self, *, waited: float, worked: float) -> None:
-        """One turn is over; in seconds."""
+        """One turn is over; in seconds. What came before it was due has not waited."""
 
 
 class KeyedQueue(Generic[Key]):
@@ -64,10 +78,11 @@ class KeyedQueue(Generic[Key]):
         self._workers = workers
         self._backoff = backoff
         self._on_error = on_error
-        self._ready: asyncio.Queue[Key] = asyncio.Queue()
+        self._line: asyncio.PriorityQueue[tuple[_Ticket, Key]] = asyncio.PriorityQueue()
+        self._numbers = itertools.count()
         self._meter = meter
-        self._queued: dict[Key, float] = {}
-        """Since when they wait, by the clock of the event loop."""
+        self._queued: dict[Key, _Ticket] = {}
+        """The tickets that count; a key that moved ahead has left an older one in the line."""
         self._busy: set[Key] = set()
         self._dirty: set[Key] = set()
         self._failures: dict[Key, int] = {}
@@ -78,19 +93,9 @@ class KeyedQueue(Generic[Key]):
 
     def add(self, key: Key) -> None:
         """Ask for a turn for `key`, now."""
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()
-        if key in self._busy:
-            self._dirty.add(key)
-        elif key not in self._queued:
-            self._queued[key] = asyncio.get_running_loop().time()
-            self._ready.put_nowait(key)
-            if self._meter is not None:
-                self._meter.added()
-                self._meter.holds(len(self._queued))
+        self._add(key, patience_seconds=0.0)
 
-    def add_later(self, key: Key, seconds: float) -> None:
+    def add_later(self, key: Key, seconds: float, *, patience_seconds: float = 0.0) -> None:
         """Ask for a turn for `key` after a while; an earlier timer of the same key stays."""
         loop = asyncio.get_running_loop()
         timer = self._timers.get(key)
@@ -98,7 +103,8 @@ class KeyedQueue(Generic[Key]):
             return
         if timer is not None:
             timer.cancel()
-        self._timers[key] = loop.call_later(seconds, self.add, key)
+        add = functools.partial(self._add, key, patience_seconds=patience_seconds)
+        self._timers[key] = loop.call_later(seconds, add)
 
     def retry(self) -> None:
         """Give every key that failed another turn now: what they all needed is there again."""
@@ -118,10 +124,30 @@ class KeyedQueue(Generic[Key]):
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"keyed-worker-{number}")
 
+    def _add(self, key: Key, *, patience_seconds: float) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        if key in self._busy:
+            self._dirty.add(key)
+            return
+        ticket = _Ticket(asyncio.get_running_loop().time() + patience_seconds, next(self._numbers))
+        earlier = self._queued.get(key)
+        if earlier is not None and earlier.due <= ticket.due:
+            return
+        self._queued[key] = ticket
+        self._line.put_nowait((ticket, key))
+        if self._meter is not None and earlier is None:
+            self._meter.added()
+            self._meter.holds(len(self._queued))
+
     async def _work(self) -> None:
         while True:
-            key = await self._ready.get()
-            began, since = asyncio.get_running_loop().time(), self._queued.pop(key)
+            ticket, key = await self._line.get()
+            if self._queued.get(key) is not ticket:
+                continue  # it moved ahead
+            del self._queued[key]
+            began = asyncio.get_running_loop().time()
             self._busy.add(key)
             try:
                 await self._turn(key)
@@ -129,7 +155,7 @@ class KeyedQueue(Generic[Key]):
                 if self._meter is not None:
                     self._meter.holds(len(self._queued))
                     ended = asyncio.get_running_loop().time()
-                    self._meter.finished(waited=began - since, worked=ended - began)
+                    self._meter.finished(waited=max(0.0, began - ticket.due), worked=ended - began)
                 self._busy.discard(key)
                 if key in self._dirty:
                     self._dirty.discard(key)
@@ -147,4 +173,4 @@ class KeyedQueue(Generic[Key]):
             return
         self._failures.pop(key, None)
         if again is not None:
-            self.add_later(key, again.seconds)
+            self.add_later(key, again.seconds, patience_seconds=again.patience_seconds)
