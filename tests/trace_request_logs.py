@@ -120,6 +120,15 @@ def lines_g4(story: Story) -> Iterator[tuple[str, float, str]]:
                     f'"Deleted resource" logger="AppliedManifestWorkFinalizer" appliedManifestWorkName="{"f" * 64}-{r}" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="cm" reason="manifestwork {r} is terminating"',
                 ),
             )
+            yield (
+                AGENT,
+                agent[1] + 0.02,
+                klog(
+                    agent[1] + 0.02,
+                    "helpers.go:201",
+                    f'"Resource is removed successfully" logger="AppliedManifestWorkFinalizer" appliedManifestWorkName="{"f" * 64}-{r}" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="cm"',
+                ),
+            )
         else:
             yield (
                 AGENT,
@@ -299,6 +308,15 @@ def lines_g2(story: Story) -> Iterator[tuple[str, float, str]]:
                     at[4],
                     "event.go:377",
                     f"{reference}: type: 'Normal' reason: 'ResourceDeleted' Deleted resource /v1, Resource=configmaps with key default/cm because manifestwork {story.work} is terminating.",
+                ),
+            )
+            yield (
+                AGENT,
+                at[4] + 0.02,
+                klog(
+                    at[4] + 0.02,
+                    "helpers.go:193",
+                    "Resource /v1, Resource=configmaps with key default/cm is removed Successfully",
                 ),
             )
         else:

@@ -19,8 +19,13 @@ from pymaestro.trace.request.statistics import statistics
 
 _READ_WHOLE = 128 << 20
 _COMPONENTS = (
-    "registering subscriber", "unregister subscriber", "broadcaster client", "client is disconnected",
-    "recreate the listener", "failed to send event", "Serving gRPC", "Setting up ", "subscribed to ",
+    "registering subscriber", "unregister subscriber", "broadcaster client", "cloudevents client",
+    "recreate the listener", "stopping channel", "Listener: the state", "failed to send ", "send channel is full",
+    "Serving gRPC", "Setting up ", "subscribed to ", "subscribe after connection", "cloudevents receiver",
+    "failed to receive cloudevents", "mqtt client error", "MQTT error message", "certificate rotation",
+    "clustername do not match", "invalid event", "parse cloud event type", "unsupported event",
+    "Failed to handle the event", "another worker", "by this instance", "failed to decode s", "failed to handle s",
+    "Could not ",
 )  # fmt: skip
 _SETTLED = frozenset({Verdict.COMPLETE, Verdict.NO_OP, Verdict.SUPERSEDED})
 
@@ -116,7 +121,8 @@ def _wanted(found: dict[str, set[str]], question: Question) -> frozenset[str] | 
     if unknown and (question.must_all_fit or len(unknown) == len(found)):
         sys.stderr.write(
             f"Error: {', '.join(unknown)} is not in these logs; check the identifier, and what the logs cover: "
-            "maestro trace logs check\n"
+            "maestro trace logs check\nIf it was sent in that time: Maestro server does not receive the spec request "
+            "(maestro trace explain MT-101)\n"
         )
         return Exit.NOT_FOUND
     for each in unknown:

@@ -14,7 +14,8 @@ from pymaestro.trace.request.hits import Hit, Hits, What
 
 _CONCLUDING = frozenset({What.UPDATING, What.STALE, What.UNCHANGED, What.STATUS_NOT_FOUND})
 _BY_EVENT = frozenset({What.NOTIFIED, What.OTHER_INSTANCE, What.PUBLISH_FAILED})
-_OF_AGENT = frozenset({What.APPLIED, What.REMOVED, What.APPLY_FAILED, What.PENDING_DELETION})
+_BY_OPERATION = frozenset({What.DECODE_FAILED, What.STATUS_FAILED})
+_OF_AGENT = frozenset({What.APPLIED, What.DELETING, What.REMOVED, What.APPLY_FAILED, What.PENDING_DELETION})
 _WAITING = frozenset({What.HANDLING, What.DELETE_SENT, What.UPDATE_SENT, *_OF_AGENT})
 _TELLING = (*_WAITING, *_CONCLUDING, What.RECEIVED_SPEC, What.STORED, What.BROADCAST, What.NO_CLIENTS)
 _COMPONENTS = tuple(what for what in What if What.STARTED <= what < What.OTHER)
@@ -85,11 +86,11 @@ def _settle(hits: Hits, homeless: Sequence[int], places: "dict[int, array[int]]"
     whats, files = hits.whats, hits.files
     kinds = {whats[index] for index in homeless}
     if kinds & _BY_EVENT:
-        known = _events(hits)
-        for index in homeless:
-            number = known.get(hits.events[index], 0) if whats[index] in _BY_EVENT else 0
-            if number:
-                places[number].append(index)
+        _settle_by(_events(hits), hits.events, [index for index in homeless if whats[index] in _BY_EVENT], places)
+    if kinds & _BY_OPERATION:
+        # Errors of Go's SDK about an event tell its op-id and nothing else.
+        told = [index for index in homeless if whats[index] in _BY_OPERATION]
+        _settle_by(_operations(hits, places), hits.operations, told, places)
     if kinds & _WAITING:
         _settle_by_neighbours(hits, places, events)
     elif What.NO_CLIENTS in kinds:
@@ -101,6 +102,36 @@ def _settle(hits: Hits, homeless: Sequence[int], places: "dict[int, array[int]]"
                 number, events[index] = broadcasts[files[index]]
                 if number:
                     places[number].append(index)
+
+
+def _settle_by(
+    known: dict[int, int], column: Sequence[int], homeless: Iterable[int], places: "dict[int, array[int]]"
+) -> None:
+    """Find resources for sayings through the event or operation that a column tells."""
+    for index in homeless:
+        number = known.get(column[index], 0)
+        if number:
+            places[number].append(index)
+
+
+def _operations(hits: Hits, places: "dict[int, array[int]]") -> dict[int, int]:
+    known: dict[int, int] = {}
+    for number, indices in places.items():
+        for index in indices:
+            if hits.operations[index]:
+                known.setdefault(hits.operations[index], number)
+    return known
+
+
+def strays(hits: Hits) -> list[Hit]:
+    """Return, in order of time, what servers say of database events that no other record names."""
+    events = _events(hits)
+    found = [
+        hit
+        for hit in hits.where(What.OTHER_INSTANCE, What.PUBLISH_FAILED)
+        if not hit.resource and hits.number(hit.event) not in events
+    ]
+    return sorted(found, key=_in_time)
 
 
 def _in_order(hits: Hits, *whats: What) -> list[int]:

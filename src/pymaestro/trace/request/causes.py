@@ -3,6 +3,7 @@
 Evidence of the request itself comes first; then what the components say near the gap; at last the plain absence. Pure.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from pymaestro.trace.request.codes import code_of_apply_error
 from pymaestro.trace.request.hits import Hit, What
 from pymaestro.trace.request.inputs import Environment, Presence
 from pymaestro.trace.request.model import Confidence, Finding
+from pymaestro.trace.request.visibility import Blind
 from pymaestro.trace.request.wishes import Wish
 
 PLAIN: Final = {
@@ -17,15 +19,25 @@ PLAIN: Final = {
 }  # fmt: skip
 _NEAR: Final[dict[int, tuple[tuple[What, str, str], ...]]] = {
     1: ((What.UNAUTHORISED, "server", "MT-102"),),
-    2: ((What.LISTENER_LOST, "server", "MT-203"), (What.DISCONNECTED, "server", "MT-204")),
-    3: ((What.DISCONNECTED, "agent", "MT-301"), (What.FOREIGN_EVENT, "agent", "MT-305")),
+    2: (
+        (What.PUBLISH_FAILED, "server", "MT-204"),
+        (What.LISTENER_LOST, "server", "MT-203"),
+        (What.DISCONNECTED, "server", "MT-204"),
+    ),
+    3: (
+        (What.OTHER_CLUSTER, "agent", "MT-302"),
+        (What.DISCONNECTED, "agent", "MT-301"),
+        (What.FOREIGN_EVENT, "agent", "MT-305"),
+    ),
     5: ((What.DISCONNECTED, "agent", "MT-501"),),
     6: ((What.DISCONNECTED, "server", "MT-601"), (What.DISCONNECTED, "agent", "MT-501")),
     7: ((What.DATABASE, "server", "MT-707"),),
-    8: ((What.LISTENER_LOST, "server", "MT-801"),),
+    8: ((What.PUBLISH_FAILED, "server", "MT-802"), (What.LISTENER_LOST, "server", "MT-801")),
     9: ((What.STREAM_BROKEN, "server", "MT-903"), (What.SLOW_CLIENT, "server", "MT-904")),
 }
 _BEFORE = 60.0
+_MOST_NAMED = 5
+_OF_STATUS_EVENTS = ("status event", "failed to get resource")
 
 
 def of_failure(stage: int, hits: Sequence[Hit]) -> Finding:
@@ -43,7 +55,7 @@ def of_failure(stage: int, hits: Sequence[Hit]) -> Finding:
     elif stage == 7:
         code = _of_status_error(detail) if last.what is What.STATUS_FAILED else "MT-701"
     else:
-        code = "MT-802" if stage == 8 else "MT-903"
+        code = "MT-905"
     return Finding(code=code, confidence="certain", detail=detail, evidence=tuple(hits[-3:]))
 
 
@@ -64,20 +76,69 @@ def of_absence(
         mismatch = _topic_mismatch(consumer, environment, components)
         if mismatch is not None:
             return mismatch
+    if stage == 4 and (remaining := held(wish, environment)):
+        return Finding(
+            code="MT-411",
+            confidence="certain" if remaining[-1].what is What.PENDING_DELETION else "likely",
+            detail=f"still there: {', '.join(dict.fromkeys(hit.detail for hit in remaining[:_MOST_NAMED]))}",
+            evidence=tuple(remaining[-3:]),
+        )
     if stage in (8, 9) and (nobody := nobody_listens(source, environment, at=since)):
         return nobody
+    around = _between(components, since - _BEFORE, until)
     for what, role, code in _NEAR.get(stage, ()):
         near = [
             hit
-            for hit in components
+            for hit in around
             if hit.what is what
             and environment.writers[hit.file].role == role
-            and since - _BEFORE <= hit.at <= until
-            and (stage != 8 or "status_events" in hit.detail or not hit.detail)
+            and _concerns(hit, stage, since=since, consumer=consumer)
         ]
         if near:
             return Finding(code=code, confidence="likely", detail=near[-1].detail, evidence=tuple(near[-3:]))
     return Finding(code=PLAIN[stage], confidence="possible" if stage in (1, 2) else "likely")
+
+
+def held(wish: Wish, environment: Environment) -> list[Hit]:
+    """Return the records of objects whose deletion was asked for, and that nothing shows to be gone."""
+    if wish.action != "delete":
+        return []
+    removed = {hit.detail: hit.at for hit in wish.stage(4) if hit.what is What.REMOVED}
+    asked = [
+        hit
+        for hit in wish.stage(4)
+        if hit.what is What.DELETING
+        and removed.get(hit.detail, 0.0) < hit.at
+        and not environment.writers[hit.file].is_ours  # which says no more of what is gone at once
+    ]
+    pending = [hit for hit in wish.stage(4) if hit.what is What.PENDING_DELETION]
+    return asked or (pending if pending and pending[-1].at > max(removed.values(), default=0.0) else [])
+
+
+def _between(components: Sequence[Hit], since: float, until: float) -> Sequence[Hit]:
+    begin = bisect_left(components, since, key=lambda hit: hit.at)
+    return components[begin : bisect_right(components, until, key=lambda hit: hit.at)]
+
+
+def _concerns(hit: Hit, stage: int, *, since: float, consumer: str) -> bool:
+    """Say whether what a component said may have to do with this stage."""
+    if hit.what is What.PUBLISH_FAILED:
+        is_of_status = any(words in hit.detail for words in _OF_STATUS_EVENTS)
+        return hit.at >= since and is_of_status is (stage == 8)
+    if hit.what is What.OTHER_CLUSTER:
+        return hit.consumer == consumer
+    return stage != 8 or "status_events" in hit.detail or not hit.detail
+
+
+def elsewhere(environment: Environment, components: Sequence[Hit], *, since: float, until: float) -> Blind | None:
+    """Return why a published event need not be in these logs: a server left an event to one whose log is not here."""
+    if environment.broker == "grpc":
+        return None  # there, every instance says so when no agent of the consumer is connected
+    left = [hit for hit in _between(components, since, until) if hit.what is What.OTHER_INSTANCE]
+    if not left:
+        return None
+    why = "another instance handled an event of this time, and its log is not here"
+    return Blind("MT-205", why, "possible", tuple(left[:3]))
 
 
 def _client_source(wish: Wish) -> str:

@@ -63,7 +63,7 @@ def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
     published: dict[tuple[int, int], float] = {}
     taken: dict[int, float] = {}
     down: dict[int, list[tuple[tuple[int, int], float]]] = defaultdict(list)
-    up: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    up: dict[int, dict[int, float]] = defaultdict(dict)
     files, times, versions, sequences, resources = hits.files, hits.times, hits.versions, hits.sequences, hits.resources
     for index in hits.places(What.SENDING_SPEC, What.TO_AGENTS):
         if versions[index] > 0 and is_server[files[index]]:
@@ -74,7 +74,9 @@ def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
             down[files[index]].append(((resources[index], versions[index]), times[index]))
     for index in hits.places(What.SENDING_STATUS):
         if sequences[index]:
-            up[files[index]].append((sequences[index], times[index]))
+            # Only the first counts: a status that is sent again arrived before.
+            first = up[files[index]]
+            first[sequences[index]] = min(times[index], first.get(sequences[index], math.inf))
     for index in hits.places(What.RECEIVED_STATUS):
         sequence, at = sequences[index], times[index]
         if sequence and at < taken.get(sequence, math.inf) and is_server[files[index]]:
@@ -82,7 +84,7 @@ def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
     found = [0.0] * len(writers)
     for file in set(down) | set(up):
         ways_down = [at - published[key] for key, at in down[file] if key in published]
-        ways_up = [taken[key] - at for key, at in up[file] if key in taken]
+        ways_up = [taken[key] - at for key, at in up[file].items() if key in taken]
         found[file] = skew(ways_down, ways_up)
     return found
 

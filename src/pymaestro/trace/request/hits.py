@@ -51,6 +51,7 @@ class What(IntEnum):
     FANOUT_FAILED = 34
     REPUBLISHED = 35
     STATUS_REFUSED = 36
+    DELETING = 37
     # About a component, not about one resource.
     STARTED = 50
     GRPC_BROKER = 51
@@ -71,6 +72,7 @@ class What(IntEnum):
     DATABASE = 66
     THROTTLED = 67
     WORKER = 68
+    OTHER_CLUSTER = 69
     OTHER = 99
 
     # Millions of hits are looked up by their kind; the number is hash enough.
@@ -93,6 +95,7 @@ STAGE_OF = {
     What.RECEIVED_SPEC: 3,
     What.STORED: 3,
     What.APPLIED: 4,
+    What.DELETING: 4,
     What.REMOVED: 4,
     What.APPLY_FAILED: 4,
     What.DECODE_FAILED: 4,

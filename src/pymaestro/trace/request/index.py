@@ -31,8 +31,8 @@ _MAGIC: Final = b"maestro trace index 1\n"
 _ENDS: Final = 64 << 10
 _READERS: Final = (attach, bulk, cloudevents, fields, hits, lines, phrases, plainly, reading, swift, textscan)
 _HARMLESS: Final = frozenset({
-    What.APPLIED, What.REMOVED, What.BROADCAST, What.STALE, What.SENDING_STATUS, What.RECEIVED_STATUS, What.UPDATING,
-    What.TO_CLIENTS, What.PENDING_DELETION,
+    What.APPLIED, What.DELETING, What.REMOVED, What.BROADCAST, What.STALE, What.SENDING_STATUS, What.RECEIVED_STATUS,
+    What.UPDATING, What.TO_CLIENTS, What.PENDING_DELETION,
 })  # fmt: skip
 """Sayings whose details are names, numbers or words of ours."""
 

@@ -7,10 +7,11 @@ logs show it at all? Is it merely too early? Only what survives all these questi
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pymaestro.trace.request import causes, visibility
+from pymaestro.trace.request import causes, proving, visibility
 from pymaestro.trace.request.hits import Hit, What
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import (
+    Confidence,
     Course,
     Finding,
     Key,
@@ -25,25 +26,8 @@ from pymaestro.trace.request.model import (
 from pymaestro.trace.request.reports import Report
 from pymaestro.trace.request.wishes import Wish
 
-_PROOF = {
-    1: {What.WISH},
-    2: {What.PUBLISHING, What.SENDING_SPEC, What.TO_AGENTS},
-    3: {What.RECEIVED_SPEC, What.STORED},
-    5: {What.SENDING_STATUS},
-    6: {What.RECEIVED_STATUS, What.STATUS_TAKEN},
-    8: {What.BROADCAST},
-    9: {What.TO_CLIENTS},
-}
-_FAILURES = {
-    2: {What.PUBLISH_FAILED, What.HARD_DELETED},
-    4: {What.APPLY_FAILED, What.DECODE_FAILED},
-    5: {What.STATUS_REFUSED},
-    7: {What.STATUS_FAILED},
-    9: {What.FANOUT_FAILED},
-}
+_KNOWN = "the status was known"
 _LATE = 10.0
-# Two writers inside a Go agent met, and one tries again at once; if it never succeeded, later stages would be missing.
-_OWN_CONFLICT = "the resource version of the work is outdated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +43,7 @@ class Case:
 def judge(case: Case) -> Trace:
     """Return the verdict on one request."""
     wish = case.wish
-    proofs = {number: _proof(wish, number) for number in range(1, 10)}
+    proofs = {number: proving.proof(wish, number, case.environment) for number in range(1, 10)}
     stages: list[Stage] = []
     findings: list[Finding] = []
     before = 0.0
@@ -128,29 +112,10 @@ def _update(report: Report, environment: Environment) -> StatusUpdate:
     )
 
 
-def _proof(wish: Wish, number: int) -> list[Hit]:
-    """Return the records that show that a stage was done."""
-    if number == 4:
-        wanted = {What.REMOVED} if wish.action == "delete" else {What.APPLIED, What.REMOVED}
-        return [hit for hit in wish.stage(4) if hit.what in wanted]
-    if number < 5 or wish.action != "delete":
-        if number == 7:
-            return [hit for hit in wish.stage(7) if hit.what in (What.UPDATE_SENT, What.UPDATING, What.UNCHANGED)]
-        return [hit for hit in wish.stage(number) if hit.what in _PROOF[number]]
-    # Of a deletion only the last word counts: reports before it say "deleting".
-    last = [hit for report in wish.reports if report.is_last_word for hit in report.hits if hit.stage == number]
-    wanted = {What.DELETE_SENT} if number == 7 else _PROOF[number]
-    found = [hit for hit in last if hit.what in wanted and (number != 8 or hit.action == "delete")]
-    if number == 9 and not found:
-        told = [hit.at for hit in _proof(wish, 8)]
-        found = [hit for hit in wish.stage(9) if hit.what in wanted and told and hit.at >= min(told)]
-    return sorted(found, key=lambda hit: hit.at)
-
-
 def _stage(number: int, case: Case, proofs: dict[int, list[Hit]], *, before: float) -> tuple[Stage, list[Finding]]:
     wish = case.wish
     proof, hits = proofs[number], tuple(wish.stage(number))
-    failures = _failures(number, wish, proof)
+    failures = proving.failures(number, wish, proof)
     first = proof[0].at if proof else failures[0].at if failures else 0.0
     base = Stage(
         number=number,
@@ -174,7 +139,7 @@ def _stage(number: int, case: Case, proofs: dict[int, list[Hit]], *, before: flo
 def _absent(stage: Stage, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Stage, list[Finding]]:
     wish, number = case.wish, stage.number
     moment = max((proofs[each][0].at for each in range(1, number) if proofs[each]), default=wish.at)
-    blind = visibility.blindness(number, wish, case.environment, moment=moment)
+    blind = _blindness(number, case, moment=moment)
     if number > 1 and (wish.refused or wish.no_op):
         return _not_taken(stage, wish)
     if any(proofs[each] for each in range(number + 1, 10)):
@@ -183,14 +148,15 @@ def _absent(stage: Stage, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Sta
     if excuse is not None:
         return excuse
     if blind is not None:
-        return replace(stage, state=State.NOT_OBSERVABLE, note=blind.why), [
-            Finding(code=blind.code, confidence="certain", detail=blind.why)
-        ]
-    if any(not proofs[each] and not _is_excused(each, case, proofs) for each in range(1, number)):
+        return replace(stage, state=State.NOT_OBSERVABLE, note=blind.why), [blind.finding]
+    if any(_stops(each, case, proofs) for each in range(1, number)):
         # An earlier stage is where it stopped; what comes after it is not missing by itself.
         return replace(stage, state=State.PENDING), []
     until = moment + case.options.stage_timeout
     finding = causes.of_absence(number, wish, case.environment, case.components, since=moment, until=until)
+    if number == 3 and not proofs[2]:
+        detail = "whether a server published it, these logs cannot show"
+        finding = replace(finding, confidence="possible", detail=detail)
     if number == 6 and not any(proofs[each] for each in (3, 4, 5)):
         # Nothing shows that the agent ever had it: that is as likely as a status that got lost.
         detail = "no status came back; whether the agent received and handled it, these logs cannot show"
@@ -199,12 +165,22 @@ def _absent(stage: Stage, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Sta
     return replace(stage, state=State.PENDING if is_early else State.MISSING, note=finding.detail), [finding]
 
 
-def _is_excused(number: int, case: Case, proofs: dict[int, list[Hit]]) -> bool:
-    """Say whether an absent earlier stage does not explain the absence of later ones."""
-    moment = max((proofs[each][0].at for each in range(1, number) if proofs[each]), default=case.wish.at)
-    if any(proofs[each] for each in range(number + 1, 10)):
+def _stops(number: int, case: Case, proofs: dict[int, list[Hit]]) -> bool:
+    """Say whether an earlier stage explains the absence of later ones."""
+    if proving.failures(number, case.wish, proofs[number]):
         return True
-    return visibility.blindness(number, case.wish, case.environment, moment=moment) is not None
+    if any(proofs[each] for each in range(number, 10)):
+        return False
+    moment = max((proofs[each][0].at for each in range(1, number) if proofs[each]), default=case.wish.at)
+    return _blindness(number, case, moment=moment) is None
+
+
+def _blindness(number: int, case: Case, *, moment: float) -> visibility.Blind | None:
+    blind = visibility.blindness(number, case.wish, case.environment, moment=moment)
+    if blind is None and number == 2:
+        until = moment + case.options.stage_timeout
+        return causes.elsewhere(case.environment, case.components, since=moment, until=until)
+    return blind
 
 
 def _not_taken(stage: Stage, wish: Wish) -> tuple[Stage, list[Finding]]:
@@ -225,8 +201,7 @@ def _not_taken(stage: Stage, wish: Wish) -> tuple[Stage, list[Finding]]:
 
 def _proven_later(stage: Stage, blind: visibility.Blind | None) -> tuple[Stage, list[Finding]]:
     if blind is not None:
-        finding = Finding(code=blind.code, confidence="certain", detail=blind.why)
-        return replace(stage, state=State.NOT_OBSERVABLE, note=f"{blind.why}; a later stage proves it"), [finding]
+        return replace(stage, state=State.NOT_OBSERVABLE, note=f"{blind.why}; a later stage proves it"), [blind.finding]
     if stage.number == 4:
         return replace(stage, state=State.LEGIT_ABSENT, note="nothing had to be changed"), []
     if stage.number == 8:
@@ -249,14 +224,29 @@ def _excuse(stage: Stage, case: Case, *, moment: float) -> tuple[Stage, list[Fin
         code = ["MT-206"] if later.action == "delete" and number == 2 else []
         found = [Finding(code=each, confidence="certain", evidence=tuple(skipped)) for each in code]
         return replace(stage, state=State.SKIPPED, note=f"superseded by {later.action} v{later.version}"), found
-    if number == 7 and any(hit.what is What.STALE for hit in stage.hits):
-        return replace(stage, state=State.SKIPPED, note="stale status"), [Finding(code="MT-704", confidence="certain")]
-    if number == 7 and any(hit.what is What.STATUS_NOT_FOUND for hit in stage.hits):
-        found = [Finding(code="MT-703", confidence="certain", evidence=stage.hits)]
+    if number >= 2 and skipped and not proving.proof(wish, 2, case.environment):
+        is_delete = wish.action == "delete"
+        reason, note = ("MT-703", "the resource was gone") if is_delete else ("MT-206", "superseded by a delete")
+        found = [Finding(code=reason, confidence="certain", evidence=tuple(skipped))] if number == 2 else []
+        return replace(stage, state=State.SKIPPED, note=note), found
+    return _settled(stage, wish) if number >= 7 else None
+
+
+def _settled(stage: Stage, wish: Wish) -> tuple[Stage, list[Finding]] | None:
+    """Return the state of a stage of the server that its answer to a status makes needless."""
+    results = {report.result for report in wish.reports}
+    if results & {"stale", "duplicate"} and "sent" not in results:
+        return replace(stage, state=State.SKIPPED, note="stale status"), []
+    gone = tuple(hit for hit in wish.stage(7) if hit.what is What.STATUS_NOT_FOUND)
+    if gone:
+        found = [Finding(code="MT-703", confidence="certain", evidence=gone)]
         return replace(stage, state=State.LEGIT_ABSENT, note="the resource was gone"), found
-    if number in (8, 9) and any(report.result == "nochange" for report in wish.reports):
-        found = [Finding(code="MT-706", confidence="certain")]
-        return replace(stage, state=State.LEGIT_ABSENT, note="the status was known"), found
+    handled = tuple(hit for hit in wish.stage(7) if hit.what is What.HANDLING)
+    if "nochange" in results or (wish.version > 1 and handled and results == {"unknown"}):
+        # A Go server says nothing more of a status that it has already; the first of a resource is always new.
+        confidence: Confidence = "certain" if "nochange" in results else "likely"
+        found = [Finding(code="MT-706", confidence=confidence, evidence=handled)]
+        return replace(stage, state=State.LEGIT_ABSENT, note=_KNOWN), found
     return None
 
 
@@ -277,33 +267,6 @@ def _without_clients(stage: Stage, case: Case, *, moment: float) -> tuple[Stage,
 def _is_superseded(wish: Wish) -> bool:
     """Say whether a later request took over before this one was answered."""
     return wish.later is not None and wish.action != "delete"
-
-
-def _failures(number: int, wish: Wish, proof: Sequence[Hit]) -> list[Hit]:
-    """Return the errors of a stage that no later success has made good."""
-    hits = wish.stage(number)
-    if number == 7 and not proof:
-        passed = [hit for hit in wish.stage(6) if hit.what is What.NOT_OWNED]
-        taken = {hit.file for hit in wish.stage(6) if hit.what is What.STATUS_TAKEN}
-        errors = [hit for hit in hits if hit.what is What.STATUS_FAILED]
-        return errors or (passed if passed and not hits and taken <= {hit.file for hit in passed} else [])
-    errors = [hit for hit in hits if hit.what in _FAILURES.get(number, ()) and _OWN_CONFLICT not in hit.detail]
-    if number != 4:
-        last = max((hit.at for hit in proof), default=0.0)
-        return [hit for hit in errors if hit.at > last] and errors
-    return errors if _is_failing(errors, proof) else []
-
-
-def _is_failing(errors: Sequence[Hit], proof: Sequence[Hit]) -> bool:
-    """Say whether the last attempt of the agent failed: "applied" is logged before the error is looked at."""
-    if not errors:
-        return False
-    last = errors[-1]
-    place, _, _ = last.detail.partition(": ")
-    later = [hit for hit in proof if hit.at > last.at]
-    if " " in place and "/" in place and any(hit.detail == place for hit in proof):
-        return not any(hit.detail == place for hit in later)
-    return not later
 
 
 def _via(number: int, proof: Sequence[Hit]) -> str:
@@ -330,7 +293,7 @@ def _remarks(wish: Wish, stages: Sequence[Stage]) -> list[Finding]:
     delivery = stages[2]
     if late or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
         found.append(Finding(code="MT-304", confidence="certain", evidence=tuple(late or delivery.hits[:1])))
-    stale = [report for report in wish.reports if report.result == "stale"]
+    stale = [report for report in wish.reports if report.result in ("stale", "duplicate")]
     if stale:
         evidence = tuple(hit for report in stale for hit in report.hits if hit.what is What.STALE)
         is_sequence = any(hit.detail == "sequence" for hit in evidence)
@@ -352,6 +315,6 @@ def _verdict(wish: Wish, stages: Sequence[Stage]) -> tuple[Verdict, int | None]:
         return Verdict.PENDING, by_state[State.PENDING][0]
     if stages[6].first or stages[8].first or stages[7].first:
         return Verdict.COMPLETE, None
-    if by_state[State.SKIPPED] or stages[6].state is State.LEGIT_ABSENT:
-        return Verdict.SUPERSEDED if stages[6].state is State.SKIPPED else Verdict.COMPLETE, None
-    return Verdict.UNKNOWN, None
+    if stages[6].state is State.SKIPPED:
+        return Verdict.SUPERSEDED, None
+    return Verdict.COMPLETE if by_state[State.SKIPPED] or stages[6].note == _KNOWN else Verdict.UNKNOWN, None

@@ -26,6 +26,8 @@ class Phrase:
     """It concerns the component, not one resource."""
     role: str = ""
     """server or agent, where only one of them writes it."""
+    prefix: str = ""
+    """What to say before the error, where the message tells more than the error."""
 
 
 def _server(what: What, *, verbosity: int = 0, action: str = "", carries_event: bool = False) -> Phrase:
@@ -68,13 +70,13 @@ _STRUCTURED: Final[dict[str, Phrase]] = {
     Agent.CREATED: _agent(What.APPLIED),
     Agent.UPDATED: _agent(What.APPLIED),
     Agent.READ_ONLY: _agent(What.APPLIED),
-    Agent.DELETED: _agent(What.REMOVED),
+    Agent.DELETED: _agent(What.DELETING),
     Agent.REMOVED: _agent(What.REMOVED),
     Agent.PENDING_DELETION: _agent(What.PENDING_DELETION, verbosity=4),
     Agent.SYNC_FAILED: _agent(What.APPLY_FAILED),
     Agent.APPLY_FAILED: _agent(What.APPLY_FAILED),
     Agent.APPLY_RESOURCE_FAILED: _agent(What.APPLY_FAILED),
-    Agent.NOT_ALLOWED: _agent(What.APPLY_FAILED),
+    Agent.NOT_ALLOWED: Phrase(what=What.APPLY_FAILED, role="agent", prefix=Agent.NOT_ALLOWED),
     Agent.DECODE_FAILED: _agent(What.DECODE_FAILED),
     Agent.HANDLE_FAILED: _agent(What.DECODE_FAILED),
     Agent.DELETE_WORK_FAILED: _agent(What.STATUS_REFUSED),
@@ -114,13 +116,14 @@ _STRUCTURED: Final[dict[str, Phrase]] = {
     Broker.MQTT_ERROR_MESSAGE: _component(What.DISCONNECTED),
     Broker.RECEIVER_STOPPED: _component(What.DISCONNECTED),
     Broker.CERTIFICATE_ROTATED: _component(What.DISCONNECTED),
+    Broker.RECONNECTING: _component(What.DISCONNECTED, verbosity=2),
     Broker.RECONNECTED: _component(What.RECONNECTED),
     Broker.MQTT_CONNECTED: _component(What.RECONNECTED),
     Broker.INVALID_EVENT: _component(What.FOREIGN_EVENT),
     Broker.UNKNOWN_EVENT_TYPE: _component(What.FOREIGN_EVENT),
     Broker.UNSUPPORTED_DATA_TYPE: _component(What.FOREIGN_EVENT),
     Broker.UNSUPPORTED_EVENT_TYPE: _component(What.FOREIGN_EVENT),
-    Broker.OTHER_CLUSTER: _component(What.FOREIGN_EVENT, role="agent", verbosity=4),
+    Broker.OTHER_CLUSTER: _component(What.OTHER_CLUSTER, role="agent", verbosity=4),
     Listen.CONNECTION_LOST: _component(What.LISTENER_LOST, role="server"),
     Listen.PING_FAILED: _component(What.LISTENER_LOST, role="server"),
     Listen.STOPPED: _component(What.LISTENER_LOST, role="server"),
@@ -185,8 +188,11 @@ SENTENCES: Final[tuple[Sentence, ...]] = (
     _sentence(_OBJECT + rb"(?P<detail>[^']*(?: ?Created| ?Updated| noop))'", _agent(What.APPLIED)),
     _sentence(_OBJECT + rb"[^']*(?:Create|Update)Failed' (?P<detail>.*)", _agent(What.APPLY_FAILED)),
     _sentence(
-        _OBJECT + rb"ResourceDeleted' (?P<detail>.*? because manifestwork " + _ID + rb" is terminating)",
-        _agent(What.REMOVED),
+        _OBJECT
+        + rb"ResourceDeleted' Deleted resource (?P<detail>.*? with key \S+) because manifestwork "
+        + _ID
+        + rb" is terminating",
+        _agent(What.DELETING),
     ),
     _sentence(rb"Resource (?P<detail>.*? with key \S+) is removed Successfully", _agent(What.REMOVED)),
     _sentence(

@@ -131,6 +131,7 @@ _SHORT: dict[What, Callable[[Raw, phrases.Phrase, float, int], Hit]] = {
     What.PUBLISHING: _publishing,
     What.BROADCAST: _broadcast,
     What.APPLIED: _applied,
+    What.DELETING: _applied,
     What.REMOVED: _applied,
     What.NO_CLIENTS: _bare,
 }
@@ -218,7 +219,7 @@ def _said(  # noqa: PLR0913 - the parts of one record, each named
         _event_id(get, what=what, is_whole=event.is_whole),
         event.ce,
         event.name,
-        event.consumer or get("clusterName") or get("consumerName"),
+        event.consumer or get("clusterName") or get("consumerName") or get("eventClusterName"),
         event.source or get("source"),
         action,
         event.is_deleting,
@@ -234,18 +235,21 @@ def _whole_verbosity(phrase: phrases.Phrase) -> int:
 
 def _detail(phrase: phrases.Phrase, get: "_Fields | _Document") -> str:
     what = phrase.what
-    if what in (What.APPLIED, What.REMOVED):
+    if what in (What.APPLIED, What.DELETING, What.REMOVED):
         return f"{get('gvr')} {get('resourceNamespace')}/{get('resourceName')}"
     if what is What.STALE:
         return "sequence" if get("foundSequenceID") else "version"
     if what in (What.APPLY_FAILED, What.REFUSED, What.NO_OP, What.UNCHANGED):
         name = get("resourceName")
         where = f"{get('gvr')} {get('resourceNamespace')}/{name}: " if name else ""
-        return where + (get("err") or get("reason"))
+        prefix = f"{phrase.prefix}: " if phrase.prefix else ""
+        return where + prefix + (get("err") or get("reason"))
     if what is What.PENDING_DELETION:
         return get("numOfResources")
     if what is What.BROADCAST:
         return get("instanceID")
+    if what is What.OTHER_CLUSTER:
+        return f"the agent is {get('agentClusterName')}'s, the event {get('eventClusterName')}'s"
     if phrase.is_about_all:
         return get("err") or get("topic") or get("channel") or get("brokerHost")
     return get("err")

@@ -12,6 +12,8 @@ from pymaestro.trace.request.hits import Hit, What
 _CLOSING = frozenset({What.UPDATE_SENT, What.DELETE_SENT, What.STALE, What.UNCHANGED, What.STATUS_FAILED,
                       What.NOT_OWNED, What.STATUS_NOT_FOUND})  # fmt: skip
 _STATUS = frozenset(range(What.SENDING_STATUS, What.FANOUT_FAILED + 1)) | {What.STATUS_REFUSED}
+_ALONE = frozenset({What.TO_CLIENTS, What.FANOUT_FAILED, What.RECEIVED_STATUS, What.SENDING_STATUS,
+                    What.STATUS_REFUSED})  # fmt: skip
 _CLOSE = 5.0
 
 
@@ -51,18 +53,18 @@ class Report:
     @property
     def result(self) -> str:
         """What became of it on the server."""
-        for what, word in _RESULTS:
-            if self.has(what):
-                return word
-        return "unknown"
+        word = next((word for what, word in _RESULTS if self.has(what)), "unknown")
+        is_duplicate = word == "stale" and any(hit.what is What.STALE and hit.detail == "sequence" for hit in self.hits)
+        return "duplicate" if is_duplicate else word
 
 
 _RESULTS = (
     (What.DELETE_SENT, "sent"),
     (What.UPDATE_SENT, "sent"),
-    (What.UPDATING, "sent"),
     (What.STATUS_FAILED, "error"),
+    # A server says "Updating" before it compares sequence ids.
     (What.STALE, "stale"),
+    (What.UPDATING, "sent"),
     (What.UNCHANGED, "nochange"),
     (What.STATUS_NOT_FOUND, "not-found"),
     (What.TO_CLIENTS, "sent"),
@@ -110,7 +112,7 @@ def _of_file(hits: Iterable[Hit], named: dict[int, Report], nameless: list[Repor
             _into(open_[0] if open_ else None, open_, nameless).add(hit)
             if hit.what in _CLOSING:
                 open_.pop(0)
-        elif hit.what in (What.TO_CLIENTS, What.RECEIVED_STATUS, What.SENDING_STATUS, What.STATUS_REFUSED):
+        elif hit.what in _ALONE:
             nameless.append(Report())
             nameless[-1].add(hit)
 

@@ -319,7 +319,7 @@ def resources_of(hits: Iterable[Hit], identifiers: Sequence[str]) -> dict[str, s
     for hit in hits:
         if not hit.resource:
             continue
-        manifest = hit.detail.rsplit("/", 1)[-1] if hit.what in (What.APPLIED, What.REMOVED) else ""
+        manifest = hit.detail.rsplit("/", 1)[-1] if hit.what in (What.APPLIED, What.DELETING, What.REMOVED) else ""
         for value in (hit.resource, hit.op, hit.name, hit.event, hit.ce, manifest):
             if value in found:
                 found[value].add(hit.resource)

@@ -72,7 +72,7 @@ class Court:
         self._known = known
         self._options = options
         self._skews = [each.skew for each in known.writers]
-        self._components = attach.about_components(hits)
+        self._components = sorted((*attach.about_components(hits), *attach.strays(hits)), key=lambda hit: hit.at)
         self._grouping: attach.Grouping | None = None
 
     def judged(self, number: int, grouping: attach.Grouping) -> list[Trace]:

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from pymaestro.trace.request.hits import AGENT_STAGES
+from pymaestro.trace.request.hits import AGENT_STAGES, Hit
 from pymaestro.trace.request.inputs import Environment
+from pymaestro.trace.request.model import Confidence, Finding
 from pymaestro.trace.request.wishes import Wish
 
 _NEEDS_VERBOSITY = frozenset({3, 5})
@@ -15,6 +16,13 @@ class Blind(NamedTuple):
 
     code: str
     why: str
+    confidence: Confidence = "certain"
+    evidence: tuple[Hit, ...] = ()
+
+    @property
+    def finding(self) -> Finding:
+        """The same as a finding."""
+        return Finding(code=self.code, confidence=self.confidence, detail=self.why, evidence=self.evidence)
 
 
 def blindness(stage: int, wish: Wish, environment: Environment, *, moment: float) -> Blind | None:

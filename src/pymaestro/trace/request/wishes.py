@@ -169,7 +169,7 @@ def _owner(hit: Hit, wishes: Sequence[Wish]) -> Wish | None:
     if hit.what in _SPEC:
         action = "delete" if hit.is_deleting or hit.action == "delete" else hit.action
         return _matching(_with_version(hit, wishes), accepted, action=action)
-    if hit.what in (What.REMOVED, What.PENDING_DELETION):
+    if hit.what in (What.DELETING, What.REMOVED, What.PENDING_DELETION):
         return _latest([wish for wish in accepted if wish.action == "delete"], hit.at) or _latest(accepted, hit.at)
     if hit.what in _ON_AGENT:
         changes = [wish for wish in accepted if wish.is_change] if hit.what is What.APPLIED else accepted

@@ -20,6 +20,7 @@ _WORDS = {
     What.RECEIVED_SPEC: "Received event (spec)",
     What.STORED: "Receive the event",
     What.APPLIED: "applied",
+    What.DELETING: "deletion requested",
     What.REMOVED: "removed",
     What.APPLY_FAILED: "failed to apply",
     What.DECODE_FAILED: "failed to decode spec",
@@ -47,6 +48,7 @@ _WORDS = {
     What.STREAM_BROKEN: "failed to send event",
     What.SUBSCRIBED: "subscribed",
     What.FOREIGN_EVENT: "event ignored",
+    What.OTHER_CLUSTER: "event of another cluster ignored",
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST = 160

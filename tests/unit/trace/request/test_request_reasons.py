@@ -1,0 +1,232 @@
+# ruff: noqa: E501 - log lines are as long as they are
+"""Why a request stopped: every row of the runbook's error analysis, as a line that somebody wrote near the gap."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, klog, write
+
+from pymaestro.cli import main, trace_reports
+from pymaestro.trace.request import phrases, scan, survey
+from pymaestro.trace.request.hits import What
+from pymaestro.trace.request.model import Options, Trace, Verdict
+
+CREATE = Story(work="nginx")
+UPDATE = Story(work="nginx", action="update", version=2, at=BASE + 60)
+DELETE = Story(work="nginx", action="delete", version=1, at=BASE + 60, op=CREATE.operation)
+BEFORE, AFTER = Story(work="before", at=BASE - 120), Story(work="after", at=BASE + 240)
+ID, OP = CREATE.resource, CREATE.operation
+SERVER, OTHER_SERVER, _ = SERVERS
+CONTROLLERS = 'logger="maestro-server.maestro-controllers"'
+WORK = f'logger="ManifestWorkController" manifestWorkName="{ID}" op-id="{OP}"'
+Line = tuple[str, float, str]
+
+
+def line(pod: str, after: float, body: str, *, level: str = "E") -> Line:
+    return pod, after, klog(BASE + after, "file.go:1", body, level)
+
+
+def traced(folder: Path, stories: Sequence[Story], lines: Sequence[Line]) -> list[Trace]:
+    """Write the stories and, in order of time, the lines; return what became of the work."""
+    write(folder, [BEFORE, *stories, AFTER])
+    for pod, _, text in lines:
+        log = folder / f"{pod}.log"
+        log.write_text(
+            "".join(sorted([*log.read_text().splitlines(keepends=True), f"{text}\n"], key=lambda one: one[1:21]))
+        )
+    read = scan.everything([str(folder)], now=BASE + 86400)
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    wanted = frozenset({ID})
+    return sorted(survey.traces(read.hits, known, options=Options(), wanted=wanted), key=lambda each: each.start)
+
+
+def codes(trace: Trace) -> list[str]:
+    return [each.code for each in trace.findings]
+
+
+HANDLE_FAILED = '"Failed to handle the event" err="{}" ' + CONTROLLERS + ' key="0c9b8a76-5f4e-4d3c-8b2a-19f8e7d6c5b4"'
+STOPPED = [
+    *(
+        pytest.param(1, line(SERVER, 0.01, f'"{phrase}" {CONTROLLERS} channel="events"'), "MT-203", id=phrase)
+        for phrase in (
+            "recreate the listener for channel due to the connection loss",
+            "recreate the listener due to ping failed",
+            "Context cancelled, stopping channel monitor",
+        )
+    ),
+    pytest.param(1, line(SERVER, 0.05, HANDLE_FAILED.format("error filtering event with id (x): error obtaining the event lock: timeout")), "MT-204", id="no-lock-for-its-event"),
+    *(
+        pytest.param(2, line(AGENT, 0.06, f'"{phrase}"'), "MT-301", id=phrase)
+        for phrase in (
+            "the cloudevents client is disconnected",
+            "reconnecting the cloudevents client",
+            "the cloudevents client reconnect failed",
+            "failed to subscribe after connection",
+            "failed to receive cloudevents",
+            "mqtt client error",
+            "MQTT error message",
+            "stop the cloudevents receiver",
+        )
+    ),
+    pytest.param(2, line(AGENT, 0.06, '"event clustername and agent clustername do not match, ignore" eventClusterName="mgmt-1" agentClusterName="mgmt-9"'), "MT-302", id="agent-of-another-cluster"),
+    pytest.param(2, line(AGENT, 0.06, '"event clustername and agent clustername do not match, ignore" eventClusterName="mgmt-7" agentClusterName="mgmt-1"'), "MT-306", id="event-of-another-cluster-says-nothing"),
+    pytest.param(2, line(AGENT, 0.06, '"invalid event" err="x"'), "MT-305", id="invalid-event"),
+    pytest.param(5, line(SERVER, 0.25, '"failed to receive cloudevents" err="EOF" logger="maestro-server"'), "MT-601", id="server-off-the-broker"),
+    pytest.param(7, line(SERVER, 0.285, f'"recreate the listener for channel due to the connection loss" {CONTROLLERS} channel="status_events"'), "MT-801", id="status-listener-lost"),
+    *(
+        pytest.param(7, line(SERVER, 0.285, HANDLE_FAILED.format(error)), "MT-802", id=error)
+        for error in ("failed to get status event x: boom", "error getting status event with id(x)", "failed to get resource x: boom")
+    ),
+    pytest.param(8, line(SERVER, 0.289, '"failed to send event, unregister subscriber" err="EOF" subscriber="aa"'), "MT-903", id="stream-broken"),
+    pytest.param(8, line(SERVER, 0.289, '"send channel is full, dropping heartbeat"'), "MT-904", id="slow-client"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("last", "said", "code"), STOPPED)
+def test_what_a_component_said_near_the_gap_is_the_reason(tmp_path: Path, last: int, said: Line, code: str) -> None:
+    (trace,) = traced(tmp_path, [replace(CREATE, until=last)], [said])
+    assert (trace.verdict, trace.failed_stage, codes(trace)) == (Verdict.INCOMPLETE, last + 1, [code])
+
+
+FAILED = [
+    pytest.param(3, line(AGENT, 0.1, f'"failed to decode spec" err="manifests are invalid" op-id="{OP}" eventType="{TYPE}.spec.create_request"'), 4, "MT-401", id="decoding-tells-the-op-id-only"),
+    pytest.param(3, line(AGENT, 0.1, f'"failed to handle spec event" err="boom" op-id="{OP}" eventType="{TYPE}.spec.create_request"'), 4, "MT-401", id="handling-tells-the-op-id-only"),
+    *(
+        pytest.param(4, line(AGENT, 0.2, f'"controller failed to sync" err="{error}" logger="ManifestWorkController.UnhandledError" key="{ID}"'), 4, code, id=error)
+        for error, code in (
+            ("configmaps nginx-cm is forbidden: User x cannot patch", "MT-403"),
+            ("admission webhook w denied the request: forbidden by policy", "MT-407"),
+            ("namespaces x not found", "MT-406"),
+        )
+    ),
+    pytest.param(4, line(AGENT, 0.2, f'"not allowed to apply the resource" err="configmaps is forbidden" {WORK}'), 4, "MT-410", id="executor"),
+    pytest.param(4, line(AGENT, 0.24, f'"controller failed to sync" err="Failed to publish resource {ID}: EOF" key="{ID}"'), 5, "MT-501", id="publishing-fails-in-the-same-controller"),
+    pytest.param(6, line(SERVER, 0.28, f'"failed to decode status" err="unmatched original source id foo" logger="maestro-server" op-id="{OP}" eventType="{TYPE}.status.update_request"'), 7, "MT-602", id="another-source"),
+    pytest.param(8, line(SERVER, 0.289, f'"failed to handle resource" err="boom" resourceID="{ID}"'), 9, "MT-905", id="not-encoded"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("last", "said", "stage", "code"), FAILED)
+def test_an_error_of_the_request_is_the_only_finding(
+    tmp_path: Path, last: int, said: Line, stage: int, code: str
+) -> None:
+    (trace,) = traced(tmp_path, [replace(CREATE, until=last)], [said])
+    assert (trace.verdict, trace.failed_stage, codes(trace)) == (Verdict.FAILED, stage, [code])
+    assert trace.findings[0].evidence
+
+
+@pytest.mark.parametrize("words", [
+    "skipping create for resource that is marked as deleting; the delete event will propagate the delete",
+    "skipping to publish create request for resource as it is not found",
+])  # fmt: skip
+def test_a_request_that_the_server_skips_is_superseded(tmp_path: Path, words: str) -> None:
+    (trace,) = traced(
+        tmp_path, [replace(CREATE, until=1)], [line(SERVER, 0.04, f'"{words}" {CONTROLLERS} resourceID="{ID}"')]
+    )
+    assert (trace.verdict, codes(trace)) == (Verdict.SUPERSEDED, ["MT-206"])
+    assert trace.findings[0].evidence
+
+
+def test_an_event_that_a_server_left_to_one_without_a_log_is_not_called_unpublished(tmp_path: Path) -> None:
+    left = line(
+        SERVER,
+        0.04,
+        f'"Event is processed by another worker" {CONTROLLERS} event="0c9b8a76-5f4e-4d3c-8b2a-19f8e7d6c5b4"',
+        level="I",
+    )
+    (trace,) = traced(tmp_path, [replace(CREATE, until=1)], [left])
+    assert (trace.failed_stage, codes(trace)) == (3, ["MT-306", "MT-205"])
+    assert {each.confidence for each in trace.findings} == {"possible"}
+
+
+NOT_FOUND = '"skipping resource as it is not found" {} resourceID="{}"'
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(6, Verdict.UNKNOWN), (7, Verdict.COMPLETE)])
+def test_a_status_of_a_resource_that_is_gone_waits_for_nothing(tmp_path: Path, last: int, verdict: Verdict) -> None:
+    (trace,) = traced(
+        tmp_path, [replace(CREATE, until=last)], [line(SERVER, 0.287, NOT_FOUND.format(CONTROLLERS, ID), level="I")]
+    )
+    assert (trace.verdict, codes(trace)) == (verdict, ["MT-703"])
+
+
+@pytest.mark.parametrize(("found", "code", "result"), [
+    ("foundVersion=2 wantVersion=1", "MT-704", "stale"),
+    ('foundSequenceID="2" wantSequenceID="1"', "MT-705", "duplicate"),
+])  # fmt: skip
+def test_a_status_that_is_only_stale_ends_the_request(tmp_path: Path, found: str, code: str, result: str) -> None:
+    stale = line(
+        SERVER,
+        0.28,
+        f'"Updating status for stale resource; disregard it" logger="maestro-server" resourceID="{ID}" op-id="{OP}" {found}',
+        level="I",
+    )
+    (trace,) = traced(tmp_path, [replace(CREATE, until=6)], [stale])
+    assert (trace.verdict, codes(trace)) == (Verdict.SUPERSEDED, [code])
+    assert [each.result for each in trace.course.records.status_updates] == [result]
+
+
+def test_a_later_status_that_changes_nothing_is_known(tmp_path: Path) -> None:
+    handled = line(
+        SERVER,
+        60.272,
+        f'"handle resource status update by the current instance" logger="maestro-server" op-id="{UPDATE.operation}" resourceID="{ID}"',
+        level="I",
+    )
+    _, update = traced(tmp_path, [CREATE, replace(UPDATE, until=6)], [handled])
+    assert (update.verdict, codes(update)) == (Verdict.COMPLETE, ["MT-706"])
+
+
+HELD = f'appliedManifestWorkName="{"f" * 64}-{ID}" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="held"'
+
+
+@pytest.mark.parametrize("pending", [False, True], ids=["verbosity-2", "verbosity-4"])
+def test_a_deletion_that_a_finalizer_holds_is_named(tmp_path: Path, *, pending: bool) -> None:
+    lines = [
+        line(
+            AGENT,
+            60.1,
+            f'"Deleted resource" logger="AppliedManifestWorkFinalizer" {HELD} reason="manifestwork {ID} is terminating"',
+            level="I",
+        )
+    ]
+    if pending:
+        lines.append(
+            line(
+                AGENT,
+                62,
+                f'"resources pending deletions" logger="AppliedManifestWorkFinalizer" appliedManifestWorkName="{"f" * 64}-{ID}" numOfResources=1',
+                level="I",
+            )
+        )
+    *_, delete = traced(tmp_path, [CREATE, replace(DELETE, until=3)], lines)
+    assert (delete.verdict, delete.failed_stage, codes(delete)) == (Verdict.INCOMPLETE, 4, ["MT-411"])
+    assert "default/held" in delete.findings[0].detail
+
+
+def test_a_status_that_was_sent_twice_does_not_turn_the_clocks(tmp_path: Path) -> None:
+    write(tmp_path, [CREATE, AFTER])
+    log = tmp_path / f"{AGENT}.log"
+    again = next(each for each in log.read_text().splitlines() if '"Sending event"' in each)
+    with log.open("a") as stream:
+        stream.write(klog(BASE + 200, "baseclient.go:183", again.split("] ", 1)[1]) + "\n")
+    read = scan.everything([str(tmp_path)], now=BASE + 86400)
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    assert [each.skew for each in known.writers] == [0.0] * len(known.writers)
+
+
+def test_a_search_in_large_logs_looks_for_every_reason() -> None:
+    reasons = {
+        What.DISCONNECTED, What.LISTENER_LOST, What.FOREIGN_EVENT, What.OTHER_CLUSTER, What.DATABASE, What.STREAM_BROKEN,
+        What.SLOW_CLIENT, What.OTHER_INSTANCE, What.DECODE_FAILED, What.STATUS_FAILED, What.AGENT_ON, What.CLIENT_ON,
+        What.CLIENT_OFF, What.SUBSCRIBED,
+    }  # fmt: skip
+    told = [text.decode() for text, phrase in phrases.STRUCTURED.items() if phrase.what in reasons]
+    assert [each for each in told if not any(part in each for part in trace_reports._COMPONENTS)] == []
+
+
+def test_what_is_in_no_log_was_perhaps_never_received(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.call(["trace", "request", "--resource-id", "nobody", str(write(tmp_path, [CREATE]))]) == 4
+    assert "Maestro server does not receive the spec request" in capsys.readouterr().err
