@@ -64,7 +64,7 @@ APPLYING: Final = {
     Agent.CREATED.encode(): What.APPLIED,
     Agent.UPDATED.encode(): What.APPLIED,
     Agent.READ_ONLY.encode(): What.APPLIED,
-    Agent.DELETED.encode(): What.REMOVED,
+    Agent.DELETED.encode(): What.DELETING,
     Agent.REMOVED.encode(): What.REMOVED,
 }
 VERBOSITY: Final = {
