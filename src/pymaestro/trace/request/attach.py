@@ -7,8 +7,9 @@ agents of old tell only the object. Pure: a table in, lists per resource out.
 
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pymaestro.trace.request.hits import Hit, Hits, What
 
@@ -21,37 +22,46 @@ _TELLING = (*_WAITING, *_CONCLUDING, What.RECEIVED_SPEC, What.STORED, What.BROAD
 _COMPONENTS = tuple(what for what in What if What.STARTED <= what < What.OTHER)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Grouping:
     """Where the sayings about each resource are in the table."""
 
     places: "dict[int, array[int]]"
-    events: dict[int, int]
+    events: Mapping[int, int]
+    """The database events that some sayings belong to without telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose every saying of a table is, as far as it can be known."""
+
+    resources: "array[int]"
+    """A column of the table; 0 where nobody knows."""
+    events: Mapping[int, int]
     """The database events that some sayings belong to without telling."""
     merged: frozenset[int]
     """Resources that got sayings which name the work instead."""
 
-    def without(self, resources: Iterable[int]) -> "Grouping":
-        """Return the rest of it."""
-        gone = set(resources)
-        places = {number: indices for number, indices in self.places.items() if number not in gone}
-        kept = {index for indices in places.values() for index in indices}
-        events = {index: event for index, event in self.events.items() if index in kept}
-        return Grouping(places, events, self.merged)
+    def grouped(self, *, without: Iterable[int] = ()) -> Grouping:
+        """Return the sayings of each resource but some."""
+        places: defaultdict[int, array[int]] = defaultdict(_indices)
+        gone = {0, *without}
+        for index, number in enumerate(self.resources):
+            if number not in gone:
+                places[number].append(index)
+        kept = set(chain.from_iterable(places.values())) if self.events else set()
+        return Grouping(dict(places), {index: event for index, event in self.events.items() if index in kept})
 
 
-def grouped(hits: Hits) -> Grouping:
-    """Give every saying its resource, as far as it can be known."""
-    places: defaultdict[int, array[int]] = defaultdict(_indices)
-    for index, number in enumerate(hits.resources):
-        places[number].append(index)
-    homeless = places.pop(0, _indices())
-    aliases = _aliases(hits, places)
-    for name, resource in aliases.items():
-        places[resource].extend(places.pop(name))
+def owners(hits: Hits) -> Owners:
+    """Give every saying its resource."""
+    resources = hits.resources[:]
+    aliases = _aliases(hits, set(resources))
+    if aliases:
+        resources = array("I", [aliases.get(number, number) for number in resources])
     events: dict[int, int] = {}
-    _settle(hits, homeless, places, events)
-    return Grouping(dict(places), events, frozenset(aliases.values()))
+    _settle(hits, resources, events)
+    return Owners(resources, events, frozenset(aliases.values()))
 
 
 def _indices() -> "array[int]":
@@ -81,84 +91,75 @@ def about_components(hits: Hits) -> list[Hit]:
     return list(hits.where(*_COMPONENTS))
 
 
-def _settle(hits: Hits, homeless: Sequence[int], places: "dict[int, array[int]]", events: dict[int, int]) -> None:
+def _settle(hits: Hits, resources: "array[int]", events: dict[int, int]) -> None:
     """Find resources for sayings that tell none, by events and by their neighbours in the same file."""
     whats, files = hits.whats, hits.files
+    homeless = [index for index, number in enumerate(resources) if not number]
     kinds = {whats[index] for index in homeless}
     if kinds & _BY_EVENT:
-        _settle_by(_events(hits), hits.events, [index for index in homeless if whats[index] in _BY_EVENT], places)
+        _settle_by(_events(hits), hits.events, [index for index in homeless if whats[index] in _BY_EVENT], resources)
     if kinds & _BY_OPERATION:
         # Errors of Go's SDK about an event tell its op-id and nothing else.
         told = [index for index in homeless if whats[index] in _BY_OPERATION]
-        _settle_by(_operations(hits, places), hits.operations, told, places)
+        _settle_by(_operations(hits, resources), hits.operations, told, resources)
     if kinds & _WAITING:
-        _settle_by_neighbours(hits, places, events)
+        _settle_by_neighbours(hits, resources, events)
     elif What.NO_CLIENTS in kinds:
         broadcasts: dict[int, tuple[int, int]] = {}
         for index in _in_order(hits, What.BROADCAST, What.NO_CLIENTS):
             if whats[index] == What.BROADCAST:
-                broadcasts[files[index]] = (hits.resources[index], hits.events[index])
+                broadcasts[files[index]] = (resources[index], hits.events[index])
             elif files[index] in broadcasts:
-                number, events[index] = broadcasts[files[index]]
-                if number:
-                    places[number].append(index)
+                resources[index], events[index] = broadcasts[files[index]]
 
 
 def _settle_by(
-    known: dict[int, int], column: Sequence[int], homeless: Iterable[int], places: "dict[int, array[int]]"
+    known: Mapping[int, int], column: Sequence[int], homeless: Iterable[int], resources: "array[int]"
 ) -> None:
     """Find resources for sayings through the event or operation that a column tells."""
     for index in homeless:
-        number = known.get(column[index], 0)
-        if number:
-            places[number].append(index)
+        resources[index] = known.get(column[index], 0)
 
 
-def _operations(hits: Hits, places: "dict[int, array[int]]") -> dict[int, int]:
+def _operations(hits: Hits, resources: Iterable[int]) -> dict[int, int]:
     known: dict[int, int] = {}
-    for number, indices in places.items():
-        for index in indices:
-            if hits.operations[index]:
-                known.setdefault(hits.operations[index], number)
+    for operation, number in zip(hits.operations, resources, strict=True):
+        if operation and number:
+            known.setdefault(operation, number)
     return known
 
 
 def strays(hits: Hits) -> list[Hit]:
     """Return, in order of time, what servers say of database events that no other record names."""
-    events = _events(hits)
-    found = [
-        hit
-        for hit in hits.where(What.OTHER_INSTANCE, What.PUBLISH_FAILED)
-        if not hit.resource and hits.number(hit.event) not in events
-    ]
-    return sorted(found, key=_in_time)
+    found = [hit for hit in hits.where(What.OTHER_INSTANCE, What.PUBLISH_FAILED) if not hit.resource]
+    events = _events(hits) if found else {}
+    return sorted((hit for hit in found if hits.number(hit.event) not in events), key=_in_time)
 
 
 def _in_order(hits: Hits, *whats: What) -> list[int]:
     """Return where such sayings are: a table is in order of its files, but not of the lines within a part of them."""
     files, offsets, lines = hits.files, hits.offsets, hits.lines
-    return sorted(hits.places(*whats), key=lambda index: (files[index], offsets[index], lines[index]))
+    # By file, offset and line; one number is compared faster than three.
+    return sorted(hits.places(*whats), key=lambda index: (files[index] << 64 | offsets[index]) << 32 | lines[index])
 
 
-def _settle_by_neighbours(hits: Hits, places: "dict[int, array[int]]", events: dict[int, int]) -> None:
+def _settle_by_neighbours(hits: Hits, resources: "array[int]", events: dict[int, int]) -> None:
     neighbours: dict[int, _Neighbours] = defaultdict(_Neighbours)
-    of_resource = {index: number for number, indices in places.items() for index in indices}
     for index in _in_order(hits, *_TELLING):
         what, near = hits.whats[index], neighbours[hits.files[index]]
-        number = of_resource.get(index, 0)
+        number = resources[index]
         if number:
             for other in near.known(what, number):
-                places[number].append(other)
+                resources[other] = number
             if what == What.BROADCAST:
                 near.broadcast = (number, hits.events[index])
                 for other in near.deletions(is_last=hits.rest_of(index)[3] == "delete"):
-                    places[number].append(other)
+                    resources[other] = number
             continue
         number = near.unknown(what, index)
         if what == What.NO_CLIENTS:
             number, events[index] = near.broadcast
-        if number:
-            places[number].append(index)
+        resources[index] = number
 
 
 def _events(hits: Hits) -> dict[int, int]:

@@ -1,30 +1,30 @@
 """Read many records of one message at once, as columns.
 
 Records of one message have the same keys in the same order, so that all of them, put behind each other and cut at their
-quotes, are a table already. Every cut is checked by counting: one record of another structure spoils the count, and the
-whole lot is refused; `swift` then reads it one by one. Nothing else is decided here. Pure.
+quotes, are a table already; their extensions, put behind each other, are one JSON document. Every cut is checked by
+counting: one record of another structure spoils the count, and the whole lot is refused; `swift` then reads it one by
+one. Nothing else is decided here. Pure.
 """
 
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import itemgetter, methodcaller
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from pymaestro.journal.fields import Accept, Deliver, Fanout
 from pymaestro.trace.request.hits import LARGEST_SEQUENCE, LARGEST_VERSION, Hits, What
 from pymaestro.trace.request.swift import APPLYING, EVENTS, KINDS, PUBLISHING, STEPS, Swift
 
-_CUT: Final = b'","'
-_SEQUENCE: Final = b',"sequenceid":"'
-_before_escape: Final = methodcaller("partition", b"\\")
-_first: Final = itemgetter(0)
+_NEXT: Final = ",\n"
+"""Between two documents: no text within one can go on behind it."""
 
 
 class Columns(NamedTuple):
-    """Rows of a table without their places."""
+    """Rows of a table that say the same, without their places."""
 
-    whats: Sequence[int]
+    what: int
     resources: Sequence[int]
     versions: Sequence[int]
     sequences: Sequence[int]
@@ -57,7 +57,7 @@ class Bulk:
 
     def _columns(self, what: int, count: int, *, rests: Sequence[int], resources: Sequence[int] = (),
                  operations: Sequence[int] = (), events: Sequence[int] = ()) -> Columns:  # fmt: skip
-        return Columns(_same("B", what, count), resources or _same("I", 0, count), _same("i", -1, count),
+        return Columns(what, resources or _same("I", 0, count), _same("i", -1, count),
                        _same("q", 0, count), operations or _same("I", 0, count), events or _same("I", 0, count),
                        _same("I", 0, count), rests)  # fmt: skip
 
@@ -97,9 +97,9 @@ class Bulk:
             return None
         if b"" in table[b"status_event"]:
             return None
-        said = zip(table[b"statusEventType"], table[b"source"], table[b"instanceID"], strict=True)
+        said = table[b"statusEventType"], table[b"source"], table[b"instanceID"]
         return self._columns(
-            What.BROADCAST, len(rests), rests=_mapped(list(said), self._swift.broadcast_rest),
+            What.BROADCAST, len(rests), rests=_mapped(said, self._swift.broadcast_rest),
             resources=self._numbers(table, b"resourceID"), events=self._numbers(table, b"status_event"),
         )  # fmt: skip
 
@@ -108,9 +108,9 @@ class Bulk:
             table = _table(rests)
             if not {b"manifestWorkName", b"gvr", b"resourceNamespace", b"resourceName"} <= table.keys():
                 return None
-            objects = zip(table[b"gvr"], table[b"resourceNamespace"], table[b"resourceName"], strict=True)
+            objects = table[b"gvr"], table[b"resourceNamespace"], table[b"resourceName"]
             return self._columns(
-                what, len(rests), rests=_mapped(list(objects), partial(self._swift.applied_rest, what)),
+                what, len(rests), rests=_mapped(objects, partial(self._swift.applied_rest, what)),
                 resources=self._numbers(table, b"manifestWorkName"), operations=self._numbers(table, b"op-id"),
             )  # fmt: skip
 
@@ -122,35 +122,35 @@ class Bulk:
 
         def read(rests: Sequence[bytes]) -> Columns | None:
             count = len(rests)
-            attributes = _attributes(rests)
-            if attributes is None:
+            told = _events(rests)
+            if told is None:
                 return None
-            heads, resources, versions, sequences, names = attributes
-            # What stands before the extensions, and the first of these up to its value.
-            table = _table(heads, end=b' extensions={"clustername":"')
-            if b"eventType" not in table or b"op-id" not in table:
+            table = _table(told.heads, end=b" extensions=")
+            if b"eventType" not in table or b"op-id" not in table or b"" in table[b"op-id"]:
                 return None
-            kinds = {kind: KINDS.get(kind) for kind in set(table[b"eventType"])}
-            halves = {kind[0] if kind else "" for kind in kinds.values()}
+            types = table[b"eventType"]
+            kinds = {each: KINDS.get(each, ("", "")) for each in _distinct(types)}
+            halves = {half for half, _ in kinds.values()}
             what = {"spec": whats.spec, "status": whats.status}.get(halves.pop(), 0)
             if halves or not what:
                 return None
-            actions = [kinds[kind][1] for kind in table[b"eventType"]]  # type: ignore[index]  # none is unknown
+            actions = [kinds[types[0]][1]] * count if len(kinds) == 1 else [kinds[each][1] for each in types]
             sources = table.get(b"eventSource") or [b""] * count
             if is_wish:
                 ces = table.get(b"eventID") or [b""] * count
-                told = zip(ces, table[b""], sources, actions, strict=True)
-                rest_numbers: Sequence[int] = [self._swift.wish_rest(*each) for each in told]
+                wished = zip(ces, told.consumers, sources, actions, strict=True)
+                rest_numbers: Sequence[int] = [self._swift.wish_rest(*each) for each in wished]
             else:
-                said = zip(table[b""], sources, actions, strict=True)
-                rest_numbers = _mapped(list(said), partial(self._swift.event_rest, what))
+                said = told.consumers, sources, actions
+                rest_numbers = _mapped(said, partial(self._swift.event_rest, what))
             has_event = is_sending and what == What.SENDING_SPEC and b"event" in table
             ids = self._ids
-            named = _same("I", 0, count) if names == resources else [
-                0 if name == resource else ids[name] for name, resource in zip(names, resources, strict=True)
+            named = _same("I", 0, count) if told.names == told.resources else [
+                0 if name == resource else ids[name]
+                for name, resource in zip(told.names, told.resources, strict=True)
             ]  # fmt: skip
             return Columns(
-                _same("B", what, count), [ids[resource] for resource in resources], versions, sequences,
+                what, [ids[resource] for resource in told.resources], told.versions, told.sequences,
                 self._numbers(table, b"op-id"),
                 self._numbers(table, b"event") if has_event else _same("I", 0, count), named, rest_numbers,
             )  # fmt: skip
@@ -158,10 +158,18 @@ class Bulk:
         return read
 
 
-def _mapped(said: Sequence[tuple[Any, ...]], number: Callable[..., int]) -> Sequence[int]:
-    """Return the number of each saying, of which few are different."""
-    numbers = {each: number(*each) for each in set(said)}
-    return _same("I", numbers[said[0]], len(said)) if len(numbers) == 1 else [numbers[each] for each in said]
+def _mapped(said: Sequence[Sequence[Any]], number: Callable[..., int]) -> Sequence[int]:
+    """Return the number of what each row of some columns says, of which few are different."""
+    if all(len(_distinct(column)) == 1 for column in said):
+        return _same("I", number(*(column[0] for column in said)), len(said[0]))
+    rows = list(zip(*said, strict=True))
+    numbers = {row: number(*row) for row in set(rows)}
+    return [numbers[row] for row in rows]
+
+
+def _distinct(column: Sequence[Any]) -> set[Any]:
+    """Return the values of a column; most have one, and comparing is quicker than hashing."""
+    return {column[0]} if column.count(column[0]) == len(column) else set(column)
 
 
 def _same(kind: str, value: int, count: int) -> "array[int]":
@@ -173,68 +181,75 @@ _Table = dict[bytes, list[bytes]]
 
 
 def _table(rests: Sequence[bytes], *, end: bytes = b"") -> _Table:
-    """Return the values of each key of ` key="value"` texts that all have the same keys; nothing when they do not.
-
-    With `end`, every text ends in the value that follows it, which is given for the empty key.
-    """
+    """Return the values of each key of ` key="value"` texts that all have the same keys, and this end, or nothing."""
     count = len(rests)
-    tail = end.count(b'"')
     flat = (b'"'.join(rests)).split(b'"')
     width, over = divmod(len(flat), count)
-    if over or (width - tail) % 2 == 0:
+    if over or width % 2 == 0 or flat[width - 1 :: width].count(end) != count:
         return {}
-    pairs = (width - tail) // 2
     table: _Table = {}
-    for at in range(0, 2 * pairs, 2):
+    for at in range(0, width - 1, 2):
         key = flat[at]
         if key[:1] != b" " or key[-1:] != b"=" or key[1:-1] in table or flat[at::width].count(key) != count:
             return {}
         table[key[1:-1]] = flat[at + 1 :: width]
-    if not tail:
-        return table if flat[2 * pairs :: width].count(b"") == count else {}
-    for at, part in enumerate(end.split(b'"')[:-1], start=2 * pairs):
-        if flat[at::width].count(part) != count:
-            return {}
-    table[b""] = flat[width - 1 :: width]
     return table
 
 
-_Attributes = tuple[list[bytes], list[bytes], list[int], list[int], list[bytes]]
+class _Extensions(msgspec.Struct, gc=False):
+    """Those of a CloudEvent that tell something."""
+
+    clustername: str
+    metadata: str
+    resourceid: str
+    resourceversion: int
+    sequenceid: int = 0
+    deletiontimestamp: object = msgspec.UNSET
 
 
-def _attributes(rests: Sequence[bytes]) -> _Attributes | None:
-    """Return what stands before the extensions' second, and their resource ids, versions, sequences and names."""
-    count = len(rests)
-    flat = _CUT.join(rests).split(_CUT)
-    width, over = divmod(len(flat), count)
-    if over or width not in (6, 7):
-        return None
-    resources = _after(flat[4::width], b'resourceid":"')
-    states = _after(flat[5::width], b'resourceversion":')
-    metadata = _after(flat[2::width], b'metadata":"{\\"name\\":\\"')
-    if resources is None or states is None or metadata is None or b"deletion" in b"".join(metadata):
-        return None
-    if b"" in resources or _after(flat[1::width], b'logtracing":"') is None:
-        return None
-    names = list(map(_first, map(_before_escape, metadata)))
+class _Metadata(msgspec.Struct, gc=False):
+    name: str
+    deletionTimestamp: object = msgspec.UNSET  # noqa: N815 - as Kubernetes spells it
+
+
+class _Events(NamedTuple):
+    heads: Sequence[bytes]
+    """What stands before the extensions."""
+    resources: list[bytes]
+    versions: list[int]
+    sequences: list[int]
+    consumers: list[str]
+    names: list[bytes]
+
+
+_read_extensions: Final = msgspec.json.Decoder(
+    list[_Extensions], strict=False
+).decode  # sequences are numbers in quotes
+_read_metadata: Final = msgspec.json.Decoder(list[_Metadata]).decode
+
+
+def _events(rests: Sequence[bytes]) -> _Events | None:
+    """Return what CloudEvents say; nothing when one of them is unusual, or leaves."""
+    cuts = [rest.split(b"{", 1) for rest in rests]
     try:
-        if any(text[-1:] != b"}" for text in flat[width - 1 :: width]):
-            return None  # it is cut off
-        if width == 6:
-            versions, sequences = [int(state[:-1]) for state in states], [0] * count
-        else:
-            split = _SEQUENCE.join(states).split(_SEQUENCE)
-            if len(split) != 2 * count:
-                return None
-            versions, sequences = list(map(int, split[0::2])), list(map(int, split[1::2]))
-    except ValueError:
+        extensions = _read_extensions(b"[{%b]" % b",\n{".join([document for _, document in cuts]))
+        metadata = _read_metadata(f"[{_NEXT.join([each.metadata for each in extensions])}]")
+        found = _Events(
+            heads=[head for head, _ in cuts],
+            resources=[each.resourceid.encode() for each in extensions],
+            versions=[each.resourceversion for each in extensions],
+            sequences=[each.sequenceid for each in extensions],
+            consumers=[each.clustername for each in extensions],
+            names=[each.name.encode() for each in metadata],
+        )
+    except (msgspec.MsgspecError, ValueError):
         return None
-    if max(versions) >= LARGEST_VERSION or max(sequences) >= LARGEST_SEQUENCE:
-        return None
-    return flat[0::width], resources, versions, sequences, names
-
-
-def _after(texts: Sequence[bytes], start: bytes) -> list[bytes] | None:
-    """Return what follows `start`, with which all of them have to begin."""
-    found = (b"\n" + b"\n".join(texts)).split(b"\n" + start)
-    return found[1:] if len(found) == len(texts) + 1 and not found[0] else None
+    is_usual = (
+        len(found.resources) == len(found.names) == len(rests)
+        and b"" not in found.resources
+        and all(each.deletiontimestamp is msgspec.UNSET for each in extensions)
+        and all(each.deletionTimestamp is msgspec.UNSET for each in metadata)
+        and 0 <= min(found.versions) <= max(found.versions) < LARGEST_VERSION
+        and 0 <= min(found.sequences) <= max(found.sequences) < LARGEST_SEQUENCE
+    )
+    return found if is_usual else None

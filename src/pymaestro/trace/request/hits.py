@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -339,10 +340,14 @@ class Hits:
         """Give files other numbers; those without one have no rows."""
         self.files = array("I", [files[file] for file in self.files])
 
+    def runs(self, *whats: What) -> Iterator[range]:
+        """Return where the sayings of some kinds are, neighbours together: what was read at once stands together."""
+        wanted = b"".join(re.escape(bytes([what])) for what in whats)
+        return (range(*found.span()) for found in re.finditer(b"[%b]+" % wanted, self.whats.tobytes()))
+
     def places(self, *whats: What) -> Iterator[int]:
         """Return where the sayings of some kinds are."""
-        wanted = b"|".join(re.escape(bytes([what])) for what in whats)
-        return (found.start() for found in re.finditer(wanted, self.whats.tobytes(), re.DOTALL))
+        return chain.from_iterable(self.runs(*whats))
 
     def where(self, *whats: What) -> Iterator[Hit]:
         """Return the sayings of some kinds."""

@@ -190,7 +190,7 @@ def _content(scan: Scan, resources: Sorted, files: Sequence[Path]) -> _Content:
         columns=[len(column) * column.itemsize for column in table.columns()],
         plain=[each.tobytes() for each in (plain.resources, plain.wishes, plain.events, plain.moments)],
         others=[(number, indices.tobytes()) for number, indices in resources.others.places.items()],
-        events=resources.others.events,
+        events=dict(resources.others.events),
     )
 
 
@@ -204,7 +204,7 @@ def _kept(content: _Content, columns: Sequence[memoryview], *, files: Sequence[P
     resources, wishes, events, moments = content.plain
     plain = plainly.Verdicts(array("I", resources), array("I", wishes), array("I", events), array("d", moments))
     others = {number: array("I", indices) for number, indices in content.others}
-    grouping = attach.Grouping(others, content.events, frozenset())
+    grouping = attach.Grouping(others, content.events)
     refused = [Refusal(name=name, reason=reason) for name, reason in content.refused]
     return Kept(
         scan=Scan(hits=table, writers=writers, refused=refused, bytes=content.size),

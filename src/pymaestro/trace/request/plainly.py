@@ -9,10 +9,10 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from operator import itemgetter
+from operator import sub
 from typing import Final
 
-from pymaestro.trace.request.attach import Grouping
+from pymaestro.trace.request.attach import Owners
 from pymaestro.trace.request.hits import STAGE_OF, Hits, What
 from pymaestro.trace.request.model import Course, Key, Records, Trace, Verdict
 
@@ -76,10 +76,10 @@ class Verdicts:
         )  # fmt: skip
 
 
-def found(hits: Hits, grouping: Grouping, *, skews: Sequence[float]) -> Verdicts:
+def found(hits: Hits, owned: Owners, *, skews: Sequence[float]) -> Verdicts:
     """Return the requests of a table that are plain."""
     # Records that were given to a resource by its name are seldom and old: all of its requests are looked at.
-    odd = {*_with_odd_records(hits), *grouping.merged}
+    odd = {*_with_odd_records(hits, owned.resources), *owned.merged}
     wishes: dict[int, int] = {}
     for index in hits.places(What.WISH):
         if wishes.setdefault(hits.resources[index], index) != index or not _is_named(hits, index):
@@ -90,12 +90,12 @@ def found(hits: Hits, grouping: Grouping, *, skews: Sequence[float]) -> Verdicts
         if event and events.setdefault(resource, event) != event:
             odd.add(resource)
     verdicts = Verdicts()
-    clocks = skews if any(skews) else ()
+    *stages, aside = _firsts(hits, owned.resources, skews=skews)
     for resource, wish in wishes.items():
         if resource in odd:
             continue
-        moments = _judged(hits, grouping.places[resource], skews=clocks)
-        if moments is not None:
+        moments = [first[resource] for first in stages]
+        if moments[0] <= min(aside[resource], *moments) and _NEVER not in moments:
             verdicts.resources.append(resource)
             verdicts.wishes.append(wish)
             verdicts.events.append(events.get(resource, 0))
@@ -103,28 +103,30 @@ def found(hits: Hits, grouping: Grouping, *, skews: Sequence[float]) -> Verdicts
     return verdicts
 
 
+def _firsts(hits: Hits, owners: Sequence[int], *, skews: Sequence[float]) -> list[list[float]]:
+    """Return when each resource was first said to have passed each stage, and the first of what proves no stage."""
+    times: Sequence[float] = hits.times
+    if any(skews):
+        times = array("d", map(sub, times, map(skews.__getitem__, hits.files)))
+    firsts = [[_NEVER] * len(hits.ids) for _ in range(len(_PROOFS) + 1)]
+    for what in set(hits.whats):
+        first = firsts[_STAGES[what]]
+        for run in hits.runs(What(what)):
+            for number, at in zip(owners[run.start : run.stop], times[run.start : run.stop], strict=True):
+                if at < first[number]:  # noqa: PLR1730 - half a million times; calling min takes three times as long
+                    first[number] = at
+    return firsts
+
+
 def _is_named(hits: Hits, wish: int) -> bool:
     return hits.names[wish] not in (0, hits.resources[wish])
 
 
-def _judged(hits: Hits, places: Sequence[int], *, skews: Sequence[float]) -> tuple[float, ...] | None:
-    """Return the nine times of a resource's one request; nothing when it is not plain."""
-    if len(places) < len(_PROOFS):
-        return None
-    pick = itemgetter(*places)
-    whats, times = pick(hits.whats), pick(hits.times)
-    if skews:
-        times = tuple(at - skews[file] for at, file in zip(times, pick(hits.files), strict=True))
-    moments = _moments(whats, times)
-    is_plain = _NEVER not in moments and moments[0] <= min(times) and _PLAIN.issuperset(whats)
-    return moments if is_plain else None
-
-
-def _with_odd_records(hits: Hits) -> set[int]:
+def _with_odd_records(hits: Hits, owners: Sequence[int]) -> set[int]:
     """Return the resources of all records that do not belong to a plain create."""
     odd = _Oddness(hits)
     kinds = zip(hits.whats, hits.rests, hits.versions, strict=True)
-    return set(compress(hits.resources, map(odd.__getitem__, kinds)))
+    return set(compress(owners, map(odd.__getitem__, kinds)))
 
 
 class _Oddness(dict[tuple[int, int, int], bool]):
@@ -147,13 +149,3 @@ class _Oddness(dict[tuple[int, int, int], bool]):
             is_plain = is_plain and action != "delete"
         self[kind] = not is_plain
         return not is_plain
-
-
-def _moments(whats: Sequence[int], times: Sequence[float]) -> tuple[float, ...]:
-    """Return the first time of each stage, infinity for those that were never reached."""
-    found = [_NEVER] * (len(_PROOFS) + 1)
-    for what, at in zip(whats, times, strict=True):
-        stage = _STAGES[what]
-        if at < found[stage]:  # noqa: PLR1730 - half a million times; calling min takes three times as long
-            found[stage] = at
-    return tuple(found[:-1])

@@ -39,9 +39,9 @@ class Sorted:
 
 def sorted_out(hits: Hits, writers: Sequence[Writer]) -> Sorted:
     """Tell plain resources from others; the writers' clocks are known by now."""
-    grouping = attach.grouped(hits)
-    plain = plainly.found(hits, grouping, skews=[each.skew for each in writers])
-    return Sorted(plain=plain, others=grouping.without(plain.resources))
+    owned = attach.owners(hits)
+    plain = plainly.found(hits, owned, skews=[each.skew for each in writers])
+    return Sorted(plain=plain, others=owned.grouped(without=plain.resources))
 
 
 def traces(
@@ -86,7 +86,7 @@ class Court:
     def course(self, number: int) -> Records:
         """Return how the only request of a resource went."""
         if self._grouping is None:
-            self._grouping = attach.grouped(self._hits)
+            self._grouping = attach.owners(self._hits).grouped()
         return self.judged(number, self._grouping)[0].course.records
 
 

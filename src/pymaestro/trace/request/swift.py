@@ -117,19 +117,18 @@ class Swift:
         number = self._rests.get((what, action))
         return self._rest((what, action), action=action) if number is None else number
 
-    def wish_rest(self, ce: bytes, consumer: bytes, source: bytes, action: str) -> int:
+    def wish_rest(self, ce: bytes, consumer: str, source: bytes, action: str) -> int:
         """Return the rest of a record about a wish, whose event is its own."""
-        return self._hits.rest((ce.decode(), consumer.decode(), source.decode(), action, False, ""))
+        return self._hits.rest((ce.decode(), consumer, source.decode(), action, False, ""))
 
-    def event_rest(self, what: int, consumer: bytes, source: bytes, action: str) -> int:
+    def event_rest(self, what: int, consumer: str, source: bytes, action: str) -> int:
         """Return the rest of a record about any other event."""
         key = (what, consumer, source, action)
         number = self._rests.get(key)
         if number is None:
-            whose = consumer.decode()
-            number = self._rest(key, consumer=whose, source=source.decode(), action=action)
-            if STAGE_OF[What(what)] in AGENT_STAGES and whose:
-                self.consumers.add(whose)
+            number = self._rest(key, consumer=consumer, source=source.decode(), action=action)
+            if STAGE_OF[What(what)] in AGENT_STAGES and consumer:
+                self.consumers.add(consumer)
         return number
 
     def broadcast_rest(self, kind: bytes, source: bytes, instance: bytes) -> int:
@@ -251,9 +250,9 @@ class Swift:
             source = parts[places[b"eventSource"]] if b"eventSource" in places else b""
             if is_wish:
                 ce = parts[places[b"eventID"]] if b"eventID" in places else b""
-                number = self.wish_rest(ce, consumer, source, kind[1])
+                number = self.wish_rest(ce, consumer.decode(), source, kind[1])
             else:
-                number = self.event_rest(what, consumer, source, kind[1])
+                number = self.event_rest(what, consumer.decode(), source, kind[1])
             has_event = is_sending and what == What.SENDING_SPEC and b"event" in places
             event = ids[parts[places[b"event"]]] if has_event else 0
             return what, ids[resource], int(version[17:]), int(sequence or 0), op, event, ids[name], number

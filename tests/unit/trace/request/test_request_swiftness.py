@@ -205,7 +205,7 @@ def test_a_plain_verdict_is_the_full_one(tmp_path: Path, generation: str, clock:
     stories = [replace(each, agent_clock=clock) for each in STORIES]
     read = scan.everything([str(write(tmp_path, stories, generation))], now=NOW)
     known = survey.surroundings(read.hits, read.writers, options=Options())
-    grouping = attach.grouped(read.hits)
+    grouping = attach.owners(read.hits).grouped()
     court = survey.Court(hits=read.hits, known=known, options=Options())
     found = sorted(survey.traces(read.hits, known, options=Options()), key=in_order)
     full = [trace for number in grouping.places for trace in court.judged(number, grouping)]
