@@ -142,6 +142,8 @@ _STRUCTURED: Final[dict[str, Phrase]] = {
     Agent.CACHES_SYNCED: _component(What.STARTED, role="agent"),
     Agent.WORKER_STARTING: _component(What.WORKER, role="agent"),
 }
+UNHANDLED: Final = b"Unhandled Error"
+"""Kubernetes' own libraries say so, and what happened only in `err`."""
 STRUCTURED: Final[dict[bytes, Phrase]] = {text.encode(): phrase for text, phrase in _STRUCTURED.items()}
 """By the message between the quotes."""
 
@@ -172,6 +174,7 @@ SENTENCES: Final[tuple[Sentence, ...]] = (
     _sentence(
         rb"Failed to publish resource (?P<resource>[0-9A-Za-z._-]+):? ?(?P<detail>.*)", Phrase(what=What.PUBLISH_FAILED)
     ),
+    _sentence(rb"Failed to handle the event (?P<event>[^\s:,]+)[:,]? ?(?P<detail>.*)", _server(What.PUBLISH_FAILED)),
     _sentence(
         rb"delete resource " + _ID + rb" as it is not created on the agent yet",
         _server(What.HARD_DELETED, action="delete"),
@@ -214,6 +217,14 @@ SENTENCES: Final[tuple[Sentence, ...]] = (
     _sentence(rb"resource " + _ID + rb" status update event was sent", _server(What.UPDATE_SENT)),
     _sentence(rb"resource " + _ID + rb" status delete event was sent", _server(What.DELETE_SENT)),
     _sentence(rb"failed to handle resource status update " + _ID + rb": (?P<detail>.*)", _server(What.STATUS_FAILED)),
+    _sentence(
+        rb"failed to handle status event.*?failed to handle resource status update " + _ID + rb": (?P<detail>.*)",
+        _server(What.STATUS_FAILED),
+    ),
+    _sentence(
+        rb"failed to handle resource (?!status update)(?P<resource>[^\s:,]+)[:,]? ?(?P<detail>.*)",
+        _server(What.FANOUT_FAILED),
+    ),
     _sentence(
         rb"Broadcast the resource status,? (?:id=)?"
         + _ID

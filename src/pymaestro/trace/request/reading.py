@@ -20,6 +20,7 @@ _APPLIED_WORK = re.compile(r"[0-9a-f]{64}-(.+)")
 _RECORDER = re.compile(rb"(INFO: (?:Created|Updated) |WARNING: Failed to (?:create|update) )")
 _IN_ERROR = re.compile(r"(?:resource status update|for resource|resource with id) ([0-9a-f-]{36})")
 _PREFIX = b"[opid="
+_KNOWN = frozenset({*phrases.STRUCTURED, phrases.UNHANDLED})
 _SPEC_OF_STATUS = {What.SENDING_SPEC: What.SENDING_STATUS, What.RECEIVED_SPEC: What.RECEIVED_STATUS}
 
 
@@ -48,6 +49,8 @@ def read(raw: Raw, clock: Clock, *, file: int) -> Said | None:
                 return _structured(raw, phrase, message, clock=clock, file=file)
             if message[:5] in (b"INFO:", b"WARNI"):
                 return _recorder(raw, message, clock=clock, file=file)
+            if message == phrases.UNHANDLED:
+                return _sentence(raw, field(line, b"err").encode(), "", clock=clock, file=file)
         return _sentence(raw, line[start + 2 :], "G2", clock=clock, file=file)
     if first == b"{":
         return _json(raw, clock=clock, file=file)
@@ -69,7 +72,7 @@ def is_known(line: bytes) -> bool:
         if line[start : start + 1] != b'"':
             return any(line[start : start + length] in phrases.BY_LEAD for length in phrases.LEAD_LENGTHS)
         message = line[start + 1 : line.find(b'"', start + 1)]
-        return message in phrases.STRUCTURED or message[:5] in (b"INFO:", b"WARNI") or message[:8] in phrases.BY_LEAD
+        return message in _KNOWN or message[:5] in (b"INFO:", b"WARNI") or message[:8] in phrases.BY_LEAD
     return True
 
 

@@ -3,10 +3,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, klog, write
+from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, klog, write, zap
 
 from pymaestro.cli import main, trace_reports
 from pymaestro.trace.request import phrases, scan, survey
@@ -28,18 +29,25 @@ def line(pod: str, after: float, body: str, *, level: str = "E") -> Line:
     return pod, after, klog(BASE + after, "file.go:1", body, level)
 
 
-def traced(folder: Path, stories: Sequence[Story], lines: Sequence[Line]) -> list[Trace]:
+def traced(folder: Path, stories: Sequence[Story], lines: Sequence[Line], generation: str = "G4") -> list[Trace]:
     """Write the stories and, in order of time, the lines; return what became of the work."""
-    write(folder, [BEFORE, *stories, AFTER])
+    write(folder, [BEFORE, *stories, AFTER], generation)
     for pod, _, text in lines:
         log = folder / f"{pod}.log"
-        log.write_text(
-            "".join(sorted([*log.read_text().splitlines(keepends=True), f"{text}\n"], key=lambda one: one[1:21]))
-        )
+        before, after = _cut(log.read_text(), AFTER.at)
+        log.write_text(f"{before}{text}\n{after}")
     read = scan.everything([str(folder)], now=BASE + 86400)
     known = survey.surroundings(read.hits, read.writers, options=Options())
     wanted = frozenset({ID})
     return sorted(survey.traces(read.hits, known, options=Options(), wanted=wanted), key=lambda each: each.start)
+
+
+def _cut(log: str, at: float) -> tuple[str, str]:
+    """Cut a log where the last story begins; no other line is of that minute."""
+    moment = datetime.fromtimestamp(at, tz=UTC)
+    found = min(place for place in (log.find(f" {moment:%H:%M}:"), log.find(f"T{moment:%H:%M}:")) if place >= 0)
+    place = log.rfind("\n", 0, found) + 1
+    return log[:place], log[place:]
 
 
 def codes(trace: Trace) -> list[str]:
@@ -114,6 +122,23 @@ def test_an_error_of_the_request_is_the_only_finding(
 ) -> None:
     (trace,) = traced(tmp_path, [replace(CREATE, until=last)], [said])
     assert (trace.verdict, trace.failed_stage, codes(trace)) == (Verdict.FAILED, stage, [code])
+    assert trace.findings[0].evidence
+
+
+OLD = [
+    pytest.param(2, AGENT, klog(BASE + 0.06, "reflector.go:1", '"Unhandled Error" err="failed to receive cloudevents, EOF" logger="UnhandledError"', "E"), 3, "MT-301", id="wrapped-by-the-library"),
+    pytest.param(4, AGENT, klog(BASE + 0.2, "base_controller.go:1", '"Unhandled Error" err="\\"ManifestWorkController\\" controller failed to sync \\"nginx\\", err: x is forbidden"', "E"), 4, "MT-403", id="wrapped-apply-error"),
+    pytest.param(6, SERVER, klog(BASE + 0.28, "sourceclient.go:1", f"failed to handle status event, failed to handle resource status update {ID}: failed to create status event", "E"), 7, "MT-707", id="status-not-stored"),
+    pytest.param(7, SERVER, zap(BASE + 0.285, "controllers/status.go:1", "Failed to handle the event 8a39: failed to get status event 8a39: boom", "ERROR"), 8, "MT-802", id="status-event-not-read"),
+    pytest.param(8, SERVER, zap(BASE + 0.289, "event/event.go:1", f"failed to handle resource {ID}: boom", "ERROR"), 9, "MT-905", id="not-encoded"),
+    pytest.param(8, SERVER, zap(BASE + 0.289, "server/grpc.go:1", "failed to send heartbeat: EOF", "ERROR"), 9, "MT-903", id="stream-broken"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("last", "pod", "said", "stage", "code"), OLD)
+def test_reasons_in_the_sentences_of_old(tmp_path: Path, last: int, pod: str, said: str, stage: int, code: str) -> None:
+    (trace,) = traced(tmp_path, [replace(CREATE, until=last)], [(pod, 0, said)], "G2")
+    assert (trace.failed_stage, codes(trace)) == (stage, [code])
     assert trace.findings[0].evidence
 
 
