@@ -69,7 +69,7 @@ def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
         "import sys, threading, time\n"
         "from pymaestro import Maestro\n"
         "def say_when_blocked(main):\n"
-        "    while sys._current_frames()[main].f_back.f_code.co_name != 'result':\n"
+        "    while sys._current_frames()[main].f_code.co_name != 'run':\n"
         "        time.sleep(0.01)\n"
         "    print('waiting', flush=True)\n"
         "with Maestro(source='s') as client:\n"

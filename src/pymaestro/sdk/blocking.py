@@ -5,8 +5,9 @@ and its types. All clients of a process share one loop and one thread, which end
 """
 
 import asyncio
-import concurrent.futures
+import contextlib
 import functools
+import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
@@ -60,15 +61,40 @@ class Loop:
         if threading.current_thread() is self._thread:
             work.close()
             raise MaestroError("a blocking call was made on the client's own loop", advice="use AsyncMaestro there")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        call = _Call(work)
         try:
-            return future.result()
+            self._loop.call_soon_threadsafe(call.begin)
+            done = call.done.get()
         except BaseException:
-            if not future.done():
-                future.cancel()
-                # What was begun is given the time to end in good order, so that nothing is left behind.
-                concurrent.futures.wait([future], timeout=5)
+            self._loop.call_soon_threadsafe(call.cancel)
+            # What was begun is given the time to end in good order, so that nothing is left behind.
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                call.done.get(timeout=5).result()
             raise
+        return done.result()
+
+
+class _Call(Generic[Result]):
+    """Work on the loop, and where somebody in another thread waits for its end.
+
+    Not a future of `concurrent.futures`: Ctrl-C between two instructions can leave the lock of one taken for ever, and
+    the loop would stop at it. This queue has no such moment.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
+        self._work = work
+        self._task: asyncio.Task[Result] | None = None
+        self.done: queue.SimpleQueue[asyncio.Task[Result]] = queue.SimpleQueue()
+
+    def begin(self) -> asyncio.Task[Result]:
+        """Begin, on the loop."""
+        self._task = asyncio.ensure_future(self._work)
+        self._task.add_done_callback(self.done.put)
+        return self._task
+
+    def cancel(self) -> None:
+        """Cancel, on the loop; what did not even begin ends like the rest."""
+        (self._task or self.begin()).cancel()
 
 
 class _Handle:
