@@ -198,6 +198,17 @@ async def read_status_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row
     return rows
 
 
+async def ended(tx: "Transaction", ids: Sequence[str], since: datetime | None, consumers: Sequence[str]) -> "list[Row]":
+    rows = []
+    for row in sorted(tx.rows("status_events"), key=memory_rows.age):
+        is_wanted = row["resource_id"] in ids or (since is not None and row["created_at"] > since)
+        consumer = memory_rows.said(row, "clustername")
+        if row["status_event_type"] == "StatusDelete" and is_wanted and consumer in consumers:
+            version = memory_rows.said(row, "resourceversion")
+            rows.append({"id": row["resource_id"], "consumer_name": consumer, "version": version})
+    return rows
+
+
 async def missed_status_events(tx: "Transaction", since: datetime, instance: str, limit: int) -> "list[Row]":
     rows = [
         row

@@ -137,6 +137,7 @@ def spec(dice: random.Random, number: int, *, id_: str) -> rows.NewSpec:
 
 def status(number: int, id_: str) -> rows.NewStatus:
     document = {"sequenceid": str(number), "statushash": f"h{number}", "resourceversion": str(number), "data": {}}
+    document["clustername"] = CONSUMERS[number % 2]
     return rows.NewStatus(id=id_, source="s", document=json.dumps(document), event_id=f"s{number}-{id_}")
 
 
@@ -234,6 +235,8 @@ async def read(connection: pool.Connection, dice: random.Random, number: int) ->
         await resources.status_hashes_of_source(connection, "s"),
         await resources.existing_consumers(connection, ["c1", "unknown"]),
         await statuses.read_statuses(connection, IDS),
+        await statuses.ended(connection, CONSUMERS[:1], ids=IDS[:1], since=at(number - 5)),
+        await statuses.ended(connection, CONSUMERS, ids=IDS[:2]),
         await events.oldest_pending_age(connection, now=at(number)),
         await consumers.names(connection),
     )

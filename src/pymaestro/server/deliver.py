@@ -19,7 +19,7 @@ from pymaestro.server.decide import delivery
 from pymaestro.server.lacks import deletions
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
-from pymaestro.store import events, resources, rows
+from pymaestro.store import events, resources, rows, statuses
 from pymaestro.wire import envelope, event, resync
 from pymaestro.wire import errors as wire_errors
 
@@ -76,7 +76,9 @@ class Deliver:
     async def _send_changed(self, since: datetime) -> None:
         async with self._world.database.connection() as connection:
             changed = await resources.changed_since(connection, self._streams.topics(), since)
+            ended = await statuses.ended(connection, self._streams.topics(), since=since)
         self._missed_since = None
+        await self._tell_ended(ended)
         for start in range(0, len(changed), _ROWS_AT_ONCE):
             async with self._in_order:
                 async with self._world.database.connection() as connection:
@@ -100,7 +102,18 @@ class Deliver:
             gone = [each.id for each in found if each.consumer is None and not each.reconciled]
             if gone:
                 await events.reconcile(connection, gone, now=self._world.now())
+            # Another instance was quicker, with an agent of its own; one of the same consumer may be here, too.
+            past = [each.resource_id for each in found if each.consumer is None and each.event_type == "Delete"]
+            ended = await statuses.ended(connection, self._streams.topics(), ids=past) if past else {}
+        await self._tell_ended(ended)
         return found
+
+    async def _tell_ended(self, ended: Mapping[str, Mapping[str, int]]) -> None:
+        """Tell the agents here of bundles that ended before we could; those who know it have nothing to do."""
+        for consumer, versions in ended.items():
+            orphans = [resync.Row(each, version, is_deleting=True) for each, version in versions.items()]
+            for start in range(0, len(orphans), _ROWS_AT_ONCE):
+                await self.drop_orphans(consumer, orphans[start : start + _ROWS_AT_ONCE])
 
     async def _deliver(self, found: Sequence[rows.Pending]) -> int:
         """Send in rounds: at most a few bundles of each consumer, then the next round; return how many were sent."""

@@ -75,6 +75,18 @@ async def read_status_events(connection: pool.Connection, ids: Collection[str]) 
     ]
 
 
+async def ended(
+    connection: pool.Connection, consumers: Collection[str], *, ids: Collection[str] = (), since: datetime | None = None
+) -> dict[str, dict[str, int]]:
+    """Return which bundles of each consumer have ended, and in which version: those named, and all after `since`."""
+    found: dict[str, dict[str, int]] = {}
+    for row in await connection.fetch(_QUERIES["ended"], list(ids), since, list(consumers)):
+        version = row["version"] or ""
+        # Whoever wrote that, an agent forgets a bundle in any version.
+        found.setdefault(row["consumer_name"], {})[row["id"]] = int(version) if version.isdecimal() else 0
+    return found
+
+
 async def missed_status_events(connection: pool.Connection, *, instance: str, since: datetime, limit: int) -> list[str]:
     """Return the ids of the status events created after `since` that `instance` has not recorded."""
     found = await connection.fetch(_QUERIES["missed_status_events"], since, instance, limit)

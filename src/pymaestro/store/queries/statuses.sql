@@ -78,6 +78,15 @@ SELECT s.id, s.resource_id, s.status_event_type, s.created_at, r.consumer_name,
 FROM status_events s LEFT JOIN resources r ON r.id = s.resource_id
 WHERE s.id = ANY($1::text[]);
 
+-- name: ended
+-- Bundles that these consumers had: the named ones and those that ended after a moment, the latest end last.
+SELECT s.resource_id AS id, s.status ->> 'clustername' AS consumer_name, s.status ->> 'resourceversion' AS version
+FROM status_events s
+WHERE s.status_event_type = 'StatusDelete'
+  AND (s.resource_id = ANY($1::text[]) OR s.created_at > $2)
+  AND s.status ->> 'clustername' = ANY($3::text[])
+ORDER BY s.created_at, s.id;
+
 -- name: missed_status_events
 -- Status events of the recent past that an instance has not passed on: it may have missed some wake-ups.
 SELECT s.id FROM status_events s
