@@ -57,7 +57,7 @@ def command(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]
         env={**_clean(), **environ},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
         check=False,
     )
 
@@ -72,7 +72,7 @@ def started(*arguments: str, **environ: str) -> subprocess.Popen[str]:
     )
 
 
-def wait_until(is_so: Callable[[], bool], *, seconds: float = 20) -> None:
+def wait_until(is_so: Callable[[], bool], *, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < end, "it did not come to be in time"

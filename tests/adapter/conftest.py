@@ -24,6 +24,6 @@ def hypershift(fleet) -> Cluster:
     with fleet.maestro("probe") as client:
         works = client.works("cluster1")
         works.apply(Work("probe").add(probes))
-        works.wait_for("probe", "Applied", timeout=30)
-        works.delete("probe", wait=True, timeout=30)
+        works.wait_for("probe", "Applied", timeout=60)
+        works.delete("probe", wait=True, timeout=60)
     return found

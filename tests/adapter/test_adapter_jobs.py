@@ -47,7 +47,7 @@ def test_it_waits_until_available_and_leaves_both_files(
     job = started("run", HOSTED, "--wait", "30s", **environ(fleet, hyperfleet, "job1", tmp_path))
     hypershift.wait_for(GROUP, "HostedCluster", "job1", namespace="clusters")
     hypershift.set_status(GROUP, "HostedCluster", "job1", namespace="clusters", status=READY)
-    out, _ = job.communicate(timeout=30)
+    out, _ = job.communicate(timeout=60)
     assert job.returncode == 0, out
     assert result_in(tmp_path)["status"] == "success"
     document = json.loads((tmp_path / "adapter-report.json").read_text())
@@ -113,7 +113,7 @@ def test_two_at_once_make_one_work(
     hyperfleet.put("Cluster", "twice", spec=SPEC)
     told = environ(fleet, hyperfleet, "twice", tmp_path)
     jobs = [started("run", HOSTED, **told) for _ in range(3)]
-    outs = [job.communicate(timeout=40)[0] for job in jobs]
+    outs = [job.communicate(timeout=60)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0, 0], outs
     assert works_for("twice", fleet) == [("hostedcluster-twice", 1)]
 
@@ -125,7 +125,7 @@ def test_asked_to_stop_it_says_so(
     job = started("run", HOSTED, "--wait", "30s", **environ(fleet, hyperfleet, "job4", tmp_path))
     hypershift.wait_for(GROUP, "HostedCluster", "job4", namespace="clusters")
     job.terminate()
-    job.communicate(timeout=20)
+    job.communicate(timeout=60)
     assert job.returncode == 75
     assert result_in(tmp_path)["reason"] == "Interrupted"
 
@@ -141,7 +141,7 @@ def test_a_server_that_is_away_is_waited_for(
         assert job.poll() is None
     finally:
         fleet.start_server()
-    out, _ = job.communicate(timeout=40)
+    out, _ = job.communicate(timeout=60)
     assert job.returncode == 0, out
     assert hypershift.get(GROUP, "HostedCluster", "job5", namespace="clusters")
 

@@ -18,7 +18,7 @@ def run(results: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[s
         env={**known, **environ, "RESULTS_PATH": str(results)},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
         check=False,
     )
 
@@ -38,18 +38,18 @@ def test_from_nothing_to_an_endpoint(fleet: RunningFleet, hypershift: Cluster, t
     }
     with fleet.maestro("my-adapter") as client:
         works = client.works("cluster1")
-        works.wait_for("hostedcluster-abc123", "Applied", timeout=30)
+        works.wait_for("hostedcluster-abc123", "Applied", timeout=60)
         endpoint = {"host": "api.example.net", "port": 6443}
         status = {
             "conditions": [{"type": "Available", "status": "True", "reason": "AsExpected"}],
             "controlPlaneEndpoint": endpoint,
         }
         hypershift.set_status(GROUP, "HostedCluster", "my-cluster", namespace="clusters", status=status)
-        works.wait_for("hostedcluster-abc123", lambda work: bool(work.feedback("status")), timeout=30)
+        works.wait_for("hostedcluster-abc123", lambda work: bool(work.feedback("status")), timeout=60)
         assert run(results, fleet.environ).returncode == 0
         assert conditions(results)["Available"] == ("True", "ControlPlaneReady")
         assert json.loads(results.read_text())["data"] == {"control_plane_endpoint": endpoint}
-        works.delete("hostedcluster-abc123", wait=True, timeout=30)
+        works.delete("hostedcluster-abc123", wait=True, timeout=60)
 
 
 def test_what_is_wrong_is_one_sentence(fleet: RunningFleet, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def service(fleet: RunningFleet, hyperfleet: FakeHyperFleet) -> Iterator[httpx.C
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
         yield client
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode == 0
 
 

@@ -49,14 +49,21 @@ class Shell:
             assert started.stdout
             return started.stdout.readline().replace(self.port, "8088")
         ran = subprocess.run(
-            real, shell=True, cwd=self.folder, env=self.environ, capture_output=True, text=True, timeout=50, check=False
+            real,
+            shell=True,
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         return ran.stdout.replace(self.port, "8088") + ran.stderr
 
     def close(self) -> None:
         for each in self.background:
             each.terminate()
-            each.communicate(timeout=20)
+            each.communicate(timeout=60)
 
 
 def retold(page: str, shell: Shell) -> str:

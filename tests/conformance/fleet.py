@@ -28,7 +28,7 @@ from pymaestro.wire import identity, status, work
 
 Json = dict[str, Any]
 Found = TypeVar("Found")
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 # As it is in production, so that nothing passes because of a short timer; only what would take minutes is shortened.
 RHYTHM = Rhythm(executor=timedelta(seconds=0.5), arrival=timedelta(seconds=1))
 _UNHURRIED = ClientSettings(qps=0)

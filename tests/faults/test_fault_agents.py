@@ -17,8 +17,6 @@ from stack import harness
 
 from pymaestro.store.dsn import Dsn
 
-pytestmark = pytest.mark.timeout(150)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:

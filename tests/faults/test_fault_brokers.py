@@ -20,7 +20,7 @@ from pymaestro.store.dsn import Dsn
 from pymaestro.transport import mqtt_config
 from pymaestro.transport.mqtt_agent import MqttMedium
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.peers
 
 SENDING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objid = $1"
 

@@ -15,7 +15,7 @@ from stack import harness
 
 from pymaestro.store.dsn import Dsn
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 CONSUMERS = ("cluster1", "cluster2")
 # Finished events go at once, as by default: who purges by a wrong clock would take what others still need.

@@ -18,8 +18,6 @@ from stack.clients import Stream, agent, source
 from pymaestro.store.dsn import Dsn
 from pymaestro.wire import event
 
-pytestmark = pytest.mark.timeout(150)
-
 STORED = """INSERT INTO resources
                 (id, created_at, updated_at, name, source, consumer_name, version, type, payload, status, deleted_at)
             SELECT id, now(), now(), id, 'source-a', $2, 1, '', jsonb_set($3::jsonb, '{resourceid}', to_jsonb(id)),

@@ -17,8 +17,6 @@ from stack import harness
 
 from pymaestro.journal.fields import Listen
 
-pytestmark = pytest.mark.timeout(150)
-
 # Without it only the listener wakes: the sweep does not come in these tests.
 NO_SWEEP = (*(flag for flag in FLAGS if "sweep" not in flag), "--sweep-interval=10m")
 LISTENERS = """SELECT pid FROM pg_stat_activity

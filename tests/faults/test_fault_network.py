@@ -19,8 +19,6 @@ from stack.clients import agent, bundle_data, source
 from pymaestro.store.dsn import Dsn
 from pymaestro.wire import event
 
-pytestmark = pytest.mark.timeout(150)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:

@@ -16,7 +16,7 @@ from stack import clients, harness
 
 from pymaestro.wire import envelope, event
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 CALLS = 3500
 PAYLOAD_BYTES = 60_000

@@ -18,8 +18,6 @@ from stack import harness
 from pymaestro.store import locks
 from pymaestro.store.dsn import Dsn
 
-pytestmark = pytest.mark.timeout(150)
-
 CONSUMERS = ("cluster1", "cluster2")
 
 

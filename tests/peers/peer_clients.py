@@ -68,7 +68,7 @@ class Lines:
         with self._news:
             return list(self._printed)
 
-    def wait(self, wanted: Callable[[Json], bool], *, what: str, seconds: float = 20) -> Json:
+    def wait(self, wanted: Callable[[Json], bool], *, what: str, seconds: float = 60) -> Json:
         """Return the first line, already printed or still to come, that is wanted."""
         seen = 0
 
@@ -134,7 +134,7 @@ class WorkClient(Lines):
         """Begin to watch; the id returned tells this watch's events from others'."""
         return self._ask("watch", namespace=namespace, selector=selector)["id"]
 
-    def wait_watched(self, watch: str, wanted: Callable[[Json], bool], *, what: str, seconds: float = 20) -> Json:
+    def wait_watched(self, watch: str, wanted: Callable[[Json], bool], *, what: str, seconds: float = 60) -> Json:
         return self.wait(lambda line: line.get("watch") == watch and wanted(line), what=what, seconds=seconds)
 
     def _ask(self, op: str, **details: Any) -> Json:

@@ -48,7 +48,7 @@ def end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
         process.wait()
 
 
-def wait_for(look: Callable[[], Found | None], *, what: str, seconds: float = 20) -> Found:
+def wait_for(look: Callable[[], Found | None], *, what: str, seconds: float = 60) -> Found:
     """Return the first true thing `look` finds."""
     deadline = time.monotonic() + seconds
     while True:

@@ -11,7 +11,7 @@ from kube_cluster import KubeCluster
 
 from pymaestro.kube import config
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.peers
 
 NUMBERS = itertools.count(1)
 

@@ -14,7 +14,7 @@ from peer_servers import python_server
 from pymaestro import AsyncMaestro
 from pymaestro.kube import config
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.peers
 
 
 def test_one_leads_and_others_take_over_on_kubernetes(

@@ -16,7 +16,7 @@ from peer_clients import Json, Refused, WorkClient, rest
 from peer_processes import free_ports, running, tail, wait_for
 from peer_servers import RunningServer
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.peers
 
 RECORDS = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks"
 Start = Callable[[str], contextlib.AbstractContextManager[Path]]

@@ -17,7 +17,7 @@ from conformance.sandbox_thread import Running, sandbox
 from kube_cluster import KubeCluster, answer
 from peer_processes import wait_for
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 NUMBERS = itertools.count(1)
 

@@ -18,7 +18,7 @@ from pymaestro.kube.discovery import Discovery, read_catalogue
 from pymaestro.kube.request import Deletion, Impersonation, Patch, PatchType, ResourceType, Selector, Write
 from pymaestro.kube.watch import Added, Change, Deleted, Modified, Pace, Synced, Watch
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 NAMESPACES = ResourceType(group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False)

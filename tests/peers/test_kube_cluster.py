@@ -12,7 +12,7 @@ import pytest
 from kube_cluster import CRDS, KubeCluster, answer, install_crd
 from peer_processes import wait_for
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 APPLIED_WORKS = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks"
 CONTAINERS = [{"name": "web", "image": "registry.test/web:1"}]

@@ -12,7 +12,7 @@ from peer_clients import Json, Refused, WorkClient
 from peer_processes import wait_for
 from peer_servers import RunningServer
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 RECORDS = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks"
 

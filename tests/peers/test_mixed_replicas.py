@@ -19,7 +19,7 @@ from peer_servers import RunningServer, go_server, python_server
 
 from pymaestro import AsyncMaestro, EventType, Work
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
 CONSUMERS = ("c1", "c2", "c3", "c4")
 WORKS = 20

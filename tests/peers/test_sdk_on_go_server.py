@@ -36,12 +36,12 @@ def test_the_life_of_a_work(server: RunningServer, consumer: str, start_agent: S
         works = client.works(consumer)
         created = works.create(config_map("first", app="x"))
         agent.wait_event("received", type_ends="spec.create_request", resource=created.id, version=1)
-        seen = works.wait_for("first", "Available", timeout=20)
+        seen = works.wait_for("first", "Available", timeout=60)
         assert (seen.version, seen.labels, seen.is_stale) == (1, {"app": "x"}, False)
 
         assert works.apply(config_map("first", app="x")).operation == "unchanged"
         assert works.apply(config_map("first", "2", app="x")).operation == "updated"
-        assert works.wait_for("first", timeout=20).version == 2
+        assert works.wait_for("first", timeout=60).version == 2
         assert works.patch("first", {"metadata": {"labels": {"more": "yes"}}}).version == 3
         assert works.get("first").labels == {"app": "x", "more": "yes"}
         assert [each.name for each in works.list(labels="app in (x,y),more")] == ["first"]
@@ -51,7 +51,7 @@ def test_the_life_of_a_work(server: RunningServer, consumer: str, start_agent: S
             works.apply(config_map("first", "3"), version=1)
         with pytest.raises(errors.AlreadyExists):
             works.create(config_map("first"))
-        works.delete("first", wait=True, timeout=20)
+        works.delete("first", wait=True, timeout=60)
         with pytest.raises(errors.NotFound):
             works.get("first")
 
@@ -80,12 +80,12 @@ def test_works_are_the_same_for_both_clients(
     with Maestro(**where(server, client.source)) as ours:
         works = ours.works(consumer)
         works.create(config_map("from-python"))
-        works.wait_for("from-python", timeout=20)
+        works.wait_for("from-python", timeout=60)
         theirs = client.get(consumer, "from-python")
         assert theirs["metadata"]["uid"] == works.id_of("from-python")
         changed = {**theirs, "metadata": {**theirs["metadata"], "labels": {"by": "go"}}}
         client.patch(consumer, theirs, changed)
-        assert works.wait_for("from-python", lambda work: work.version == 2, timeout=20).labels == {"by": "go"}
+        assert works.wait_for("from-python", lambda work: work.version == 2, timeout=60).labels == {"by": "go"}
 
 
 def test_lists_of_many_pages(server: RunningServer, consumer: str) -> None:
@@ -122,10 +122,10 @@ def test_two_watches_hear_the_same_story(server: RunningServer, consumer: str, s
             ]
             try:
                 await works.create(config_map("during", kind="late"))
-                during = await works.wait_for("during", timeout=20)
+                during = await works.wait_for("during", timeout=60)
                 agent.report(during.id, "fresh")
                 await until(lambda: any(is_fresh(told) for diary in diaries for told in diary))
-                await works.delete("during", wait=True, timeout=20)
+                await works.delete("during", wait=True, timeout=60)
                 await until(lambda: all(told_of(diary, EventType.DELETED) == ["during"] for diary in diaries))
             finally:
                 for reader in readers:

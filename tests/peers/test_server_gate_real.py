@@ -21,7 +21,7 @@ from peer_servers import RunningServer, python_server
 
 from pymaestro.wire import envelope, event
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CONSUMER = "cluster1"

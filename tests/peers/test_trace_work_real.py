@@ -12,7 +12,7 @@ from peer_processes import wait_for
 from peer_servers import PYTHON_CLI, RunningServer
 from test_kube_go_agent import agent, applied, is_gone, work
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.peers
 
 __all__ = ["agent", "applied"]
 

@@ -14,7 +14,7 @@ import grpc.aio
 
 from pymaestro.wire import envelope, event, instant, order, resync
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 MANIFEST = {
     "apiVersion": "v1",
     "kind": "ConfigMap",

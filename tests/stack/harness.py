@@ -36,7 +36,7 @@ from pymaestro.store import dsn as dsns
 from pymaestro.store import migrate, pool
 
 BASE = "/api/maestro/v1"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 _TEMPLATE = "template_of_tests"
 _numbers = itertools.count(1)

@@ -142,7 +142,7 @@ def live(address: dsn.Dsn, **options: Any) -> Iterator[Live]:
     thread = threading.Thread(target=lambda: asyncio.run(running.main()), name="rest-api")
     thread.start()
     try:
-        assert running.ready.wait(20), "the API did not start"
+        assert running.ready.wait(60), "the API did not start"
         yield Live(
             address=address,
             url=f"http://127.0.0.1:{listener.getsockname()[1]}",
@@ -207,7 +207,7 @@ class _Running:
             await connection.execute(statement, bundle_id)
 
 
-def until(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
     """Wait for a state."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -26,7 +26,7 @@ def live_server(database: Dsn, tmp_path: Path) -> Iterator[ServerProcess]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert started.wait(30)
+    assert started.wait(60)
     yield process
     stop.set()
     thread.join()

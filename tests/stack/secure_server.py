@@ -170,7 +170,7 @@ def subscribe(where: Channel, *, token: str | None = None, **wanted: str) -> Any
     return where.unary_stream(envelope.SUBSCRIBE_METHOD)(request, metadata=metadata)
 
 
-async def next_event(stream: Any, *, seconds: float = 15) -> event.Event:
+async def next_event(stream: Any, *, seconds: float = 60) -> event.Event:
     """Return the next event of a subscription that carries a bundle."""
     async with asyncio.timeout(seconds):
         while True:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import harness
-import pytest
 from conformance import replicas
 from conformance.fleet import Cluster
 
@@ -13,7 +12,6 @@ from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
 from pymaestro.store.dsn import Dsn
 
 
-@pytest.mark.timeout(180)
 def test_one_leads_and_others_take_over(database: Dsn, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with (

@@ -46,15 +46,15 @@ def test_the_whole_way_and_back(database: Dsn) -> None:
                     web = want.deployment("default", "web", replicas=replicas)
                     await works.apply(Work("web").add(web, feedback={"ready": ".status.readyReplicas"}))
                     seen = await works.wait_for(
-                        "web", lambda found, count=replicas: found.feedback("ready") == count, timeout=20
+                        "web", lambda found, count=replicas: found.feedback("ready") == count, timeout=60
                     )
                     assert seen.version == replicas
                 # Deleted and asked for anew, at once and again.
                 for _ in range(3):
-                    await works.delete("web", wait=True, timeout=20)
+                    await works.delete("web", wait=True, timeout=60)
                     assert await cluster.get(want.deployment("default", "web")) is None
                     await works.apply(Work("web").add(want.deployment("default", "web")))
-                    await works.wait_for("web", "Available", timeout=20)
+                    await works.wait_for("web", "Available", timeout=60)
 
     harness.play(scenario())
 
@@ -72,14 +72,14 @@ def test_wishes_while_the_agent_is_away(database: Dsn) -> None:
             async with agent(sandbox, server):
                 for name in ("changed", "deleted"):
                     await works.apply(Work(name).add(want.config_map("default", name)))
-                    await works.wait_for(name, "Available", timeout=20)
+                    await works.wait_for(name, "Available", timeout=60)
             await works.apply(Work("changed").add(want.config_map("default", "changed", data={"k": "new"})))
             await works.delete("deleted")
             await works.apply(Work("created").add(want.config_map("default", "created")))
             async with agent(sandbox, server):
-                await works.wait_for("changed", "Available", timeout=20)
-                await works.wait_for("created", "Available", timeout=20)
-                await works.delete("deleted", wait=True, timeout=20)
+                await works.wait_for("changed", "Available", timeout=60)
+                await works.wait_for("created", "Available", timeout=60)
+                await works.delete("deleted", wait=True, timeout=60)
                 live = await cluster.get(want.config_map("default", "changed"))
                 assert live is not None
                 assert live["data"] == {"k": "new"}
@@ -103,13 +103,13 @@ def test_server_dies_and_comes_back(tmp_path: Path) -> None:
                 async with client_of(server) as client:
                     look = Work("w").add(cm, feedback={"value": ".data.test"}, update_strategy="CreateOnly")
                     await client.works(CONSUMER).apply(look)
-                    await client.works(CONSUMER).wait_for("w", "Available", timeout=20)
+                    await client.works(CONSUMER).wait_for("w", "Available", timeout=60)
                 server.kill()
             await cluster.edit(cm, {"data": {"test": "meanwhile"}})
             async with place.run() as server, client_of(server) as client:
                 works = client.works(CONSUMER)
-                await works.wait_for("w", lambda found: found.feedback("value") == "meanwhile", timeout=30)
-                await works.delete("w", wait=True, timeout=20)
+                await works.wait_for("w", lambda found: found.feedback("value") == "meanwhile", timeout=60)
+                await works.delete("w", wait=True, timeout=60)
                 await running.__aexit__(None, None, None)
             assert await cluster.get(cm) is None
 
@@ -135,11 +135,11 @@ def test_more_feedback_than_a_message_can_carry(database: Dsn) -> None:
                 small = want.config_map("default", "large")
                 await works.apply(Work("large").add(small, feedback=paths, update_strategy="ReadOnly"))
                 await works.apply(Work("small").add(want.config_map("default", "small")))
-                await works.wait_for("small", "Available", timeout=20)
-                seen = await works.wait_for("large", "Available", timeout=20)
+                await works.wait_for("small", "Available", timeout=60)
+                seen = await works.wait_for("large", "Available", timeout=60)
                 (manifest,) = seen.manifest_work.status.manifests
                 assert manifest.feedback == ()
                 assert "ask for less" in condition(manifest, "StatusFeedbackSynced").message
-                await works.delete("large", wait=True, timeout=30)
+                await works.delete("large", wait=True, timeout=60)
 
     harness.play(scenario())

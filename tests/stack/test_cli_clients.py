@@ -148,5 +148,5 @@ def test_a_watch_ends_with_ctrl_c(shell: Shell, tmp_path: Path) -> None:
         told = json.loads(process.stdout.readline())
         assert (told["type"], told["object"]["metadata"]["name"]) == ("ADDED", "hello")
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
         assert process.stderr.read() == ""

@@ -62,13 +62,12 @@ class Reader:
 
     def end(self) -> str:
         self._process.send_signal(signal.SIGINT)
-        assert self._process.wait(20) == 130
+        assert self._process.wait(60) == 130
         self._thread.join(20)
         assert self._process.stderr
         return self._process.stderr.read()
 
 
-@pytest.mark.timeout(120)
 def test_a_server_that_dies_and_comes_back(
     run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +104,7 @@ def test_a_server_that_dies_and_comes_back(
             assert "cluster1/second" in piped.stdout.readline()
             third = second.replace("name: second", "name: third").replace("name: other", "name: third")
             assert run("resourcebundle apply -f - --wait", third)[0] == 0
-            out, err = piped.communicate(timeout=30)
+            out, err = piped.communicate(timeout=60)
             assert (out, err) == ("141\n", "")
 
         # Ctrl-C while waiting for what never comes.
@@ -124,7 +123,7 @@ def test_a_server_that_dies_and_comes_back(
             waiting.stdin.close()
             assert "applied successfully" in waiting.stdout.readline()
             waiting.send_signal(signal.SIGINT)
-            assert waiting.wait(20) == 130
+            assert waiting.wait(60) == 130
             assert waiting.stderr
             assert waiting.stderr.read() == ""
 

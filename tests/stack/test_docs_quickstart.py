@@ -7,8 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from pymaestro.testing import running_fleet
 
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
@@ -24,7 +22,6 @@ _CHANGING = (
 _READS = ("describe", "list", "status", "get", "trace")
 
 
-@pytest.mark.timeout(180)
 def test_every_command_prints_what_the_page_shows(tmp_path: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     (tmp_path / "web.yaml").write_text("".join(_YAML.findall(text)[0]))

@@ -31,14 +31,14 @@ def test_the_life_of_a_work_without_await(live_server: ServerProcess) -> None:
         client.consumers.create("c1")
         works = client.works("c1")
         assert works.apply(work("hello")).operation == "created"
-        assert works.wait_for("hello", timeout=20).feedback("status") == {"x": 1}
+        assert works.wait_for("hello", timeout=60).feedback("status") == {"x": 1}
         assert [each.name for each in works.list()] == ["hello"]
         with works.watch() as events:
             assert [(each.type, each.work.name) for each in [next(events)]] == [(EventType.ADDED, "hello")]
         for told in works.watch(bookmarks=True):
             if told.type is EventType.SYNCED:
                 break
-        works.delete("hello", wait=True, timeout=20)
+        works.delete("hello", wait=True, timeout=60)
         with pytest.raises(errors.NotFound):
             works.get("hello")
         with pytest.raises(errors.Invalid, match="name one"):
@@ -54,7 +54,7 @@ def test_threads_share_a_client_and_clients_share_a_loop(live_server: ServerProc
         def live(number: int) -> str:
             mine = works if number % 2 else other.works("c1")
             mine.apply(work(f"w{number}"))
-            return mine.wait_for(f"w{number}", timeout=30).name
+            return mine.wait_for(f"w{number}", timeout=60).name
 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             names = set(pool.map(live, range(24)))
@@ -93,7 +93,7 @@ def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
         assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
         assert process.stdout.read() == "interrupted\n"
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert process.stderr.read() == ""
 
 

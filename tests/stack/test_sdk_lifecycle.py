@@ -39,7 +39,7 @@ def test_the_life_of_a_work(database: Dsn) -> None:
                 created = await works.create(work("hello", labels={"app": "web"}), operation_id="op-1")
                 assert (created.version, created.id) == (1, works.id_of("hello"))
 
-                seen = await works.wait_for("hello", "Available", timeout=15)
+                seen = await works.wait_for("hello", "Available", timeout=60)
                 assert seen.feedback("status") == {"phase": "ok"}
                 assert seen.manifest("ConfigMap").feedback == {"status": {"phase": "ok"}}
                 stored = await works.get("hello")
@@ -49,7 +49,7 @@ def test_the_life_of_a_work(database: Dsn) -> None:
                 assert (await works.apply(work("hello", labels={"app": "web"}))).operation == "unchanged"
                 updated = await works.apply(work("hello", "w", labels={"app": "web"}))
                 assert (updated.operation, updated.work.version) == ("updated", 2)
-                seen = await works.wait_for("hello", timeout=15)
+                seen = await works.wait_for("hello", timeout=60)
                 assert seen.version == 2
                 assert seen.manifests[0].wanted["data"] == {"k": "w"}
 
@@ -65,10 +65,10 @@ def test_the_life_of_a_work(database: Dsn) -> None:
                 assert bundle["consumer_name"] == "c1"
                 assert [each["id"] async for each in client.bundles.list(labels="tier=front")] == [bundle["id"]]
 
-                await works.delete("hello", wait=True, timeout=15)
+                await works.delete("hello", wait=True, timeout=60)
                 with pytest.raises(errors.NotFound, match="cannot get work c1/hello: there is no such work"):
                     await works.get("hello")
-                await works.delete("hello", wait=True, timeout=15)
+                await works.delete("hello", wait=True, timeout=60)
 
     harness.play(scenario())
 

@@ -49,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    assert is_ready.wait(30)
+    assert is_ready.wait(60)
     yield folder / "config"
     stop.set()
     thread.join(30)

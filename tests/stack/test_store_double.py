@@ -25,7 +25,7 @@ from pymaestro.wire import record
 DAY = datetime(2026, 8, 20, tzinfo=UTC)
 IDS = ("b0", "b1", "b2", "b3")
 CONSUMERS = ("c0", "c1")
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 SEEDS = range(5)
 STATEMENTS = 60
 

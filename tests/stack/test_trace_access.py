@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import harness
-import pytest
 import trace_stage
 import yaml
 from test_trace_work import applied, id_of, maestro
@@ -32,7 +31,6 @@ def merged(path: Path, clusters: dict[str, Path]) -> Path:
     return path
 
 
-@pytest.mark.timeout(180)
 def test_several_management_clusters_by_context_and_the_wrong_one(database: Dsn, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with trace_stage.stage(database) as stage, SandboxCluster() as other:
@@ -71,7 +69,6 @@ def test_several_management_clusters_by_context_and_the_wrong_one(database: Dsn,
     harness.play(scenario())
 
 
-@pytest.mark.timeout(180)
 def test_missing_rights_and_dead_clusters_are_not_taken_for_missing_works(database: Dsn, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with trace_stage.stage(database) as stage:

@@ -263,7 +263,6 @@ async def command(file: Path, *flags: str, stdin: int) -> asyncio.subprocess.Pro
     )
 
 
-@pytest.mark.timeout(180)
 def test_the_command_at_a_terminal_and_without_one(database: Dsn, tmp_path: Path) -> None:
     async def scenario() -> None:
         await insert(database, "id-1", "nginx-work")

@@ -32,7 +32,7 @@ APPLIED = ResourceType(
     kind="AppliedManifestWork",
     namespaced=False,
 )
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def id_of(name: str) -> str:
@@ -349,7 +349,6 @@ async def maestro(*arguments: str, environ: dict[str, str] | None = None) -> tup
     return process.returncode, out.decode(), err.decode()
 
 
-@pytest.mark.timeout(180)
 def test_the_command_itself(database: Dsn, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with trace_stage.stage(database) as stage:

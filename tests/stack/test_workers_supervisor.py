@@ -180,7 +180,7 @@ def test_the_server_ends_quietly_and_cleans_up(request_to_end: int, exit_code: i
         assert process.stdout
         assert process.stdout.readline() == "up me postgresql://u@db:5432/d?sslmode=prefer\n"
         process.send_signal(request_to_end)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         assert (out, err, process.returncode) == ("cleaned up\n", "", exit_code)
 
 
@@ -191,7 +191,7 @@ def test_a_worker_ends_when_its_parent_is_gone() -> None:
         assert process.stdout.readline().startswith("up maestro-w1 ")
         process.stdin.close()
         assert process.stdout.read() == "cleaned up\n"
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_without_a_database_the_embedded_one_runs_as_long_as_the_server(tmp_path: Path) -> None:
@@ -200,6 +200,6 @@ def test_without_a_database_the_embedded_one_runs_as_long_as_the_server(tmp_path
         assert process.stdout.readline().startswith("up maestro postgresql://maestro@/postgres?")
         assert (tmp_path / "postgres" / "postmaster.pid").exists()
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         assert (out, err, process.returncode) == ("cleaned up\n", "", 0)
     assert not (tmp_path / "postgres" / "postmaster.pid").exists()

@@ -12,7 +12,7 @@ from pymaestro.transport import base, mqtt, mqtt_config
 from pymaestro.transport.mqtt_agent import MqttMedium
 from pymaestro.wire import event, resync
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class MqttAgent:

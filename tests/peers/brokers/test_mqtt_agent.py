@@ -20,7 +20,7 @@ from pymaestro.kube.request import ResourceType
 from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
 from pymaestro.store.dsn import Dsn
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.peers
 CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 
 

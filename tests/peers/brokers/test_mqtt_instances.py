@@ -19,7 +19,7 @@ from pymaestro.server.decide import ring
 from pymaestro.store.dsn import Dsn
 from pymaestro.wire import event, resync
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.peers
 
 STORED = "resource status update event was sent"
 
@@ -273,7 +273,6 @@ async def is_zero(server: harness.InProcess, statement: str) -> bool:
     return await server.value(statement) == 0
 
 
-@pytest.mark.timeout(150)
 def test_who_is_cut_off_from_the_broker_leaves_its_consumers_to_the_others(
     database: Dsn, broker: Mosquitto, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from pymaestro.store.dsn import Dsn
 from pymaestro.transport import base
 from pymaestro.wire import event, mqtt, resync
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.peers
 
 
 GROW = """

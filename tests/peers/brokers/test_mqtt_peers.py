@@ -19,7 +19,7 @@ from stack import harness
 from pymaestro.store.dsn import Dsn
 from pymaestro.wire import event
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
 
 

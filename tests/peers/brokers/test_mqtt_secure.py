@@ -16,7 +16,7 @@ from pymaestro.store.dsn import Dsn
 from pymaestro.transport import base, mqtt, mqtt_config
 from pymaestro.wire import mqtt as binding
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.peers
 
 
 class Secure:

@@ -10,7 +10,7 @@ from conformance.transport_cases import Case
 from mosquitto import Mosquitto, mosquitto
 from stack import harness
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.peers
 
 
 @pytest.mark.parametrize("case", transport_cases.CASES.values(), ids=transport_cases.CASES.keys())

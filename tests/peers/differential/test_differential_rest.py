@@ -13,7 +13,7 @@ from intended import refute
 from rest_cases import BUNDLES, CONSUMERS, Question, about
 from twins import BASE, Answer, Twin
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.peers
 SEED = 20260215
 
 

@@ -9,7 +9,7 @@ from intended import refute
 from playing import play
 from twins import Twin
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.peers
 
 
 @pytest.mark.parametrize("stories", [event_cases.status_resyncs, event_cases.spec_resyncs])

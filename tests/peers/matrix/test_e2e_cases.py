@@ -19,7 +19,7 @@ from matrix_steps import feedback, is_reported, let_it_finish, name_of
 from peer_clients import Json, WorkClient
 from stage import Ground, Stage, staged
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
 CASTS = [
     Combination(client="go", server=server, agent=agent, broker="grpc")

@@ -19,7 +19,7 @@ from peer_processes import wait_for
 from peer_servers import PYTHON_CLI
 from stage import Ground, Stage, staged
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
 STAGE_SECONDS = 2.0
 

@@ -18,7 +18,7 @@ from matrix_steps import feedback, let_it_finish
 from peer_clients import Json
 from stage import Ground, Stage, staged
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
 UPGRADE = (("go", "go", "go"), ("go", "python", "go"), ("go", "python", "python"), ("python", "python", "python"))
 """Client, server and agent of each phase: first the server is replaced, then the agent, then the client."""
