@@ -248,6 +248,48 @@ async def case_burst_of_updates_ends_with_the_last(fleet: Fleet) -> None:
     assert (await fleet.exists(cm))["data"] == {"k": "29"}
 
 
+async def case_burst_of_works_that_change_as_soon_as_they_are_told_of(fleet: Fleet) -> None:
+    """What a record lists may come later than the report; what was created is ended all the same."""
+    names = [f"w{number}" for number in range(12)]
+    old = {name: want.config_map(fleet.namespace, f"old-{name}") for name in names}
+    new = {name: want.config_map(fleet.namespace, f"new-{name}") for name in names}
+    for name in names:
+        fleet.publish(name, old[name])
+    for name in names[:6]:
+        await fleet.is_applied(name)
+        fleet.publish(name, new[name])
+    for name in names[6:]:
+        await fleet.is_applied(name)
+        fleet.delete(name)
+    for name in names[:6]:
+        await fleet.is_applied(name)
+        await fleet.records_exactly(name, f"configmaps/new-{name}")
+    for name in names[6:]:
+        await fleet.is_deleted(name)
+    await fleet.is_gone(*old.values())
+
+
+async def case_burst_of_works_that_change_while_the_agent_is_away(fleet: Fleet) -> None:
+    names = [f"w{number}" for number in range(12)]
+    old = {name: want.config_map(fleet.namespace, f"old-{name}") for name in names}
+    for name in names:
+        fleet.publish(name, old[name])
+    for name in names:
+        await fleet.is_applied(name)
+    await fleet.stop()
+    for name in names[:6]:
+        fleet.publish(name, want.config_map(fleet.namespace, f"new-{name}"))
+    for name in names[6:]:
+        fleet.delete(name)
+    await fleet.start()
+    for name in names[:6]:
+        await fleet.is_applied(name)
+        await fleet.records_exactly(name, f"configmaps/new-{name}")
+    for name in names[6:]:
+        await fleet.is_deleted(name)
+    await fleet.is_gone(*old.values())
+
+
 async def case_deleted_while_it_is_applied(fleet: Fleet) -> None:
     for number in range(10):
         cms = [want.config_map(fleet.namespace, f"cm{number}-{each}") for each in range(3)]

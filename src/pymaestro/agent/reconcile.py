@@ -68,7 +68,8 @@ class Reconciler:
             return await self._strays.judge(record)
         if unlisted is not None and record is not None and self._is_so(held, record, unlisted):
             return await self._list(held, record, unlisted)
-        return await self._apply(key, held)
+        # Once is enough, however often its objects change meanwhile.
+        return await self._apply(key, held, may_put_off=unlisted is None)
 
     def _is_ours(self, record: Json) -> bool:
         """Whether a record is this agent's to look after; others may live on the same cluster."""
@@ -78,7 +79,7 @@ class Reconciler:
         prefix = f"{self._parts.identity.hub_hash}-"
         return self._parts.works.named(key[len(prefix) :]) if key.startswith(prefix) else None
 
-    async def _apply(self, key: str, held: Held) -> Again | None:
+    async def _apply(self, key: str, held: Held, *, may_put_off: bool) -> Again | None:
         wanted = held.wanted
         if held.problem:
             self._refuse(held, held.problem)
@@ -96,7 +97,7 @@ class Reconciler:
             case plan.Frozen():
                 return await self._look_only(held)
             case plan.Plan() as planned:
-                return await self._carry_out(key, held, planned, wanted=wanted)
+                return await self._carry_out(key, held, planned, wanted=wanted, may_put_off=may_put_off)
 
     def _refuse(self, held: Held, problem: str) -> None:
         moment = self._moment(held)
@@ -104,7 +105,9 @@ class Reconciler:
         held.status = held.status.with_condition(refused, now=moment.now)
         self._parts.reporter.report(held)
 
-    async def _carry_out(self, key: str, held: Held, planned: plan.Plan, *, wanted: work.ManifestWork) -> Again:
+    async def _carry_out(
+        self, key: str, held: Held, planned: plan.Plan, *, wanted: work.ManifestWork, may_put_off: bool
+    ) -> Again:
         """Apply all manifests of one wish, write down what is there, and say so."""
         if held.wanted is not wanted:
             return Again(0)
@@ -137,11 +140,11 @@ class Reconciler:
         # The work may have changed or left while we wrote: what we say then belongs to a wish nobody has any more.
         if held.wanted is wanted:
             self._say(held, outcomes)
-        is_first = held.followed is None and not listed
+        is_new = may_put_off and held.followed is None and not listed
         is_well = all(outcome.is_well for outcome in outcomes)
-        if is_first and is_well and self._parts.is_crowded() and _is_announced(record, coming):
-            # Nothing is lost if the list waits until those have been served of whom nothing has been said yet.
-            held.followed = wanted
+        if is_new and is_well and self._parts.is_crowded() and _is_announced(record, coming):
+            # Nothing is lost if the list waits until those have been served of whom nothing has been said yet. The
+            # wish does not count as followed until then: should another one come, what was announced has to go.
             self._unlisted[key] = _unlisted(wanted, record, outcomes)
             return Again(_LISTING_SECONDS * (1 + self._parts.jitter()), _LISTING_PATIENCE_SECONDS)
         announced = ownership.read_announced(record) if held.followed is None else ()
