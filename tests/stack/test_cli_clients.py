@@ -60,7 +60,7 @@ def test_consumers(shell: Shell) -> None:
     assert changed["labels"] == {"a": "b", "region": "east"}
     assert "FIELD" in shell("consumer get c1")
     assert shell("consumer get nobody", expect=1).startswith("Error: consumer not found")
-    assert "write it as key=value" in shell("consumer update c1 --label x", expect=1)
+    assert "write it as key=value" in shell("consumer update c1 --label x", expect=2)
     assert "add --yes" in shell("consumer delete c1", expect=1)
     assert shell("consumer delete c1 --yes") == f"Consumer {made['id']} deleted successfully\n"
 
@@ -114,7 +114,7 @@ def test_bundles_and_plain_manifests(shell: Shell, tmp_path: Path) -> None:
 
     plain = tmp_path / "plain.yaml"
     plain.write_text(yaml.safe_dump(manifest))
-    assert "give --consumer and --name" in shell(f"resourcebundle apply -f {plain}", expect=1)
+    assert "give --consumer and --name" in shell(f"resourcebundle apply -f {plain}", expect=2)
     assert "(created)" in shell(f"resourcebundle apply -f {plain} --consumer c1 --name plain")
     assert "there is no consumer 'c2'" in shell(f"resourcebundle apply -f {plain} --consumer c2 --name plain", expect=1)
     plain.write_text("a: [\n")

@@ -1,16 +1,24 @@
 """`maestro up` as a person runs it: a process of its own, found by the other commands, stopped by Ctrl-C."""
 
+import asyncio
+import dataclasses
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import harness
 import pytest
 import yaml
+
+from pymaestro.sandbox.errors import SandboxError
+from pymaestro.sandbox.process import Ports, ServerProcess
+from pymaestro.store.dsn import Dsn
 
 README = Path(__file__).parents[2] / "README.md"
 MAESTRO = [sys.executable, "-m", "pymaestro.cli.main"]
@@ -39,6 +47,28 @@ def test_the_commands_of_the_readme_find_what_is_up(tmp_path: Path) -> None:
         code = up.wait(30)
     assert code == 130
     assert shown.read_text().endswith("stopping\n")
+
+
+def test_a_server_that_ends_is_noticed_and_it_ends_with_who_started_it(database: Dsn, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with ServerProcess(database, log=tmp_path / "server.log") as server, asyncio.timeout(60):
+            assert server._process
+            assert server._process.stdin
+            # What the kernel does for a parent that was killed.
+            server._process.stdin.close()
+            with pytest.raises(SandboxError, match="the server has ended with code 0; its log is"):
+                await server.watch_over()
+
+    harness.play(scenario())
+
+
+def test_a_port_that_somebody_has_is_told_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        port = somebody.getsockname()[1]
+        ports = dataclasses.replace(Ports.free(), agents=port)
+        server = ServerProcess(Dsn.parse("postgresql://nobody@127.0.0.1:1/none"), log=tmp_path / "log", ports=ports)
+        with pytest.raises(SandboxError, match=f"port {port} of this computer is in use; .*--free-ports"):
+            asyncio.run(server.start())
 
 
 def see_the_path_of_what_was_applied(shown: Path, environ: dict[str, str], *, folder: Path) -> None:

@@ -1,7 +1,6 @@
 """What an adapter runs on, from flags and environment: a transport, a target, the HyperFleet API."""
 
 import os
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 
 from pymaestro.cli.failure import UsageError
+from pymaestro.flags import duration
 
 if TYPE_CHECKING:
     from pymaestro.adapter.definition import Adapter
@@ -85,7 +85,10 @@ def _with_source(environ: Mapping[str, str], name: str) -> dict[str, str]:
 
 def seconds(text: str, *, flag: str) -> float:
     """Read a length of time: seconds, or a number with its unit."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", text.strip())
-    if found is None:
-        raise UsageError(f"{flag} is {text!r}; give seconds, or a duration such as 10m")
-    return float(found[1]) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[found[2] or "s"]
+    try:
+        found = duration.seconds(text)
+    except ValueError:
+        raise UsageError(f"{flag} is {text!r}; give seconds, or a duration such as 10m") from None
+    if not 0 <= found < float("inf"):
+        raise UsageError(f"{flag} is {text!r}; give 0 seconds or more")
+    return found

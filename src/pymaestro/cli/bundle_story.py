@@ -74,6 +74,8 @@ def diff_work(client: "Maestro", wanted: "Work") -> bool:
     from pymaestro.sdk import changing
 
     before = stored(client, wanted)
+    if before is None:
+        client.consumers.get(wanted.consumer)
     changes = ["  + it would be created"] if before is None else lines(changing.differences(before, wanted))
     sys.stdout.write("".join(f"{line}\n" for line in [f"{wanted.consumer}/{wanted.name}", *changes] if changes))
     return bool(changes)
@@ -168,8 +170,10 @@ def _comes(state: Callable[[], bool], *, seconds: float) -> bool:
     def is_there() -> bool:
         try:
             return state()
-        except errors.Unavailable:
+        except errors.MaestroError as error:
             # A server that is started again meanwhile is worth waiting for.
+            if not error.is_retryable:
+                raise
             return False
 
     end = time.monotonic() + seconds

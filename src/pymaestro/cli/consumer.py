@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from pymaestro.cli import inputs, rendering
 from pymaestro.cli.connection import RestFlags, open_client
-from pymaestro.cli.failure import CommandError
+from pymaestro.cli.failure import CommandError, UsageError
 from pymaestro.cli.inputs import Page, Search, Size
 from pymaestro.cli.rendering import Output
 
@@ -115,7 +115,7 @@ def parse_labels(given: tuple[str, ...]) -> dict[str, str]:
     for word in given:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise CommandError(f"--label {word}: write it as key=value")
+            raise UsageError(f"--label {word}: write it as key=value")
         found[key] = value
     return found
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from pymaestro.cli.failure import CommandError
+from pymaestro.cli.failure import CommandError, UsageError
 
 if TYPE_CHECKING:
     from pymaestro.sdk.work import Work
@@ -40,7 +40,7 @@ def sort(found: list[dict[str, Any]], *, consumer: str, name: str) -> "tuple[lis
     if plain:
         if not (name and consumer):
             kinds = ", ".join(str(each.get("kind") or "no kind") for each in plain[:3])
-            raise CommandError(f"the file holds plain manifests ({kinds}): give --consumer and --name for their work")
+            raise UsageError(f"the file holds plain manifests ({kinds}): give --consumer and --name for their work")
         works.append(Work(name, consumer=consumer).add(plain))
     return works, bundles
 
@@ -49,7 +49,7 @@ def _for(work: "Work", *, consumer: str) -> "Work":
     if consumer:
         work = work.wrap(work.manifest_work.with_metadata(namespace=consumer))
     if not work.consumer:
-        raise CommandError(f"work {work.name!r} has no metadata.namespace: set it to the consumer, or give --consumer")
+        raise UsageError(f"work {work.name!r} has no metadata.namespace: set it to the consumer, or give --consumer")
     return work
 
 

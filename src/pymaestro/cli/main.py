@@ -5,8 +5,10 @@ standard error. A reader who leaves (`| head`) ends with 141 and without a word,
 """
 
 import importlib
+import io
 import itertools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -33,6 +35,17 @@ def call(arguments: Sequence[str]) -> int:
         sys.stderr.write(failure.report(error, verbosity=goflags.verbosity(arguments)))
         return failure.exit_code(failure.innermost(error))
     return code
+
+
+def _mend_streams() -> None:
+    """Let streams that are closed lead nowhere, and letters that a terminal does not have be question marks."""
+    # Opened first and lowest, so that no connection gets the number of standard output.
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - kept open to the end
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
+            stream.reconfigure(errors="replace")
 
 
 def _nobody_reads() -> int:
@@ -67,14 +80,16 @@ def _parsed(arguments: Sequence[str]) -> int:
             return 0
         result = app(list(arguments), exit_on_error=False, print_error=False, console=page, error_console=page)
     except CycloptsError as error:
-        command = next((f" {word}" for word in arguments[:1] if word in {*app} and not word.startswith("-")), "")
-        said = " ".join(str(error).split()).rstrip(".")
-        raise failure.UsageError(f"{said}; see `maestro{command} --help`") from None
+        command = " ".join(["maestro", *app.parse_commands(words)[0]])
+        # A full stop goes; the dots of a list that is cut short stay.
+        said = re.sub(r"(?<!\.)\.$", "", " ".join(str(error).split()))
+        raise failure.UsageError(f"{said}; see `{command} --help`") from None
     return result if isinstance(result, int) else 0
 
 
 def main() -> None:
     """Run the command line of this process."""
+    _mend_streams()
     sys.exit(call(sys.argv[1:]))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from pymaestro.cli import bundle_story, failure, inputs, rendering
+from pymaestro.cli import bundle_story, failure, inputs, rendering, running
 from pymaestro.cli.connection import GrpcFlags, RestFlags, open_client, wait_seconds
 from pymaestro.cli.inputs import Page, Search, Size
 from pymaestro.cli.rendering import Output
@@ -188,6 +188,7 @@ def watch(
     grpc: GrpcFlags | None = None,
 ) -> int:
     """Follow the works of our source, through reconnects, until interrupted."""
+    running.end_with_reader()
     with open_client(rest, grpc) as client, client.works(consumer or None).watch(labels=selector or None) as events:
         for told in events:
             found = told.work

@@ -7,10 +7,11 @@ asyncio is imported when something runs: every command imports this module, also
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from pymaestro.cli.failure import INTERRUPTED
+from pymaestro.cli.failure import INTERRUPTED, NOBODY_READS
 
 
 class Stop:
@@ -87,6 +88,29 @@ async def until(stop: Stop, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
         working.cancel()
         waiting.cancel()
+
+
+def end_with_reader() -> None:
+    """End this process when whoever reads its output leaves, also while there is nothing to write."""
+    import select
+    import stat
+    import threading
+
+    try:
+        descriptor = sys.stdout.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except OSError:
+        return
+    if not is_pipe:
+        return
+    pipe = select.poll()
+    pipe.register(descriptor, 0)  # that the other end is gone is told without being asked for
+
+    def wait() -> None:
+        pipe.poll()
+        os._exit(NOBODY_READS)
+
+    threading.Thread(target=wait, name="reader", daemon=True).start()
 
 
 def stop_when_closed(descriptor: int, stop: Stop) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from pymaestro.cli import running
-from pymaestro.cli.failure import CommandError
+from pymaestro.cli.failure import UsageError
 
 _ENVIRONMENT = "local"
 _HELLO = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hello", "namespace": "default"}}'
@@ -61,9 +61,9 @@ def act(  # noqa: PLR0913 - one parameter per flag
     from contextlib import ExitStack
 
     if agents < 1:
-        raise CommandError("--agents must be 1 or more")
+        raise UsageError("--agents must be 1 or more")
     if kubeconfig is not None and not kubeconfig.exists():
-        raise CommandError(f"--kubeconfig={kubeconfig} does not exist")
+        raise UsageError(f"--kubeconfig={kubeconfig} does not exist")
     given = kubeconfig.absolute() if kubeconfig else None
     with ExitStack() as stack:
         folder = data_dir or data_home()
@@ -115,7 +115,7 @@ async def _run(asked: _Wanted, *, stop: running.Stop) -> int:
             status.stop()
             written = _write_config(started) if asked.write_config else None
             _tell(console, started, written=written)
-            await stop.wait()
+            await running.until(stop, started.server.watch_over())
             console.print("stopping")
     return 0
 
@@ -126,7 +126,7 @@ def _tell(console: Any, started: Any, *, written: Path | None) -> None:
     lines = {
         "REST": started.api_url,
         "gRPC for sources": started.grpc_url,
-        "gRPC for agents": started.broker_url,
+        **({"MQTT broker": started.mqtt_url} if started.mqtt_url else {"gRPC for agents": started.broker_url}),
         **{f"cluster {consumer}": f"kubeconfig {path}" for consumer, path in started.kubeconfigs.items()},
         "logs and data": started.folder,
     }

@@ -34,6 +34,12 @@ def parse(text: str) -> timedelta:
     return timedelta(microseconds=int(total)) * (-1 if text.startswith("-") else 1)
 
 
+def seconds(text: str) -> float:
+    """Return the seconds that `text` means: a bare number of them, or a duration; raise ValueError if it means none."""
+    trimmed = text.strip()
+    return parse(trimmed).total_seconds() if trimmed[-1:].isalpha() else float(trimmed)
+
+
 def render(length: timedelta) -> str:
     """Return `length` as Go prints it, to the microsecond."""
     if length < timedelta():

@@ -51,6 +51,8 @@ class Fleet:
     dsn: Dsn
     """The database."""
     folder: Path
+    mqtt_url: str = ""
+    """The MQTT broker, if there is one."""
 
     @property
     def api_url(self) -> str:
@@ -79,9 +81,11 @@ async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
         )
         flags: list[str] = []
         broker: Path | None = None
+        mqtt_url = ""
         if wanted.broker == "mqtt":
             wanted.progress("Mosquitto")
-            broker = (await stack.enter_async_context(Mosquitto(wanted.folder))).config
+            mosquitto = await stack.enter_async_context(Mosquitto(wanted.folder))
+            broker, mqtt_url = mosquitto.config, f"127.0.0.1:{mosquitto.port}"
             flags = ["--message-broker-type=mqtt", f"--message-broker-config-file={broker}"]
         wanted.progress("server")
         server = ServerProcess(dsn, log=wanted.folder / "server.log", ports=wanted.ports, flags=flags)
@@ -101,7 +105,14 @@ async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
             given = wanted.kubeconfig if number == 0 else None
             way = broker or f"127.0.0.1:{server.ports.agents}"
             kubeconfigs[consumer] = await _join(stack, wanted, consumer, given=given, broker=way)
-        yield Fleet(server=server, client=client, kubeconfigs=kubeconfigs, dsn=dsn, folder=wanted.folder)
+        yield Fleet(
+            server=server,
+            client=client,
+            kubeconfigs=kubeconfigs,
+            dsn=dsn,
+            folder=wanted.folder,
+            mqtt_url=mqtt_url,
+        )
 
 
 async def _join(

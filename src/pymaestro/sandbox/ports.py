@@ -6,6 +6,7 @@ second start fails.
 
 import random
 import socket
+from collections.abc import Iterable
 
 _FIRST, _LAST = 15000, 30000
 _TRIES = 1000
@@ -30,3 +31,19 @@ def free(count: int) -> list[int]:
         for probe in held.values():
             probe.close()
     raise OSError(f"no {count} free ports between {_FIRST} and {_LAST}")
+
+
+def taken(wanted: Iterable[int]) -> list[int]:
+    """Return which of these loopback ports somebody listens on."""
+    return [port for port in wanted if not _can_listen(port)]
+
+
+def _can_listen(port: int) -> bool:
+    with socket.socket() as probe:
+        # As servers do it: connections that are still being forgotten are no obstacle.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,6 +1,7 @@
 """A server of its own process, on ports nobody else uses: for the demo, and for whoever wants to kill one."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 import sys
@@ -53,6 +54,10 @@ class ServerProcess:
     async def start(self) -> None:
         """Start and wait until the server says it is ready."""
         where = self.ports
+        # Else whoever has the port would answer in its place that it is ready.
+        taken = ports.taken(dataclasses.astuple(where))
+        if taken:
+            raise SandboxError(f"port {taken[0]} of this computer is in use; stop who has it, or take --free-ports")
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -62,9 +67,11 @@ class ServerProcess:
                 f"--metrics-server-bindport={where.metrics}",
                 f"--grpc-server-bindport={where.sources}",
                 f"--grpc-broker-bindport={where.agents}",
+                # As a worker it ends when its input does: with us, however we end.
+                "--worker-index=0",
                 *self._flags,
                 env={**os.environ, "MAESTRO_DB_DSN": str(self._dsn), "MAESTRO_ENV": ""},
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
             )
@@ -72,10 +79,21 @@ class ServerProcess:
             async with asyncio.timeout(_READY_SECONDS):
                 while not await _is_ready(where.health):
                     if self._process.returncode is not None:
-                        raise SandboxError(f"the server ended at once; its log is {self._log}")
+                        raise SandboxError(f"the server ended at once{self._last_words()}; its log is {self._log}")
                     await asyncio.sleep(0.05)
         except TimeoutError as error:
             raise SandboxError(f"the server was not ready in {_READY_SECONDS:g} s; its log is {self._log}") from error
+
+    async def watch_over(self) -> None:
+        """Wait until the server ends, and raise: nobody asked it to."""
+        assert self._process
+        code = await self._process.wait()
+        raise SandboxError(f"the server has ended with code {code}{self._last_words()}; its log is {self._log}")
+
+    def _last_words(self) -> str:
+        """Return what the server said when it gave up, to be put behind a sentence."""
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+        return "".join(f": {line.removeprefix('Error: ')}" for line in lines if line.startswith("Error: "))
 
     async def kill(self) -> None:
         """Kill -9."""

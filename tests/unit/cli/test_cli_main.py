@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,6 +36,11 @@ def test_the_help_of_a_command_shows_every_public_flag_and_examples(
     ("line", "complaint"),
     [
         pytest.param("serv", 'Did you mean "server"', id="unknown-command"),
+        pytest.param("frob", "demo, ...; see `maestro --help`", id="unheard-of-command"),
+        pytest.param("resourcebundle list --outptu x", "see `maestro resourcebundle list --help`", id="where-to-look"),
+        pytest.param("consumer create c1 --label x", "--label x: write it as key=value", id="half-a-label"),
+        pytest.param("up --agents 0", "--agents must be 1 or more", id="no-agent"),
+        pytest.param("up --kubeconfig /none", "--kubeconfig=/none does not exist", id="no-kubeconfig"),
         pytest.param("server --enable-htps", "Did you mean --enable-https", id="unknown-flag"),
         pytest.param("server extra", "extra", id="a-word-too-many"),
         pytest.param("server --client-id", "--client-id requires an argument", id="value-missing"),
@@ -114,3 +122,21 @@ def test_the_traceback_is_there_for_those_who_ask() -> None:
         raise KeyError("x")
     assert "Traceback" in failure.report(caught.value, verbosity=4)
     assert "Traceback" not in failure.report(caught.value, verbosity=3)
+
+
+@pytest.mark.parametrize(
+    ("line", "environ", "code", "told"),
+    [
+        pytest.param("--help >&-", {}, 0, "", id="nowhere-to-write"),
+        pytest.param("server --help >&-", {}, 0, "", id="nowhere-to-write-flags"),
+        pytest.param("frob 2>&-", {}, 2, "", id="nowhere-to-complain"),
+        pytest.param("resourcebundle diff -f - <&-", {}, 3, "the YAML text is empty", id="nothing-to-read"),
+        pytest.param("--help", {"PYTHONIOENCODING": "ascii"}, 0, "? adapter ", id="a-terminal-with-few-letters"),
+    ],
+)
+def test_streams_that_are_not_there(line: str, environ: dict[str, str], code: int, told: str) -> None:
+    command = ["sh", "-c", f"{sys.executable} -m pymaestro.cli.main {line}"]
+    done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert told in done.stdout + done.stderr
+    assert "unexpected" not in done.stderr

@@ -10,7 +10,7 @@ from pymaestro.sdk import errors
 
 def test_a_server_that_is_started_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundle_story, "_LOOK_SECONDS", 0)
-    answers: Iterator[bool | Exception] = iter([errors.Unavailable("nobody"), False, True])
+    answers: Iterator[bool | Exception] = iter([errors.Unavailable("nobody"), errors.Timeout("late"), False, True])
 
     def look() -> bool:
         answer = next(answers)

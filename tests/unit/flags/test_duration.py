@@ -34,3 +34,14 @@ def test_what_is_no_duration(text: str) -> None:
 @given(st.timedeltas(min_value=-duration.LONGEST, max_value=duration.LONGEST))
 def test_a_rendered_duration_reads_back(length: timedelta) -> None:
     assert duration.parse(duration.render(length)) == length
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5", 5.0), ("0.25", 0.25), (" 1m30s ", 90.0), ("500ms", 0.5)])
+def test_seconds_or_a_duration(text: str, seconds: float) -> None:
+    assert duration.seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1d", "inf", "nan"])
+def test_what_is_neither(text: str) -> None:
+    with pytest.raises(ValueError, match=text.strip() or "could not convert"):
+        duration.seconds(text)
