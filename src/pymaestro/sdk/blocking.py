@@ -56,11 +56,19 @@ class Loop:
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.close()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether its last user is done."""
+        return self._loop.is_closed()
+
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Return what `work` returns; an interrupt here (Ctrl-C) cancels it there."""
         if threading.current_thread() is self._thread:
             work.close()
             raise MaestroError("a blocking call was made on the client's own loop", advice="use AsyncMaestro there")
+        if self.is_closed:
+            work.close()
+            raise MaestroError("the client is closed", advice="make a new one")
         call = _Call(work)
         try:
             self._loop.call_soon_threadsafe(call.begin)
@@ -147,8 +155,9 @@ class Items(Iterator[Result]):
             raise StopIteration from None
 
     def close(self) -> None:
-        """End the iteration."""
-        self._loop.run(_close(self._source))
+        """End the iteration; with its client it has ended already."""
+        if not self._loop.is_closed:
+            self._loop.run(_close(self._source))
 
     def __enter__(self) -> Self:
         return self
@@ -233,7 +242,7 @@ class Maestro:
     def works(self, consumer: str | None) -> Works:
         """Return the works of this source on one cluster; None means on all of them, for `list` and `watch`."""
         if self._loop is None:
-            raise MaestroError("the client is closed")
+            raise MaestroError("the client is closed", advice="make a new one")
         return Works(self._client.works(consumer), self._loop)
 
     def all_works(self) -> Works:

@@ -35,8 +35,10 @@ def patched(stored: Work, patch: Patch) -> Work:
         changed = patch(stored)
         if not isinstance(changed, Work):
             raise Invalid(f"the patch function returned a {type(changed).__name__}", advice="return the changed Work")
-    else:
+    elif isinstance(patch, Mapping):
         changed = Work.from_dict(merge_patch(stored.to_dict(), patch))
+    else:
+        raise Invalid(f"a patch cannot be of type {type(patch).__name__}", advice="give a dict or a function")
     if (changed.name, changed.consumer or stored.consumer) != (stored.name, stored.consumer):
         raise Invalid("a patch cannot change the name or the consumer of a work", advice="create another work")
     return changed

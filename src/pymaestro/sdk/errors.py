@@ -57,6 +57,8 @@ class ConfigError(MaestroError):
 class NotFound(MaestroError):
     """There is no such work, bundle or consumer."""
 
+    default_advice = "check the name"
+
 
 class ConsumerNotFound(NotFound):
     """The cluster is not registered."""
@@ -107,6 +109,7 @@ class Timeout(MaestroError):
     """No answer, or not the wanted state, in time."""
 
     is_retryable = True
+    default_advice = "try again, or allow more time"
 
 
 class ServerError(MaestroError):

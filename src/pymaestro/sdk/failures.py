@@ -33,14 +33,18 @@ class Meaning:
 
 _TLS = Meaning(errors.Unavailable, "check the CA file, the certificate's names and its dates", is_retryable=False)
 
+_NO_TLS = Meaning(errors.Unavailable, "no TLS is spoken there: use http://, or no CA file", is_retryable=False)
+
 _TEXTS: tuple[tuple[re.Pattern[str], Meaning], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), meaning)
     for pattern, meaning in (
+        (r"wrong_version_number", _NO_TLS),
         (r"certificate_verify_failed|handshake failed|ssl_error|\[ssl", _TLS),
         (r"the resource version is not the latest", Meaning(errors.Conflict)),
         (r"is under deletion", Meaning(errors.Conflict, "wait until it is gone: delete(name, wait=True)")),
         (r'insert or update on table "resources".*fk_resources_consumers', Meaning(errors.ConsumerNotFound)),
         (r"fk_resources_consumers", Meaning(errors.Conflict, "delete the works of this consumer first")),
+        (r"^maestro-6: This Consumer already exists", Meaning(errors.AlreadyExists, "use ensure() to have it anyway")),
         (r"^(failed to \w+ resource: )?maestro-6: .*already exist", Meaning(errors.AlreadyExists)),
         (r"(^|: )maestro-6:", Meaning(errors.Conflict)),
         (r"(^|: )maestro-7:", Meaning(errors.NotFound)),

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 import httpx
 
-from pymaestro.sdk.errors import ConfigError
+from pymaestro.sdk.errors import ConfigError, MaestroError
 from pymaestro.sdk.settings import Settings
 from pymaestro.transport import grpc_client
 from pymaestro.transport.grpc_client import Endpoint, GrpcClient
@@ -32,9 +32,12 @@ class Link(Generic[Made]):
         self._files = files
         self._stamp: tuple[object, ...] = ()
         self._made: list[Made] = []
+        self._is_closed = False
 
     def current(self) -> Made:
         """Return the connection to use now."""
+        if self._is_closed:
+            raise MaestroError("the client is closed", advice="make a new one")
         stamp = tuple(map(_stamp, self._files))
         if not self._made or stamp != self._stamp:
             # Calls under way finish on the older connection, so it stays open with the client.
@@ -43,7 +46,8 @@ class Link(Generic[Made]):
         return self._made[-1]
 
     async def close(self) -> None:
-        """Close every connection that was made."""
+        """Close every connection that was made, and make no other."""
+        self._is_closed = True
         made, self._made = self._made, []
         for each in made:
             await self._close(each)
@@ -98,7 +102,9 @@ def _trust(settings: Settings) -> ssl.SSLContext:
             context.load_cert_chain(settings.client_cert_file, settings.client_key_file, password="")
     except (OSError, ssl.SSLError) as error:
         named = ", ".join(map(str, settings.secret_files))
-        raise ConfigError(f"the certificate files cannot be used ({named}): {error.strerror or error}") from error
+        raise ConfigError(
+            f"the certificate files cannot be used ({named}): {error.strerror or error}", advice="check the files"
+        ) from error
     if settings.insecure_skip_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -41,11 +41,11 @@ def read(source: Source | Iterable[Source]) -> list[Document]:
             return _flat(dict(source))
         case HasToDict():
             return _flat(_from_object(source))
-        case Iterable():
+        case Iterable() if not isinstance(source, bytes):
             return [document for each in source for document in read(each)]
         case _:
             raise Invalid(
-                f"a manifest cannot be a {type(source).__name__}", advice="give a dict, YAML or a file's path"
+                f"a manifest cannot be of type {type(source).__name__}", advice="give a dict, YAML or a file's path"
             )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from pymaestro.aio import clock
 from pymaestro.sdk import failures, selector
-from pymaestro.sdk.errors import MaestroError, ServerError
+from pymaestro.sdk.errors import Invalid, MaestroError, ServerError
 from pymaestro.sdk.links import Link
 from pymaestro.sdk.retry import Retrier
 from pymaestro.sdk.settings import Settings
@@ -80,6 +80,8 @@ class Rest:
         self, path: str, *, doing: str, search: str, page_size: int = PAGE_SIZE
     ) -> AsyncGenerator[Any, None]:
         """Yield every object of a collection that `search` finds, each once, in the order of their ids."""
+        if page_size < 1:
+            raise Invalid(f"page_size is {page_size}", doing=doing, advice="use 1 or more")
         last = ""
         while True:
             query = {"orderBy": "id", "page": "1", "size": str(page_size)}

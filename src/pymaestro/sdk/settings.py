@@ -5,6 +5,7 @@ complaint names the argument or variable that holds the mistake. Files are only 
 and again when it changes.
 """
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
+from pymaestro.flags import duration
 from pymaestro.sdk.errors import ConfigError
 from pymaestro.sdk.retry import RetryPolicy
 
@@ -73,7 +75,9 @@ class Settings:
         try:
             return self.token_file.read_text().strip()
         except OSError as error:
-            raise ConfigError(f"the token file {self.token_file} cannot be read: {error.strerror}") from error
+            raise ConfigError(
+                f"the token file {self.token_file} cannot be read: {error.strerror}", advice="check the path"
+            ) from error
 
     def needs(self, name: str) -> str:
         """Return a setting that this call cannot do without."""
@@ -98,8 +102,6 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 """Which variables a setting is read from; the first that is set counts."""
 
 _GRPC = re.compile(r"(?:(?:grpcs?|https?|dns)://+)?(\[[0-9a-fA-F:]+\]:\d{1,5}|[^/\s:]+:\d{1,5})/?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -113,6 +115,11 @@ def load(given: Options, environ: Mapping[str, str], *, called: Mapping[str, str
             values[name], origins[name] = environ[found], found
     for name, value in given.items():
         values[name], origins[name] = value, (called or {}).get(name, name)
+    for name in given:
+        if name not in _READERS:
+            near = difflib.get_close_matches(name, _READERS, n=1)
+            known = f"did you mean {near[0]}?" if near else f"use {', '.join(_READERS)}"
+            raise ConfigError(f"{name} is no setting of a client", advice=known)
     if "token" in given and "token_file" not in given:
         values.pop("token_file", None)
     if "token_file" in given and "token" in given:
@@ -165,14 +172,10 @@ def _boolean(value: object, origin: str) -> bool:
 
 def _duration(value: object, origin: str) -> float:
     """Read seconds, or a duration as Go writes it."""
-    text = str(value).strip()
-    if _DURATION.fullmatch(text):
-        seconds = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([\d.]+)(ms|s|m|h)", text))
-    else:
-        try:
-            seconds = float(text)
-        except ValueError as error:
-            raise ConfigError(f"{origin} is {value!r}", advice="use seconds, or a duration such as 30s") from error
+    try:
+        seconds = duration.seconds(str(value))
+    except ValueError as error:
+        raise ConfigError(f"{origin} is {value!r}", advice="use seconds, or a duration such as 30s") from error
     if not 0 < seconds < float("inf"):
         raise ConfigError(f"{origin} is {value!r}", advice="use more than 0 seconds")
     return seconds

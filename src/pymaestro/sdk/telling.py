@@ -36,7 +36,8 @@ def missing(found: Work | None, wanted: str) -> str:
     """Return why a work does not have the condition `wanted`."""
     if found is None:
         return "nothing was heard of it"
-    told = found.condition(wanted)
-    if found.is_stale or told is None or not found.is_reported:
+    if found.is_stale or not found.is_reported:
+        return sentence(found)
+    if found.condition(wanted) is None and not all(map(found.is_true, (status.APPLIED, status.AVAILABLE))):
         return sentence(found)
     return _not_yet(found, wanted)

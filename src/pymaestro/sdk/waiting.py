@@ -26,8 +26,7 @@ async def until_true(watch: Watch, condition: Condition, *, doing: str, seconds:
                     if last.is_true(condition) if isinstance(condition, str) else condition(last):
                         return last
     except TimeoutError as error:
-        wanted = condition if isinstance(condition, str) else "Available"
-        raise Timeout(f"not within {seconds:g} seconds: {telling.missing(last, wanted)}", doing=doing) from error
+        raise Timeout(f"not within {seconds:g} seconds: {_missing(last, condition)}", doing=doing) from error
     raise Timeout("the watch ended", doing=doing)
 
 
@@ -43,3 +42,9 @@ async def until_gone(watch: Watch, *, doing: str, seconds: float | None) -> None
     except TimeoutError as error:
         advice = "the agent removes its objects; see that it runs and that no finalizer holds them"
         raise Timeout(f"it is still there after {seconds:g} seconds", doing=doing, advice=advice) from error
+
+
+def _missing(last: Work | None, condition: Condition) -> str:
+    if last is None or isinstance(condition, str):
+        return telling.missing(last, str(condition))
+    return f"the question was not answered with yes; {telling.sentence(last)}"

@@ -75,7 +75,10 @@ class AsyncWorks:
         try:
             return Work.from_bundle(await self._rest.ask(call))
         except NotFound as error:
-            raise NotFound("there is no such work", doing=doing, operation_id=error.operation_id) from error
+            advice = "check its name, its consumer and the source id"
+            raise NotFound(
+                "there is no such work", doing=doing, advice=advice, operation_id=error.operation_id
+            ) from error
         except wire_errors.WireError as error:
             raise Invalid(f"what is stored is no ManifestWork: {error}", doing=doing) from error
 

@@ -141,6 +141,27 @@ def test_http(status: int, code: str, reason: str, kind: type[errors.MaestroErro
     assert found.reason == (reason or f"HTTP {status}")
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        pytest.param("[SSL: WRONG_VERSION_NUMBER] wrong version number", "no TLS is spoken there", id="plain-http"),
+        pytest.param("[SSL: CERTIFICATE_VERIFY_FAILED] expired", "check the CA file", id="bad-certificate"),
+    ],
+)
+def test_tls_that_cannot_work_is_not_tried_again(text: str, advice: str) -> None:
+    found = failures.from_silence(text, request=REQUEST, was_sent=False, in_time=True)
+    assert isinstance(found, errors.Unavailable)
+    assert not found.is_retryable
+    assert advice in found.advice
+
+
+def test_advice_fits_what_was_attempted() -> None:
+    reason = "This Consumer already exists"
+    found = failures.from_http(409, code="maestro-6", reason=reason, request=failures.Request(doing="create consumer"))
+    assert isinstance(found, errors.AlreadyExists)
+    assert "ensure()" in found.advice
+
+
 def test_predicates_look_through_the_causes() -> None:
     outer = RuntimeError("mine")
     outer.__cause__ = errors.ConsumerNotFound("no c1")

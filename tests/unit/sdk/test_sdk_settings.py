@@ -55,6 +55,8 @@ def test_value(environ: dict[str, str], given: Any, name: str, value: object) ->
             {"MAESTRO_GRPC_CLIENT_CERT_FILE": "/c"}, {}, "MAESTRO_GRPC_CLIENT_CERT_FILE is only half", id="no-key"
         ),
         pytest.param({}, {"token": "a", "token_file": "b"}, "both given", id="two-tokens"),
+        pytest.param({}, {"sourc": "me"}, "sourc is no setting of a client; did you mean source", id="misspelt"),
+        pytest.param({}, {"colour": "red"}, "colour is no setting of a client; use api_url, grpc", id="unheard-of"),
     ],
 )
 def test_complaint(environ: dict[str, str], given: Any, complaint: str) -> None:

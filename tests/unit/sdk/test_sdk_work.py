@@ -101,7 +101,9 @@ def test_orphans_and_readers() -> None:
         ),
         pytest.param(lambda: Work("w").delete_option("Never"), "use one of", id="policy"),
         pytest.param(lambda: Work("w").feedback_rule("a", ".b", kind="Pod"), "add it first", id="no-such-manifest"),
-        pytest.param(lambda: Work("w").add(7), "cannot be a int", id="number"),
+        pytest.param(lambda: Work("w").add(7), "cannot be of type int", id="number"),
+        pytest.param(lambda: Work("w").add(b"kind: A"), "cannot be of type bytes", id="bytes"),
+        pytest.param(lambda: changing.patched(Work("w"), [1]), "a patch cannot be of type list", id="patch"),  # type: ignore[arg-type] # the mistake
         pytest.param(lambda: Work("w").add("a: [1\n"), "line 2, column 1", id="yaml"),
         pytest.param(lambda: Work("w").add("- 1"), "document 1 is no object", id="yaml-list"),
         pytest.param(lambda: Work("w").add(Path("/nowhere.yaml")), "/nowhere.yaml cannot be read", id="no-file"),
