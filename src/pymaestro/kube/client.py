@@ -42,6 +42,9 @@ class ClientSettings:
     """Seconds for one attempt, answer included."""
     connect_timeout: float = 10.0
     """Seconds for TCP and TLS."""
+    keep_alive: float = 45.0
+    """Seconds a connection is kept for the next request; a burst then begins without greetings of TLS. Shorter than what
+    the API server (90 s) and the usual load balancers (from 50 s) allow, so that none is used just as it ends."""
     concurrent: int = 64
     """Requests under way at once; watches do not count, each has a connection of its own."""
     page_size: int = 500
@@ -81,7 +84,7 @@ class KubeClient:
             # Certificates and tokens that cannot be used are to stop the start, not the first request.
             self._tls.current(await self._keyring.current())
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=self.settings.keep_alive),
             cookie_jar=aiohttp.DummyCookieJar(),
             # Compressing costs the API server and us more than the network between us.
             headers={"User-Agent": self.settings.user_agent, "Accept-Encoding": "identity"},
