@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -230,8 +231,16 @@ class Hits:
         """Return all columns."""
         return (*self._columns(), self.files)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Between processes, words travel as a list: a dictionary of our own would be filled one by one.
+        return partial(Hits.restored, words=list(self.ids), rests=self._rest), (
+            [each.tobytes() for each in self.columns()],
+        )
+
     @classmethod
-    def restored(cls, columns: Sequence[memoryview], *, words: Sequence[bytes], rests: Sequence[Rest]) -> "Hits":
+    def restored(
+        cls, columns: Sequence[bytes | memoryview], *, words: Sequence[bytes], rests: Sequence[Rest]
+    ) -> "Hits":
         """Return the table that has these columns."""
         table = cls()
         for column, data in zip(table.columns(), columns, strict=True):
@@ -311,13 +320,15 @@ class Hits:
         return (self[index] for index in range(len(self)))
 
     def join(self, other: "Hits", *, files: int, lines: int = 0) -> None:
-        """Append another table, whose files come after `files` others, and whose first line after `lines`."""
+        """Append another table, whose files come after `files` others, and the first one's lines after `lines`."""
         ids = self.ids
         numbers = [ids[word] for word in other.ids]
         rests = [self.rest(rest) for rest in other._rest]
         self.whats.extend(other.whats)
         self.times.extend(other.times)
-        self.lines.extend(array("I", [line + lines for line in other.lines]) if lines else other.lines)
+        begun = other.files.count(0) if lines else 0
+        self.lines.extend(array("I", [line + lines for line in other.lines[:begun]]))
+        self.lines.extend(other.lines[begun:])
         self.offsets.extend(other.offsets)
         self.versions.extend(other.versions)
         self.sequences.extend(other.sequences)

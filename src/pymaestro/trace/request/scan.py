@@ -6,10 +6,11 @@ bytes of the file, and only the neighbourhood of each find is read; what is comp
 
 import mmap
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from pymaestro.trace.request import csvscan, inputs, lines, reading, search, sources, textscan, workers
@@ -19,7 +20,6 @@ from pymaestro.trace.request.lines import Raw
 
 _TAIL = 64 << 10
 _WORTH_A_PROCESS = 48 << 20
-_PART = 24 << 20
 _LOOKED_AT = 16 << 20
 _LONGEST_RECORD = 1 << 20
 
@@ -67,46 +67,56 @@ class Part:
 
 def everything(paths: Sequence[str], *, now: float, progress: Progress = _silent, jobs: int = 1) -> Scan:
     """Read all records of all inputs; large ones by several processes."""
-    parts = _parts(sources.plain_files(paths)) if jobs > 1 else []
-    if len(parts) < 2:
+    shares = _shares(sources.plain_files(paths), jobs) if jobs > 1 and workers.can_fork() else []
+    if len(shares) < 2:
         return _settled(_scan(paths, now=now, progress=progress), paths)
-    merged = Scan()
-    for part, read in zip(parts, workers.spread(partial(_scan_part, now=now), parts, jobs=jobs), strict=True):
-        _merge(merged, read, is_more=part.start > 0)
-        progress(read.bytes)
+
+    def told(amount: int) -> None:
+        progress(amount * len(shares))  # the others are about as far as we are
+
+    task = partial(_scan_share, now=now, progress=_silent)
+    answers = workers.spread(task, shares, mine=partial(_scan_share, now=now, progress=told))
+    merged = next(answers)
+    for share, read in zip(shares[1:], answers, strict=True):
+        _merge(merged, read, is_more=share[0].start > 0)
     return _settled(merged, paths)
 
 
-def _parts(files: Sequence[Path]) -> list[Part]:
-    """Cut large plain files at the beginnings of records; nothing when all of it is too little to be shared."""
+def _shares(files: Sequence[Path], jobs: int) -> list[list[Part]]:
+    """Cut large inputs into equal shares, at the beginnings of records; one share when they are not worth it."""
     sizes = [each.stat().st_size if each.exists() else 0 for each in files]
-    if sum(sizes) < _WORTH_A_PROCESS:
-        return []
-    return [part for file, size in zip(files, sizes, strict=True) for part in _parts_of(file, size)]
+    total = sum(sizes)
+    goal = total if total < _WORTH_A_PROCESS else -(-total // jobs)
+    shares: list[list[Part]] = [[]]
+    room = goal
+    for file, size in zip(files, sizes, strict=True):
+        start = 0
+        while len(shares) < jobs and size - start > room:
+            cuts = sources.record_starts(file, [start + room]) if room > 0 else [start]
+            if not cuts:
+                break  # it has to be read from its beginning to its end
+            if cuts[0] > start:
+                shares[-1].append(Part(path=str(file), start=start, end=cuts[0]))
+            shares.append([])
+            start, room = cuts[0], goal
+        shares[-1].append(Part(path=str(file), start=start, end=size if start else 0))
+        room -= size - start
+    return [share for share in shares if share]
 
 
-def _parts_of(file: Path, size: int) -> list[Part]:
-    path = str(file)
-    cuts = sources.record_starts(file, range(_PART, size - _PART // 2, _PART)) if size > 2 * _PART else []
-    if not cuts:
-        return [Part(path=path)]
-    ends = [*cuts, size]
-    return [Part(path=path, start=start, end=end) for start, end in zip([0, *cuts], ends, strict=True)]
-
-
-def _scan_part(part: Part, *, now: float) -> Scan:
-    return _scan([part.path], now=now, progress=_silent, part=part)
+def _scan_share(share: Sequence[Part], *, now: float, progress: Progress) -> Scan:
+    parts = {part.path: part for part in share}
+    return _scan(list(parts), now=now, progress=progress, parts=parts)
 
 
 def _merge(merged: Scan, read: Scan, *, is_more: bool) -> None:
-    """Add what a worker has read: another file, or more of the last one."""
-    if is_more and read.writers and merged.writers:
-        before = merged.writers[-1]
-        merged.hits.join(read.hits, files=len(merged.writers) - 1, lines=before.lines)
-        before.merge(read.writers[0])
-    else:
-        merged.hits.join(read.hits, files=len(merged.writers))
-        merged.writers += read.writers
+    """Add what a worker has read: other files, the first of which may be more of the last one."""
+    is_more = is_more and bool(read.writers and merged.writers)
+    before = merged.writers[-1].lines if is_more else 0
+    merged.hits.join(read.hits, files=len(merged.writers) - is_more, lines=before)
+    if is_more:
+        merged.writers[-1].merge(read.writers[0])
+    merged.writers += read.writers[1:] if is_more else read.writers
     merged.refused += read.refused
     merged.bytes += read.bytes
 
@@ -166,7 +176,7 @@ def _scan(
     progress: Progress,
     needles: Sequence[bytes] = (),
     finds: Finds | None = None,
-    part: Part | None = None,
+    parts: Mapping[str, Part] = MappingProxyType({}),
 ) -> Scan:
     scan = Scan()
     for blob in sources.opened(paths, now=now):
@@ -186,7 +196,7 @@ def _scan(
             elif needles and blob.size and _is_plain(blob, opening):
                 _search(scan, blob, opening, needles=needles, finds={} if finds is None else finds)
             else:
-                _read_through(scan, blob, opening, part=part, progress=progress)
+                _read_through(scan, blob, opening, part=parts.get(str(blob.path)), progress=progress)
             if opening.trouble is not None:
                 # It has still told something: keep that, and say so.
                 scan.refused.append(sources.Refusal(name=blob.name, reason=f"breaks off ({opening.trouble})"))

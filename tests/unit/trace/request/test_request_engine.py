@@ -100,15 +100,15 @@ def test_expected_instances_can_be_told(tmp_path: Path, capsys: pytest.CaptureFi
 _PARTS = """
 import sys
 from pymaestro.trace.request import scan, workers
-scan._PART, scan._WORTH_A_PROCESS = 20_000, 0
-assert workers._can_fork() or sys.platform != "linux"
+scan._WORTH_A_PROCESS = 0
+assert workers.can_fork() or sys.platform != "linux"
 def told(read):
     return sorted(read.hits, key=lambda hit: (hit.file, hit.line)), [
         (each.path, each.role, each.lines, each.bytes, each.hits, each.first, each.last, each.stages, each.consumers,
          each.instances) for each in read.writers]
 whole = told(scan.everything(sys.argv[1:], now=1768554001.0))
-assert len(scan._parts(scan.sources.plain_files(sys.argv[1:]))) > 8
-for jobs in (2, 3):
+for jobs in (2, 3, 7, 11):
+    assert len(scan._shares(scan.sources.plain_files(sys.argv[1:]), jobs)) == jobs
     assert told(scan.everything(sys.argv[1:], now=1768554001.0, jobs=jobs)) == whole
 print(len(whole[0]))
 """
