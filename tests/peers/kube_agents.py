@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,3 +111,21 @@ def configured_agent(
 
         wait_for(subscribed, what=f"the {kind} agent to subscribe (see {log})", seconds=30)
         yield RunningAgent(pid=process.pid, log=log)
+
+
+def wait_until_silent(log: Path) -> None:
+    """Wait until a Go agent has said nothing for two of its polls of a second.
+
+    It confirms a deletion before it has deleted what it did not record yet, and loses one that meets a status on its
+    way: who wants a deletion carried out asks for it in silence.
+    """
+    last, since = -1, time.monotonic()
+
+    def is_silent() -> bool:
+        nonlocal last, since
+        sent = log.read_text().count('"Sending event"')
+        if sent != last:
+            last, since = sent, time.monotonic()
+        return time.monotonic() - since > 4
+
+    wait_for(is_silent, what="the Go agent to have said everything")

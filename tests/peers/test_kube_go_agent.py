@@ -6,7 +6,7 @@ from typing import Any
 
 import peer_build
 import pytest
-from kube_agents import go_agent
+from kube_agents import go_agent, wait_until_silent
 from kube_cluster import KubeCluster, answer
 from peer_clients import Json, Refused, WorkClient
 from peer_processes import wait_for
@@ -51,7 +51,7 @@ def work(namespace: str) -> Json:
 
 @pytest.mark.usefixtures("agent")
 def test_a_work_is_applied_reported_and_removed(
-    real_cluster: KubeCluster, namespace: str, client: WorkClient, consumer: str
+    real_cluster: KubeCluster, namespace: str, client: WorkClient, consumer: str, tmp_path: Path
 ) -> None:
     uid = client.create(consumer, work(namespace))["metadata"]["uid"]
 
@@ -71,6 +71,7 @@ def test_a_work_is_applied_reported_and_removed(
         assert {each["resource"] for each in applied(record)} == {"configmaps", "deployments"}
         assert all(each["uid"] for each in applied(record))
 
+        wait_until_silent(tmp_path / "go-agent.log")
         client.delete(consumer, "web")
         wait_for(lambda: api.get(config_map).status_code == 404, what="the ConfigMap to go", seconds=40)
         wait_for(lambda: api.get(f"{RECORDS}/{owner['name']}").status_code == 404, what="the record to go", seconds=40)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_agents import wait_until_silent
 from kube_cluster import KubeCluster, answer
 from peer_clients import WorkClient
 from peer_processes import wait_for
@@ -27,7 +28,7 @@ def trace(*arguments: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.usefixtures("agent")
 def test_a_work_of_the_go_client_on_the_go_agent(
-    real_cluster: KubeCluster, namespace: str, client: WorkClient, consumer: str, server: RunningServer
+    real_cluster: KubeCluster, namespace: str, client: WorkClient, consumer: str, server: RunningServer, tmp_path: Path
 ) -> None:
     uid = client.create(consumer, work(namespace))["metadata"]["uid"]
     access = [f"--mgmt-kubeconfig={consumer}={real_cluster.kubeconfig}", f"--db-dsn={server.database.dsn}"]
@@ -55,6 +56,7 @@ def test_a_work_of_the_go_client_on_the_go_agent(
     code, found = trace("--resource-id", uid, f"--rest-url={server.rest_url}", access[0])
     assert found["works"][0]["code"] in {"MW-001", "MW-111"}
 
+    wait_until_silent(tmp_path / "go-agent.log")
     client.delete(consumer, "web")
     wait_for(lambda: is_gone(client, consumer), what="the work to go", seconds=40)
     code, found = trace("--resource-id", uid, *access)
@@ -76,6 +78,8 @@ def test_a_blocked_deletion_and_a_record_deleted_by_hand(
     path = f"/api/v1/namespaces/{namespace}/configmaps/web"
     with real_cluster.client() as api:
         wait_for(lambda: api.get(path).is_success, what="the ConfigMap", seconds=40)
+        wait_for(lambda: client.get(consumer, "web").get("status", {}).get("conditions"), what="the status", seconds=40)
+        wait_until_silent(tmp_path / "go-agent.log")
         client.delete(consumer, "web")
         wait_for(
             lambda: "deletionTimestamp" in answer(api.get(path))["metadata"], what="the ConfigMap to leave", seconds=40
