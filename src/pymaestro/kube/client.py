@@ -43,8 +43,8 @@ class ClientSettings:
     connect_timeout: float = 10.0
     """Seconds for TCP and TLS."""
     keep_alive: float = 45.0
-    """Seconds a connection is kept for the next request; a burst then begins without greetings of TLS. Shorter than what
-    the API server (90 s) and the usual load balancers (from 50 s) allow, so that none is used just as it ends."""
+    """Seconds a connection is kept for the next request; a burst then begins without TLS greetings. Less than the API
+    server (90 s) and the usual load balancers (from 50 s) allow, so that none is used just as it ends."""
     concurrent: int = 64
     """Requests under way at once; watches do not count, each has a connection of its own."""
     page_size: int = 500
