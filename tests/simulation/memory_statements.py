@@ -20,7 +20,7 @@ from pymaestro.store import sql
 if TYPE_CHECKING:
     from simulation.memory_postgres import Row, Transaction
 
-FAMILIES = ("resources", "statuses", "events", "instances", "consumers")
+FAMILIES = ("resources", "statuses", "events", "reminders", "instances", "consumers")
 _Statement = Callable[..., Awaitable[Any]]
 _LEFT_OUT = {
     # What only REST asks; the simulation does not speak REST.
@@ -178,14 +178,16 @@ async def finish(tx: "Transaction", *columns: Any) -> "list[Row]":
             }
             await memory_rows.announce_status(tx, event_id, id_, told, now)
             await tx.put("resources", id_, None)
+            await tx.put("pymaestro_reminders", id_, None)
     return []
 
 
 async def redeliver(tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], now: datetime) -> "list[Row]":
     pending = {row["source_id"] for row in tx.rows("events") if row["reconciled_date"] is None}
     for id_, event_id in zip(ids, event_ids, strict=True):
-        if id_ not in pending:
-            await memory_rows.announce(tx, event_id, id_, "Update", now)
+        row = tx.get("resources", id_)
+        if id_ not in pending and row is not None:
+            await memory_rows.announce(tx, event_id, id_, "Delete" if row["deleted_at"] else "Update", now)
     return []
 
 
@@ -215,7 +217,7 @@ async def missed_status_events(tx: "Transaction", since: datetime, instance: str
         for row in tx.rows("status_events")
         if row["created_at"] > since and tx.get("event_instances", (row["id"], instance)) is None
     ]
-    return sorted(rows, key=lambda row: row["created_at"])[:limit]
+    return sorted(rows, key=memory_rows.age)[:limit]
 
 
 async def read_statuses(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
@@ -346,6 +348,30 @@ async def republish_undelivered(tx: "Transaction", silent_since: datetime, now: 
             tx, tx.engine.new_id(), row["id"], "Create" if row["version"] == 1 else "Update", now
         )
     return silent
+
+
+async def unconfirmed_deletions(
+    tx: "Transaction", consumers: Sequence[str] | None, marked_before: datetime, now: datetime, limit: int
+) -> "list[Row]":
+    busy = {row["source_id"] for row in tx.rows("events") if row["reconciled_date"] is None}
+    due = []
+    for row in tx.rows("resources"):
+        reminder = tx.get("pymaestro_reminders", row["id"])
+        is_wanted = consumers is None or row["consumer_name"] in consumers
+        is_old = row["deleted_at"] is not None and row["deleted_at"] <= marked_before
+        is_due = reminder is None or reminder["next_at"] <= now
+        if is_wanted and is_old and is_due and row["id"] not in busy:
+            due.append((reminder["next_at"] if reminder else row["deleted_at"], row["id"], row))
+    return [row for _, id_, row in sorted(due, key=lambda each: each[:2])[:limit] if tx.try_lock("resources", id_)]
+
+
+async def remind(
+    tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], next_at: Sequence[datetime], now: datetime
+) -> "list[Row]":
+    for id_, event_id, moment in zip(ids, event_ids, next_at, strict=True):
+        await tx.put("pymaestro_reminders", id_, {"id": id_, "next_at": moment})
+        await memory_rows.announce(tx, event_id, id_, "Delete", now)
+    return []
 
 
 async def oldest_pending_age(tx: "Transaction", now: datetime) -> "list[Row]":

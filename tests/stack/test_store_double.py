@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from simulation.memory_postgres import Engine, Pool
 
-from pymaestro.store import consumers, errors, events, instances, locks, pool, resources, rows, statuses
+from pymaestro.store import consumers, errors, events, instances, locks, pool, reminders, resources, rows, statuses
 from pymaestro.store.dsn import Dsn
 from pymaestro.store.listen import listen
 from pymaestro.wire import record
@@ -102,6 +102,7 @@ COLUMNS = {
     "status_events": ("id", "created_at", "resource_id", "resource_source", "status", "status_event_type"),
     "event_instances": ("event_id", "instance_id"),
     "server_instances": ("id", "last_heartbeat", "ready"),
+    "pymaestro_reminders": ("id", "next_at"),
 }
 
 
@@ -184,6 +185,16 @@ async def redeliver(connection: pool.Connection, dice: random.Random, number: in
     await statuses.redeliver(connection, list(held), event_ids=[f"r{number}-{each}" for each in held], now=at(number))
 
 
+async def remind(connection: pool.Connection, dice: random.Random, number: int) -> Any:
+    whose = dice.choice((None, CONSUMERS[:1], CONSUMERS))
+    found = await reminders.unconfirmed_deletions(
+        connection, whose, marked_before=at(number - 3), now=at(number), limit=dice.randint(1, 4)
+    )
+    next_at = {each.id: at(number + dice.randint(1, 9)) for each in found}
+    await reminders.remind(connection, next_at, event_ids=[f"m{number}-{each}" for each in next_at], now=at(number))
+    return found
+
+
 async def tell(connection: pool.Connection, dice: random.Random, number: int) -> Any:
     missed = await statuses.missed_status_events(connection, instance="i0", since=at(dice.randint(0, number)), limit=3)
     await statuses.record_broadcasts(connection, missed, instance=dice.choice(("i0", "i1")))
@@ -256,6 +267,7 @@ ALL: tuple[Statement, ...] = (
     write_statuses,
     finish,
     redeliver,
+    remind,
     tell,
     reconcile,
     live,

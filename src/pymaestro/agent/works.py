@@ -91,6 +91,9 @@ class Works:
             # The server forgot it and somebody asked for it anew, before we heard that the server knows of its end.
             self.drop(held)
             held = None
+        if held is None and incoming.deletion_timestamp and incoming.name in self._by_name:
+            # Nobody has this id, and what stands under its name belongs to another work.
+            return None
         if held is None:
             held = Held(wanted=_without_spec(incoming), spec=_packed(incoming), problem=problem)
             self._by_id[held.id] = self._by_name[held.name] = held

@@ -255,6 +255,7 @@ class Sweep:
     )
     STALE_DELETES_FAILED: Final = "Failed to reconcile stale delete events"
     STALE_DELETES_ELSEWHERE: Final = "Another instance is checking stale delete events, skip"  # 4
+    REMINDED: Final = "Deletion is sent again, its agent has not confirmed it"
     PURGE_EVENTS_FAILED: Final = "Failed to delete reconciled events from db"
     LIST_EVENTS_FAILED: Final = "Failed to list unreconciled events from db"
     OLDEST_EVENT_FAILED: Final = "Failed to retrieve age of oldest unreconciled event from db"

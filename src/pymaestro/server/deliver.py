@@ -15,7 +15,7 @@ from pymaestro.journal.fields import Deliver as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
 from pymaestro.server.backlog import Backlog
-from pymaestro.server.decide import delivery
+from pymaestro.server.decide import delivery, patience
 from pymaestro.server.lacks import deletions
 from pymaestro.server.streams import Streams
 from pymaestro.server.world import World
@@ -175,6 +175,8 @@ class Deliver:
                 fresh_id=self._world.new_id(),
                 now=self._world.timestamp(),
             )
+            if patience.needs_other_words(spec, event_id=event_id, now=self._world.now()):
+                outgoing = delivery.displacing(outgoing)
             message = envelope.encode_event(outgoing)
         except wire_errors.WireError as error:
             # Whoever wrote this row, one that cannot be read must not keep the others from their agents.

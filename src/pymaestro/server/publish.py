@@ -14,7 +14,7 @@ from pymaestro.journal.fields import Deliver as Phrase
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server import describe
 from pymaestro.server.backlog import Backlog
-from pymaestro.server.decide import carriage, delivery, turns
+from pymaestro.server.decide import carriage, delivery, patience, turns
 from pymaestro.server.metrics import EventLabels
 from pymaestro.server.world import World
 from pymaestro.store import events, resources, rows
@@ -164,6 +164,8 @@ class Publish:
                 fresh_id=self._world.new_id(),
                 now=self._world.timestamp(),
             )
+            if patience.needs_other_words(spec, event_id=event_id, now=self._world.now()):
+                outgoing = delivery.displacing(outgoing)
             describe.delivering(self._journal, outgoing, action=action, event_id=event_id)
             await self.send_event(outgoing, consumer=spec.consumer)
         except (wire_errors.WireError, mqtt.TooLarge) as error:

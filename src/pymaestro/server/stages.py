@@ -12,6 +12,7 @@ from pymaestro.aio import tasks
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.server.absorb import Absorb
 from pymaestro.server.accept import Accept
+from pymaestro.server.decide import patience
 from pymaestro.server.deliver import Deliver
 from pymaestro.server.fanout import Fanout
 from pymaestro.server.membership import Membership
@@ -58,7 +59,9 @@ class Stages:
             stale_delete=timedelta(seconds=delivery.stale_delete_threshold),
             event_retention=delivery.event_retention,
         )
-        self.sweep = Sweep(world, thresholds=thresholds, look_again=self.look_again)
+        # Through a broker every agent is in reach; otherwise those who are connected here.
+        in_reach = (lambda: None) if self.outside else self.agents.topics
+        self.sweep = Sweep(world, thresholds=thresholds, look_again=self.look_again, in_reach=in_reach)
         self._draining: list[asyncio.Task[None]] = []
         self._connected: asyncio.Task[None] | None = None
 
@@ -108,6 +111,7 @@ class Stages:
             ("sweep", sweep_seconds, self.sweep.look_again),
             ("purge", sweep_seconds, self.sweep.purge),
             ("record", 1.0, self.fanout.record),
+            ("remind", patience.FIRST_WAIT.total_seconds(), self.sweep.remind),
             ("detect", self.sweep.detectors_every.total_seconds(), self.sweep.detect),
             ("gauges", _GAUGES_EVERY.total_seconds(), self.sweep.measure),
         ):

@@ -4,14 +4,15 @@ Wake-ups can be lost, agents can fall silent, tables grow. The sweep finds what 
 sends again what nobody answered, and removes what nobody needs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
 from pymaestro.journal.fields import Key, Logger
 from pymaestro.journal.fields import Sweep as Phrase
+from pymaestro.server.decide import patience
 from pymaestro.server.world import World
-from pymaestro.store import events, instances, locks
+from pymaestro.store import events, instances, locks, reminders
 
 _PURGE_LIMIT = 5000
 # By then every living instance has swept many times: whoever has not passed an event on will not do so any more.
@@ -40,11 +41,19 @@ class Thresholds:
 class Sweep:
     """Goes round and round."""
 
-    def __init__(self, world: World, *, thresholds: Thresholds, look_again: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        thresholds: Thresholds,
+        look_again: Callable[[], None],
+        in_reach: Callable[[], Collection[str] | None],
+    ) -> None:
         self._world = world
         self._journal = world.journal.bind({Key.LOGGER: Logger.CONTROLLERS})
         self._thresholds = thresholds
         self._look_again = look_again
+        self._in_reach = in_reach
 
     @property
     def detectors_every(self) -> timedelta:
@@ -72,6 +81,33 @@ class Sweep:
             await self._republish()
         if self._thresholds.stale_delete:
             await self._retire()
+
+    async def remind(self) -> None:
+        """Tell the agents within our reach again of deletions whose end they have not reported."""
+        consumers = self._in_reach()
+        if consumers is not None and not consumers:
+            return
+        now = self._world.now()
+        async with self._world.database.transaction() as connection:
+            if not await instances.try_lock(connection, locks.REMINDERS):
+                return
+            found = await reminders.unconfirmed_deletions(
+                connection, consumers, marked_before=now - patience.FIRST_WAIT, now=now, limit=patience.AT_ONCE
+            )
+            if found:
+                event_ids = [patience.event_id(self._world.new_id()) for _ in found]
+                next_at = {each.id: now + patience.next_wait(now - each.deleted_at) for each in found}
+                await reminders.remind(connection, next_at, event_ids=event_ids, now=now)
+        for each in found:
+            self._journal.info(
+                Phrase.REMINDED,
+                {
+                    Key.RESOURCE_ID: each.id,
+                    Key.CONSUMER_NAME: each.consumer,
+                    Key.SOURCE: each.source,
+                    Key.AGE: f"{(now - each.deleted_at).total_seconds():.1f}s",
+                },
+            )
 
     async def measure(self) -> None:
         """Read the gauges."""

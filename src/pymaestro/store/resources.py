@@ -83,6 +83,7 @@ async def read_specs(connection: pool.Connection, ids: Collection[str]) -> list[
             source=row["source"] or "",
             consumer=row["consumer_name"],
             created_at=row["created_at"],
+            updated_at=row["updated_at"],
             deleted_at=row["deleted_at"],
             parts=_parts(row),
         )

@@ -42,6 +42,8 @@ class Spec:
     source: str
     consumer: str
     created_at: datetime
+    updated_at: datetime
+    """When its spec or its status last changed; a deletion changes neither."""
     deleted_at: datetime | None
     parts: record.Parts
 
@@ -106,6 +108,16 @@ class Pending:
     event_type: str
     consumer: str | None
     reconciled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unconfirmed:
+    """A bundle whose agent was told to delete it and has not said that it is gone."""
+
+    id: str
+    consumer: str
+    source: str
+    deleted_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

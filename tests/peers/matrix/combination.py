@@ -53,7 +53,7 @@ LIMITS = (
     Limit(
         step="created and deleted at once",
         applies=lambda each: each.agent == "go",
-        reason="the Go agent may lose a deletion that comes while it takes up the work, and then never deletes",
+        reason="the Go agent may lose a deletion that comes while it takes up the work, or apply it after the deletion",
     ),
 )
 

@@ -32,7 +32,8 @@ NOTES = """## How it is run
   restart.
 - The Go programs wait 5 s before they reconnect, then up to two minutes. In these runs they reconnect at once (one
   variable of the Go SDK is set); nothing else about them is changed.
-- A deletion that meets a status on its way is lost by the Go agent; the scenario deletes when that agent is quiet.
+- A deletion that meets a status on its way is lost by the Go agent; the scenario deletes when that agent is quiet. Our
+  server sends such deletions again until they end.
 
 ## What else is shown
 
@@ -43,6 +44,7 @@ NOTES = """## How it is run
 | agents that take over from each other twice without touching what runs | `tests/peers/test_agent_takeover.py` |
 | one Go and one Python server on one database and broker, under load | `tests/peers/test_mixed_replicas.py` |
 | the same requests to both servers, compared field by field | `tests/peers/differential` |
+| deletions that a Go agent forgets, behind our server, either broker | `tests/peers/matrix/test_lost_deletions.py` |
 | the tracer on logs that Go programs wrote | `tests/peers/matrix/test_trace_requests_real.py` |
 """
 

@@ -19,7 +19,7 @@ def wish(generation: int = 1, *, name: str = "id", value: str = "v", **metadata:
 
 
 def bare(generation: int = 0, **metadata: Any) -> work.ManifestWork:
-    return work.ManifestWork({"metadata": {"name": "id", "uid": "id", "generation": generation, **metadata}})
+    return work.ManifestWork({"metadata": {"name": "id", "uid": "id", "generation": generation} | metadata})
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,14 @@ def test_what_is_news(known: list[work.ManifestWork], incoming: work.ManifestWor
     for each in known:
         works.put(each)
     assert (works.put(incoming) is not None) == is_news
+
+
+def test_the_deletion_of_an_unknown_work_does_not_take_the_place_of_its_namesake() -> None:
+    works = Works()
+    held = works.put(wish(2))
+    assert works.put(bare(2, uid="id-forgotten", deletionTimestamp=GONE)) is None
+    assert (works.named("id"), works.get("id-forgotten")) == (held, None)
+    assert works.put(bare(2, uid="another", name="another", deletionTimestamp=GONE)) is not None
 
 
 def test_deletion_keeps_the_spec_and_the_name() -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import msgspec
+
 from pymaestro.store import rows
 from pymaestro.wire import event, instant, record, resync
 
@@ -33,6 +35,21 @@ def action_for(event_type: str, *, deleting: bool) -> event.Action:
     if deleting:
         return event.Action.DELETE_REQUEST
     return event.Action.CREATE_REQUEST if event_type == "Create" else event.Action.UPDATE_REQUEST
+
+
+def displacing(deletion: event.Event) -> event.Event:
+    """Return, in place of a deletion that an agent knows of and does nothing about, one that makes it begin anew.
+
+    An agent finds a work by its id and keeps it under its name. This deletes an id that nobody has, under the name of
+    the bundle: a Go agent puts it in the place of what it has, now with the finalizer that its own copy never got, and
+    removes what stands under the name. What it says about that id concerns no bundle; the next deletion of the bundle
+    itself is one of a work the agent does not have, and such a deletion ends at once.
+    """
+    resource_id = deletion.text(event.RESOURCE_ID)
+    extensions = dict(deletion.extensions)
+    extensions[event.RESOURCE_ID] = f"{resource_id}-forgotten"
+    extensions.setdefault(event.METADATA, msgspec.json.encode({"name": resource_id}).decode())
+    return replace(deletion, extensions=extensions)
 
 
 def orphan_deletion(

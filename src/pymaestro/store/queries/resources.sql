@@ -108,7 +108,7 @@ SELECT name FROM consumers WHERE name = ANY($1::text[]);
 
 -- name: read_specs
 -- Bundles as deliveries send them.
-SELECT r.id, r.version, r.source, r.consumer_name, r.created_at, r.deleted_at,
+SELECT r.id, r.version, r.source, r.consumer_name, r.created_at, r.updated_at, r.deleted_at,
        CASE WHEN n.id IS NOT NULL THEN n.envelope
             -- Of what is no object nothing can be taken away: an error, and not only for this row.
             WHEN jsonb_typeof(r.payload) = 'object'

@@ -58,14 +58,15 @@ removed AS (
 SELECT pg_notify('status_events', w.event_id) FROM wanted w;
 
 -- name: redeliver
--- An agent says it removed bundles nobody asked it to remove: send them again.
+-- An agent says it removed bundles nobody asked it to remove, or others than these: send them again. A Go server that
+-- takes the event sends a bundle that is being deleted for no other reason than its deletion.
 WITH wanted AS (
     SELECT * FROM unnest($1::text[], $2::text[]) AS w (id, event_id)
 ),
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
-    SELECT w.event_id, $3, $3, 'Resources', w.id, 'Update'
-    FROM wanted w
+    SELECT w.event_id, $3, $3, 'Resources', w.id, CASE WHEN r.deleted_at IS NULL THEN 'Update' ELSE 'Delete' END
+    FROM wanted w JOIN resources r ON r.id = w.id
     WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.source_id = w.id AND e.reconciled_date IS NULL)
     RETURNING id
 )
@@ -92,7 +93,7 @@ ORDER BY s.created_at, s.id;
 SELECT s.id FROM status_events s
 WHERE s.created_at > $1
   AND NOT EXISTS (SELECT 1 FROM event_instances i WHERE i.event_id = s.id AND i.instance_id = $2)
-ORDER BY s.created_at
+ORDER BY s.created_at, s.id
 LIMIT $3;
 
 -- name: read_statuses

@@ -36,6 +36,7 @@ SPEC = rows.Spec(
     source="source-a",
     consumer="c1",
     created_at=CREATED,
+    updated_at=CREATED,
     deleted_at=None,
     parts=record.to_parts(STORED),
 )
@@ -127,3 +128,15 @@ def test_a_status_resync_is_addressed_by_the_name_of_the_consumer() -> None:
     question = delivery.status_resync_request(b"{}", consumer="c1", source_id="maestro", fresh_id="fresh", now=NOW)
     assert (question.type, question.source, question.data) == (event.STATUS_RESYNC_REQUEST, "maestro", b"{}")
     assert question.extensions == {event.CLUSTER_NAME: "c1", event.ORIGINAL_SOURCE: ""}
+
+
+@pytest.mark.parametrize("metadata", [b'{"name":"work","labels":{"a":"b"}}', b""], ids=["with-metadata", "without"])
+def test_a_displacing_deletion_is_of_another_id_under_the_same_name(metadata: bytes) -> None:
+    spec = replace(SPEC, deleted_at=DELETED, parts=replace(SPEC.parts, metadata=metadata))
+    plain = sent(spec, event.Action.DELETE_REQUEST)
+    outgoing = delivery.displacing(plain)
+    assert outgoing.extensions[event.RESOURCE_ID] == "w1-forgotten"
+    assert json.loads(str(outgoing.extensions[event.METADATA]))["name"] == "w1"
+    kept = (event.RESOURCE_VERSION, event.CLUSTER_NAME, event.DELETION_TIMESTAMP)
+    assert [outgoing.extensions[each] for each in kept] == [plain.extensions[each] for each in kept]
+    assert outgoing.type == event.SPEC_DELETE
