@@ -60,5 +60,14 @@ def test_every_series_that_dashboards_ask_for_has_a_value(database: Dsn) -> None
                     return [*(set(COUNTED) - found), *(set(wanted) - queued)]
 
                 await harness.until(lambda: not lacking(), what=f"values of {lacking()}")
+                text = server.world.metrics.render()[0].decode()
+                calls = [line for line in text.splitlines() if line.startswith("grpc_server_called_total{")]
+                assert set(calls) == {
+                    'grpc_server_called_total{source="source-a",type="Subscribe"} 1',
+                    'grpc_server_called_total{source="source-a",type="Publish"} 2',
+                    # The agent's, which no source has made.
+                    'grpc_server_called_total{source="",type="Subscribe"} 1',
+                    'grpc_server_called_total{source="",type="Publish"} 2',
+                }
 
     harness.play(scenario())

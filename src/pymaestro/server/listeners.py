@@ -146,7 +146,7 @@ class Listeners:
         listener = grpc_server.Listener(
             service,
             limits=_limits(self._settings.grpc, shares_ports=self._settings.instance.shares_ports),
-            observer=observe.RpcObserver(self._world),
+            observer=observe.RpcObserver(self._world, by_source=isinstance(service, Sources)),
             monotonic=self._world.clock.monotonic,
         )
         credentials: Any = None

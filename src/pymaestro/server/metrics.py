@@ -146,10 +146,15 @@ class Metrics:
         # The library looks its children up under a lock, after making texts of the labels.
         remember = lru_cache(maxsize=None)  # the budgets below bound what the labels can be
         self._called = remember(self._rpc.called.labels)
+        self._received = remember(self._rpc.received.labels)
+        self._sent = remember(self._rpc.sent.labels)
         self._processed = remember(self._rpc.processed.labels)
         self._seconds = remember(self._rpc.seconds.labels)
+        self._status_told = remember(self._resources.status_told.labels)
         self._source = _Budget(_MAX_SOURCES).spend
         self._consumer = _Budget(_MAX_CONSUMERS).spend
+        # Of its own: a fleet must not use up the names of the sources.
+        self._agent = _Budget(_MAX_CONSUMERS).spend
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """Return the body and the content type of an answer to a scrape, given its `Accept` header.
@@ -180,11 +185,11 @@ class Metrics:
 
     def messages_received(self, rpc: Rpc, source: str, *, count: int = 1) -> None:
         """Count messages from a client."""
-        self._rpc.received.labels(rpc, self._source(source)).inc(count)
+        self._received(rpc, self._source(source)).inc(count)
 
     def messages_sent(self, rpc: Rpc, source: str, *, count: int = 1) -> None:
         """Count messages to a client."""
-        self._rpc.sent.labels(rpc, self._source(source)).inc(count)
+        self._sent(rpc, self._source(source)).inc(count)
 
     def client_registered(self, source: str) -> None:
         """Count a client that subscribed."""
@@ -213,12 +218,12 @@ class Metrics:
 
     def status_event_told(self, consumer: str, source: str, *, instance_id: str, age: timedelta) -> None:
         """Measure how old a status event was when this instance had told its subscribers."""
-        labels = (_NO_ID, self._consumer(consumer), self._source(source), instance_id)
-        self._resources.status_told.labels(*labels).observe(age.total_seconds())
+        told = self._status_told(_NO_ID, self._consumer(consumer), self._source(source), instance_id)
+        told.observe(age.total_seconds())
 
-    def spec_resynced(self, source: str, consumer: str, *, data_type: str, seconds: float) -> None:
-        """Measure the answer to one spec resync."""
-        self._resources.resynced.labels(self._source(source), self._consumer(consumer), data_type).observe(seconds)
+    def spec_resynced(self, agent: str, consumer: str, *, data_type: str, seconds: float) -> None:
+        """Measure the answer to one spec resync; the label `source` names the agent that asked."""
+        self._resources.resynced.labels(self._agent(agent), self._consumer(consumer), data_type).observe(seconds)
 
     def lock_taken(self, kind: str, *, ok: bool) -> None:
         """Count an advisory lock that was asked for."""

@@ -16,16 +16,20 @@ from pymaestro.server.world import World
 class RpcObserver:
     """Counts gRPC calls, and tells of bugs that surfaced in one."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, by_source: bool) -> None:
+        """Count each source for itself, or all callers as one: agents are too many, and no sources."""
         self._world = world
+        self._by_source = by_source
 
     def called(self, method: Rpc, source: str) -> None:
         """A call came in, and with it one message."""
+        source = source if self._by_source else ""
         self._world.metrics.rpc_called(method, source)
         self._world.metrics.messages_received(method, source)
 
     def finished(self, method: Rpc, source: str, *, code: str, seconds: float) -> None:
         """A call ended."""
+        source = source if self._by_source else ""
         self._world.metrics.rpc_finished(
             method, source, code=_go_name(code), seconds=seconds if method == "Publish" else None
         )
@@ -34,7 +38,7 @@ class RpcObserver:
 
     def sent(self, method: Rpc, source: str, *, count: int) -> None:
         """Messages went out to the caller."""
-        self._world.metrics.messages_sent(method, source, count=count)
+        self._world.metrics.messages_sent(method, source if self._by_source else "", count=count)
 
     def crashed(self, method: str, error: Exception) -> None:
         """A bug of ours surfaced in a call."""

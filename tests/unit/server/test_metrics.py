@@ -266,6 +266,13 @@ def test_names_given_from_outside_are_bounded(metrics: Metrics) -> None:
     assert len([line for line in lines if line.startswith("grpc_server_called_total{")]) == 1001
 
 
+def test_a_fleet_of_agents_does_not_use_up_the_names_of_sources(metrics: Metrics) -> None:
+    for number in range(1200):
+        metrics.spec_resynced(f"agent-{number}", f"c{number}", data_type="t", seconds=0.1)
+    metrics.rpc_called("Publish", "s")
+    assert 'grpc_server_called_total{source="s",type="Publish"} 1' in text(metrics).splitlines()
+
+
 WORKER = """
 from prometheus_client import CollectorRegistry
 from pymaestro.server.metrics import Metrics
