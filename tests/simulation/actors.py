@@ -46,6 +46,8 @@ _COMMON = {"--sweep-interval": f"{SWEEP_SECONDS}s", "--db-max-open-connections":
 _SETTINGS = configuration.load({"--message-broker-type": "grpc", **_COMMON}, {})
 _METRICS = Metrics(CollectorRegistry())
 _HEARTBEAT_SECONDS = 10.0
+# Reading such a file takes as long as a server does for a second; they never change.
+mqtt_config.read = functools.cache(mqtt_config.read)  # type: ignore[assignment]
 _UNTOLD = ("logger", "event", "extensions")
 
 

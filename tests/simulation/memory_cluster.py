@@ -6,13 +6,16 @@ takes time and can be cut; a request that is cut may have been carried out.
 """
 
 import functools
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
 
 import orjson
 import yaml
+from simulation.virtual_loop import EPOCH
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
@@ -23,7 +26,8 @@ from pymaestro.kube import errors
 from pymaestro.kube.address import ClusterAddress
 from pymaestro.kube.client import ClientSettings, KubeClient
 from pymaestro.kube.request import Request
-from pymaestro.sandbox.kubeapi import kinds, seeds
+from pymaestro.sandbox.kubeapi import crds as definitions
+from pymaestro.sandbox.kubeapi import discovery, kinds, seeds
 from pymaestro.sandbox.kubeapi.access import Access
 from pymaestro.sandbox.kubeapi.app import Api
 from pymaestro.sandbox.kubeapi.definitions import Definitions
@@ -31,7 +35,7 @@ from pymaestro.sandbox.kubeapi.faults import Faults
 from pymaestro.sandbox.kubeapi.gc import Collector
 from pymaestro.sandbox.kubeapi.lists import Lists
 from pymaestro.sandbox.kubeapi.objects import Objects, Options
-from pymaestro.sandbox.kubeapi.store import Store, Stored
+from pymaestro.sandbox.kubeapi.store import Resource, Store, Stored
 from pymaestro.sandbox.kubeapi.verbs import Verbs
 
 CONFIG_MAPS = ("", "configmaps")
@@ -43,7 +47,7 @@ class MemoryCluster:
 
     def __init__(self, *, clock: Clock, new_id: Callable[[], str]) -> None:
         self.store = Store(history=_HISTORY)
-        registry = kinds.Registry(kinds.builtin())
+        registry = kinds.Registry(_kinds())
         self.objects = Objects(store=self.store, registry=registry, now=clock.now, new_id=new_id)
         access, pages = Access(self.store, admin_token=""), Lists(self.store)
         verbs = Verbs(objects=self.objects, access=access, pages=pages, now=clock.now)
@@ -52,12 +56,7 @@ class MemoryCluster:
         self._registry = registry
         self._pages = pages
         self._definitions, self._collector = Definitions(self.objects), Collector(self.objects)
-        seeds.plant(self.objects, with_node=False)
-        # Reading it takes an agent longer than all it does in a simulation.
-        definition = registry.named("apiextensions.k8s.io", "CustomResourceDefinition")
-        assert definition is not None
-        self.objects.create(definition, "", _records(), Options(manager="administrator"))
-        self._definitions.settle()
+        self.store.load(*_foundation())
 
     def start(self, crew: Crew) -> None:
         """Let the controllers of the cluster work."""
@@ -97,6 +96,10 @@ class MemoryKubeClient(KubeClient):
         """Takes its time, and raises `Unreachable` when the way is cut."""
 
     async def _attempt(self, wish: Request) -> Any:
+        if wish.path in ("/api", "/apis"):
+            await self._travel()
+            await self._travel()
+            return _catalogue(wish.path, dict(wish.headers).get("Accept", ""))
         response = await self._ask(wish)
         await self._travel()
         return orjson.loads(response.body)
@@ -148,6 +151,37 @@ def _http(wish: Request) -> HttpRequest:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return HttpRequest(scope, receive)
+
+
+@functools.cache
+def _kinds() -> tuple[kinds.Kind, ...]:
+    """The kinds of a cluster on which an agent has been before."""
+    return (*kinds.builtin(), *definitions.kinds_of(_records()))
+
+
+@functools.cache
+def _foundation() -> tuple[list[tuple[Resource, dict[str, Any]]], int]:
+    """What every new cluster holds, made once: it takes as long as a short run."""
+    store, ids = Store(history=_HISTORY), itertools.count()
+    began = datetime.fromtimestamp(EPOCH, UTC)
+    objects = Objects(
+        store=store, registry=kinds.Registry(kinds.builtin()), now=lambda: began, new_id=lambda: f"uid-{next(ids)}"
+    )
+    served = Definitions(objects)
+    seeds.plant(objects, with_node=False)
+    # Reading it takes an agent longer than all it does in a simulation.
+    definition = objects.registry.named("apiextensions.k8s.io", "CustomResourceDefinition")
+    assert definition is not None
+    objects.create(definition, "", _records(), Options(manager="administrator"))
+    served.settle()
+    return [(stored.resource, stored.obj) for stored in store.everything()], store.version
+
+
+@functools.cache
+def _catalogue(path: str, accept: str) -> Any:
+    """What the clusters serve, which never changes here, as an answer to the agent."""
+    assert discovery.AGGREGATED in accept
+    return discovery.aggregated(kinds.Registry(_kinds()), core=path == "/api", api="v2")
 
 
 @functools.cache

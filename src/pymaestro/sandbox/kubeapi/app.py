@@ -60,7 +60,7 @@ class Api:
             return refusal(Problem(500, "InternalError", "Internal error occurred: the sandbox failed; see its log"))
 
     async def _answer(self, request: Request) -> Response:
-        path = request.url.path
+        path = request.scope["path"]
         if path in ("/healthz", "/livez", "/readyz"):
             return Response(b"ok", media_type="text/plain")
         user = self._access.authenticate(request.headers)
