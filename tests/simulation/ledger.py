@@ -41,6 +41,17 @@ class Life:
     """Objects that went after the deletion was asked for."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a source asks for: a creation, or an update upon a version."""
+
+    bundle: Bundle
+    content: Content
+    base: int | None
+    lives: int
+    """How many bundles of that id there had been when it began to ask."""
+
+
 @dataclass(eq=False)
 class Ledger:
     """Keeps the books of one run."""
@@ -57,11 +68,13 @@ class Ledger:
         for consumer, cluster in self.clusters.items():
             cluster.store.listen(lambda happened, consumer=consumer: self._happened(consumer, happened))
 
-    def accepted(self, bundle: Bundle, content: Content, answer: Answer, *, base: int | None) -> None:
-        """Note that a source was told that its wish is safe."""
+    def answered(self, wish: Wish, answer: Answer) -> None:
+        """Note what a source was told: that its wish is safe, or that it is refused."""
+        bundle, content, base = wish.bundle, wish.content, wish.base
         if answer.text == NOBODY:
             self._break("progress", f"{bundle.name}: nobody answered")
         if not answer.accepted:
+            self._refused(wish, answer)
             return
         versions = [
             version
@@ -73,6 +86,18 @@ class Ledger:
             self._break("acknowledged-is-stored", f"{bundle.name}: {content.token} was accepted and is nowhere")
         elif base and set(versions) != {base + 1}:
             self._break("one-winner", f"{bundle.name}: {content.token} upon version {base} became {versions}")
+
+    def wish(self, bundle: Bundle, content: Content, *, base: int | None) -> Wish:
+        """Note that a source begins to ask for something."""
+        return Wish(bundle=bundle, content=content, base=base, lives=len(self.lives.get(bundle.id, ())))
+
+    def _refused(self, wish: Wish, answer: Answer) -> None:
+        bundle = wish.bundle
+        row = self.engine.tables["resources"].get(bundle.id)
+        # A repetition may be carried out upon a later life of the id, when the answer is long on its way.
+        is_same_life = len(self.lives.get(bundle.id, ())) <= wish.lives + (wish.base is None)
+        if is_same_life and row is not None and row["deleted_at"] is None and _token(row) == wish.content.token:
+            self._break("refused-is-not-stored", f"{bundle.name}: {wish.content.token} is stored; but: {answer.text}")
 
     def deletion_accepted(self, bundle: Bundle, life: Life | None, answer: Answer) -> None:
         """Note that a source was told that its bundle will go."""

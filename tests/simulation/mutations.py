@@ -12,7 +12,8 @@ from unittest import mock
 
 from simulation import memory_rows, memory_statements
 
-from pymaestro.agent import link
+from pymaestro.agent import departure, link, reconcile
+from pymaestro.agent.decide import ownership
 from pymaestro.server import accept, broker_mqtt, deliver, fanout, resyncs, stages
 from pymaestro.server.decide import admission, intake
 from pymaestro.store import events, resources, sql, statuses
@@ -152,6 +153,51 @@ def _marked_before_sent() -> Any:
     return mock.patch.object(deliver.Deliver, "_send", send)
 
 
+def _old_copy_is_written_back() -> Any:
+    """An agent keeps the copy of a work that it began with: what was asked for meanwhile is forgotten."""
+    original = reconcile.Reconciler._carry_out
+
+    async def carry_out(self: Any, key: str, held: Any, planned: Any, *, wanted: Any) -> Any:
+        try:
+            return await original(self, key, held, planned, wanted=wanted)
+        finally:
+            held.wanted = wanted
+
+    return mock.patch.object(reconcile.Reconciler, "_carry_out", carry_out)
+
+
+def _end_is_told_early() -> Any:
+    """An agent says that a work is gone when it has asked for the end of its objects."""
+    original = departure.Departure._say_deleting
+
+    def say(self: Any, held: Any, *, blockers: Any = ()) -> None:
+        original(self, held, blockers=blockers)
+        if held is not None and held.is_leaving and blockers:
+            self._say_deleted(held)
+
+    return mock.patch.object(departure.Departure, "_say_deleting", say)
+
+
+def _nothing_is_pruned() -> Any:
+    """What a newer version of a bundle no longer has stays on the cluster."""
+    return mock.patch.object(ownership, "untracked", return_value=())
+
+
+def _own_statuses_only() -> Any:
+    """With several instances a source hears only what its own instance was told by agents."""
+    original = fanout.Fanout._broadcast
+
+    async def broadcast(self: Any, ids: Any) -> None:
+        await original(self, [each for each in ids if each.startswith(f"{self._world.instance_id}-")])
+
+    return mock.patch.object(fanout.Fanout, "_broadcast", broadcast)
+
+
+def _own_wish_is_refused() -> Any:
+    """A source that repeats a wish, since it has not heard the answer, is told that somebody else was quicker."""
+    return mock.patch.object(admission, "_is_same_event", return_value=False)
+
+
 async def _nothing(*_: Any) -> None:
     return None
 
@@ -175,4 +221,13 @@ MUTATIONS = (
     Mutation(name="retries-pile-up", found_as=("bounded-queue",), plant=_retries_pile_up),
     Mutation(name="cancellation-is-lost", found_as=("nobody-falls",), plant=_cancellation_is_lost),
     Mutation(name="marked-before-sent", found_as=("convergence",), plant=_marked_before_sent),
+    Mutation(
+        name="old-copy-is-written-back",
+        found_as=("convergence", "deleted-stays-away", "applied-grows"),
+        plant=_old_copy_is_written_back,
+    ),
+    Mutation(name="end-is-told-early", found_as=("gone-only-after-deletion",), plant=_end_is_told_early),
+    Mutation(name="nothing-is-pruned", found_as=("convergence",), plant=_nothing_is_pruned),
+    Mutation(name="own-statuses-only", found_as=("convergence",), plant=_own_statuses_only),
+    Mutation(name="own-wish-is-refused", found_as=("refused-is-not-stored",), plant=_own_wish_is_refused),
 )

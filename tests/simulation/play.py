@@ -18,7 +18,7 @@ from simulation.memory_cluster import MemoryCluster
 from simulation.memory_pipes import Broker
 from simulation.memory_postgres import Engine
 from simulation.network import Network
-from simulation.schedule import SECONDS, Schedule, Step
+from simulation.schedule import Schedule, Step
 from simulation.sources import HOLDER, Bundle, Content, Source
 from simulation.virtual_loop import Stuck, VirtualLoop
 
@@ -30,6 +30,10 @@ PATIENCE_SECONDS = 600.0
 """How long after the last trouble everything must have come together."""
 _REST_SECONDS = 8.0
 """How long it must stay together then."""
+
+_LOOK_SECONDS = 0.02
+_LOOKS = 500
+"""How often somebody looks whether a deletion is done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +127,7 @@ class Story:
             self._told(f"STEP {step.kind} {step.who} {step.number}")
             work = _KINDS[step.kind](self, step)
             self._working.append(self.loop.create_task(work, name=step.kind))
-        await self._until(SECONDS)
+        await self._until(self.schedule.seconds)
 
     async def _until(self, moment: float) -> None:
         """Let the time pass, but not beyond a broken rule."""
@@ -234,8 +238,17 @@ class Story:
 async def _create(story: Story, step: Step) -> None:
     bundle = story.bundles[step.who]
     content = story.content(bundle, step.number)
-    answer = await story.sources[bundle.source].create(bundle, content)
-    story.ledger.accepted(bundle, content, answer, base=None)
+    wish = story.ledger.wish(bundle, content, base=None)
+    story.ledger.answered(wish, await story.sources[bundle.source].create(bundle, content))
+
+
+async def _create_again(story: Story, step: Step) -> None:
+    """Create as soon as nothing of that id is left, as people do who wait for a deletion."""
+    for _ in range(_LOOKS):
+        if story.bundles[step.who].id not in story.engine.tables["resources"]:
+            await _create(story, step)
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _update(story: Story, step: Step) -> None:
@@ -254,8 +267,8 @@ async def _race(story: Story, step: Step) -> None:
 async def _update_upon(story: Story, step: Step, *, base: int) -> None:
     bundle = story.bundles[step.who]
     content = story.content(bundle, step.number)
-    answer = await story.sources[bundle.source].update(bundle, content, version=base)
-    story.ledger.accepted(bundle, content, answer, base=base)
+    wish = story.ledger.wish(bundle, content, base=base)
+    story.ledger.answered(wish, await story.sources[bundle.source].update(bundle, content, version=base))
 
 
 def _version(story: Story, step: Step) -> int:
@@ -368,6 +381,7 @@ async def _release(story: Story, step: Step) -> None:
 
 _KINDS: dict[str, Callable[[Story, Step], Awaitable[None]]] = {
     "create": _create,
+    "create again": _create_again,
     "update": _update,
     "stale update": _stale_update,
     "race": _race,

@@ -8,9 +8,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-SECONDS = 15.0
-"""How long things are asked for and go wrong."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
@@ -38,6 +35,8 @@ class Schedule:
     bundles: tuple[tuple[str, str, str], ...]
     """Name, source and consumer of each."""
     steps: tuple[Step, ...]
+    seconds: float = 15.0
+    """How long things are asked for and go wrong."""
     is_rough: bool = True
     uses_mqtt: bool = False
     """Whether agents are reached through a broker, which instances share by a hash ring."""
@@ -54,36 +53,64 @@ class Schedule:
         return "\n".join([cast, *(f"  {step}" for step in self.steps)])
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Size:
+    """How much may happen in a schedule; where there is a choice, each is as likely as the others."""
+
+    seconds: float
+    servers: tuple[int, ...]
+    consumers: tuple[int, ...]
+    bundles: tuple[int, ...]
+    wishes: int
+    """How many, at most, follow the creation of a bundle."""
+    troubles: tuple[int, int]
+
+
+_SHORT = _Size(seconds=5.0, servers=(1, 1, 2), consumers=(1,), bundles=(1, 1, 2), wishes=3, troubles=(1, 3))
+_LONG = _Size(seconds=15.0, servers=(1, 2, 2, 3), consumers=(1, 1, 2), bundles=(1, 2, 3), wishes=6, troubles=(0, 8))
+_SHORT_SHARE = 0.75
+"""Of all schedules: breadth is cheap, and what needs many things to happen first is left to the long ones."""
+
+
 def draw(seed: int) -> Schedule:
     """Return the schedule of a seed."""
     dice = random.Random(seed)
-    servers = tuple(f"server-{number}" for number in range(dice.choice((1, 2, 2, 3))))
-    consumers = tuple(f"c{number}" for number in range(dice.choice((1, 1, 2))))
+    size = _SHORT if dice.random() < _SHORT_SHARE else _LONG
+    consumers = tuple(f"c{number}" for number in range(dice.choice(size.consumers)))
     sources = tuple(f"source-{number}" for number in range(dice.choice((1, 2))))
-    bundles = tuple(
-        (f"b{number}", dice.choice(sources), dice.choice(consumers)) for number in range(dice.choice((1, 2, 3)))
+    cast = Schedule(
+        seed=seed,
+        servers=tuple(f"server-{number}" for number in range(dice.choice(size.servers))),
+        consumers=consumers,
+        sources=sources,
+        bundles=tuple(
+            (f"b{number}", dice.choice(sources), dice.choice(consumers)) for number in range(dice.choice(size.bundles))
+        ),
+        steps=(),
+        seconds=size.seconds,
+        is_rough=dice.random() < 0.8,
+        uses_mqtt=dice.random() < 0.4,
     )
-    cast = Schedule(seed=seed, servers=servers, consumers=consumers, sources=sources, bundles=bundles, steps=())
-    wishes = [step for name, _, _ in bundles for step in _wishes(dice, name)]
-    troubles = [_trouble(dice, cast) for _ in range(dice.randint(0, 8))]
-    steps = sorted([*wishes, *troubles], key=lambda step: step.at)
-    return replace(cast, steps=tuple(steps), is_rough=dice.random() < 0.8, uses_mqtt=dice.random() < 0.4)
+    wishes = [step for name, _, _ in cast.bundles for step in _wishes(dice, name, size)]
+    troubles = [_trouble(dice, cast) for _ in range(dice.randint(*size.troubles))]
+    return replace(cast, steps=tuple(sorted([*wishes, *troubles], key=lambda step: step.at)))
 
 
-def _wishes(dice: random.Random, bundle: str) -> list[Step]:
+def _wishes(dice: random.Random, bundle: str, size: _Size) -> list[Step]:
     """What is asked of one bundle: a creation, and then anything."""
-    at = dice.uniform(0.0, 3.0)
+    at = dice.uniform(0.0, size.seconds / 5)
     steps = [Step(at=at, kind="create", who=bundle, number=_shape(dice))]
-    for _ in range(dice.randint(0, 6)):
+    for _ in range(dice.randint(0, size.wishes)):
         # Often right behind one another: that is where races are.
-        at += dice.choice((dice.uniform(0.0, 0.05), dice.uniform(0.0, 1.0), dice.uniform(0.0, 4.0)))
-        if at > SECONDS:
+        at += dice.choice((dice.uniform(0.0, 0.05), dice.uniform(0.0, 1.0), dice.uniform(0.0, size.seconds / 4)))
+        if at > size.seconds:
             break
         kind = dice.choice(("update", "update", "update", "race", "stale update", "delete", "delete", "delete storm"))
         steps.append(Step(at=at, kind=kind, who=bundle, number=_shape(dice)))
         if kind.startswith("delete") and dice.random() < 0.7:
-            at += dice.uniform(0.0, 3.0)
-            steps.append(Step(at=at, kind="create", who=bundle, number=_shape(dice)))
+            kind = dice.choice(("create", "create again"))
+            at += dice.uniform(0.0, size.seconds / 5) if kind == "create" else 0.001
+            steps.append(Step(at=at, kind=kind, who=bundle, number=_shape(dice)))
     return steps
 
 
@@ -93,7 +120,7 @@ def _shape(dice: random.Random) -> int:
 
 
 def _trouble(dice: random.Random, cast: Schedule) -> Step:
-    at = dice.uniform(0.5, SECONDS)
+    at = dice.uniform(0.5, cast.seconds)
     kind, whom, longest = dice.choice(_TROUBLES)
     return Step(at=at, kind=kind, who=dice.choice(whom(cast)), number=dice.randint(0, longest))
 

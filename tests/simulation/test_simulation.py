@@ -43,17 +43,28 @@ def test_no_rule_is_broken() -> None:
 
 # The first seed that finds each, so that a test run does not search for long.
 FOUND_BY = {
+<<<<<<< HEAD
+    "no-spec-resync": 2,
+    "no-status-resync": 9,
+    "no-question-to-agents": 49,
+=======
     "no-spec-resync": 8,
     "no-status-resync": 18,
     "no-question-to-agents": 154,
+>>>>>>> ee0d99d9aace4a548f54afc87b6218c2c18729ef
     "status-undoes-deletion": 0,
-    "any-end-counts": 0,
+    "any-end-counts": 25,
     "no-version-check": 0,
     "answers-before-commit": 0,
-    "no-sweep": 14,
+    "no-sweep": 34,
     "retries-pile-up": 0,
-    "cancellation-is-lost": 2,
-    "marked-before-sent": 1,
+    "cancellation-is-lost": 8,
+    "marked-before-sent": 2,
+    "old-copy-is-written-back": 70,
+    "end-is-told-early": 0,
+    "nothing-is-pruned": 23,
+    "own-statuses-only": 0,
+    "own-wish-is-refused": 14,
 }
 
 
