@@ -43,15 +43,9 @@ def test_no_rule_is_broken() -> None:
 
 # The first seed that finds each, so that a test run does not search for long.
 FOUND_BY = {
-<<<<<<< HEAD
     "no-spec-resync": 2,
     "no-status-resync": 9,
     "no-question-to-agents": 49,
-=======
-    "no-spec-resync": 8,
-    "no-status-resync": 18,
-    "no-question-to-agents": 154,
->>>>>>> ee0d99d9aace4a548f54afc87b6218c2c18729ef
     "status-undoes-deletion": 0,
     "any-end-counts": 25,
     "no-version-check": 0,
