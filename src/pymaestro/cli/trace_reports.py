@@ -11,13 +11,14 @@ from pymaestro.cli import trace_index, trace_inputs, trace_writing
 from pymaestro.cli.trace_selection import exit_code, is_selected
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
-from pymaestro.trace.output import Exit, json_text
+from pymaestro.trace.output import Exit, json_text, printable
 from pymaestro.trace.request import coverage, evidence, markdown, overview, scan, survey, waterfall
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Trace, Verdict
 from pymaestro.trace.request.statistics import statistics
 
 _READ_WHOLE = 128 << 20
+_LONGEST_WORD = 80
 _COMPONENTS = (
     "registering subscriber", "unregister subscriber", "broadcaster client", "cloudevents client",
     "recreate the listener", "stopping channel", "Listener: the state", "failed to send ", "send channel is full",
@@ -115,18 +116,24 @@ def _check(read: scan.Scan) -> None:
         sys.stderr.write(f"Warning: {each}\n")
 
 
+def _short(word: str) -> str:
+    """Return what somebody typed, fit for a terminal."""
+    return printable(word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…")
+
+
 def _wanted(found: dict[str, set[str]], question: Question) -> frozenset[str] | int:
     """Return the resources that are meant; an exit code when there are none or too many."""
     unknown = [each for each, resources in found.items() if not resources]
     if unknown and (question.must_all_fit or len(unknown) == len(found)):
+        names = ", ".join(_short(each) for each in unknown)
         sys.stderr.write(
-            f"Error: {', '.join(unknown)} is not in these logs; check the identifier, and what the logs cover: "
+            f"Error: {names} is not in these logs; check the identifier, and what the logs cover: "
             "maestro trace logs check\nIf it was sent in that time: Maestro server does not receive the spec request "
             "(maestro trace explain MT-101)\n"
         )
         return Exit.NOT_FOUND
     for each in unknown:
-        sys.stderr.write(f"Warning: {each} is not in these logs\n")
+        sys.stderr.write(f"Warning: {_short(each)} is not in these logs\n")
     if question.must_all_fit:
         common = frozenset.intersection(*(frozenset(each) for each in found.values()))
         if not common:
@@ -135,8 +142,8 @@ def _wanted(found: dict[str, set[str]], question: Question) -> frozenset[str] | 
         return common
     for each, resources in found.items():
         if len(resources) > 1 and each not in resources:
-            sys.stderr.write(f"Error: {each} stands for several resources; name one of them:\n")
-            sys.stderr.write("".join(f"  {one}\n" for one in sorted(resources)))
+            sys.stderr.write(f"Error: {_short(each)} stands for several resources; name one of them:\n")
+            sys.stderr.write("".join(f"  {printable(one)}\n" for one in sorted(resources)))
             return Exit.AMBIGUOUS
     return frozenset().union(*found.values())
 
@@ -216,12 +223,14 @@ def all_of(
     rows = trace_writing.page_rows(known) if reporting.format == "html" or reporting.html else None
     is_brief = reporting.format in ("text", "csv", "md", "html")
     traces = []
-    for each in survey.traces(read.hits, known, options=reporting.options, resources=resources):
+    for each in survey.traces(
+        read.hits, known, options=reporting.options, resources=resources, is_brief=is_brief and rows is None
+    ):
         if not is_selected(each, select):
             continue
         if rows is not None:
             rows.add(each)
-        traces.append(each.without_records() if is_brief else each)
+        traces.append(each.without_records() if is_brief and rows is not None else each)
     traces.sort(key=lambda each: each.start)
     numbers = statistics(traces, top=top or 5)
     code = exit_code(traces)

@@ -353,8 +353,10 @@ class Hits:
 
     def runs(self, *whats: What) -> Iterator[range]:
         """Return where the sayings of some kinds are, neighbours together: what was read at once stands together."""
-        wanted = b"".join(re.escape(bytes([what])) for what in whats)
-        return (range(*found.span()) for found in re.finditer(b"[%b]+" % wanted, self.whats.tobytes()))
+        letters = b"".join(re.escape(bytes([what])) for what in whats)
+        wanted = letters if len(whats) == 1 else b"[%b]" % letters
+        # A pattern that begins with a letter is searched much faster than one that begins with a repetition.
+        return (range(*found.span()) for found in re.finditer(wanted + wanted + b"*", self.whats.tobytes()))
 
     def places(self, *whats: What) -> Iterator[int]:
         """Return where the sayings of some kinds are."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pymaestro.trace.request.codes import CODES, Code
 from pymaestro.trace.request.hits import Hit
@@ -67,8 +67,7 @@ class Finding:
         return CODES[self.code]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(NamedTuple):
     """Which request this is."""
 
     resource: str
@@ -100,6 +99,17 @@ class Records:
 
     stages: tuple[Stage, ...]
     status_updates: tuple[StatusUpdate, ...] = ()
+
+
+def all_done(moments: Sequence[float]) -> Records:
+    """Return the nine stages of a request that went all the way, without their records."""
+    before = (None, *moments)
+    return Records(
+        stages=tuple(
+            Stage(number=number, state=State.OK, first=at, last=at, hop=None if last is None else at - last)
+            for number, (at, last) in enumerate(zip(moments, before, strict=False), start=1)
+        )
+    )
 
 
 class Course:
@@ -163,12 +173,7 @@ class Trace:
     def without_records(self) -> "Trace":
         """Return the trace without the records behind its stages, for reports that do not show them."""
         if all(self.moments):
-            # Nothing but the course differs; said field by field, for `replace` takes longer than the verdict.
-            return Trace(
-                key=self.key, verdict=self.verdict, course=Course(partial(_all_done, self.moments)),
-                moments=self.moments, findings=self.findings, failed_stage=self.failed_stage,
-                confidence=self.confidence, superseded_by=self.superseded_by, start=self.start, end=self.end,
-            )  # fmt: skip
+            return replace(self, course=Course(partial(all_done, self.moments)))
         stages = tuple(replace(stage, hits=()) for stage in self.stages)
         records = Records(stages=stages, status_updates=self.status_updates)
         return replace(self, course=Course(lambda: records))
@@ -177,16 +182,6 @@ class Trace:
     def timeline(self) -> list[Hit]:
         """All records in order of time."""
         return sorted((hit for stage in self.stages for hit in stage.hits), key=lambda hit: (hit.at, hit.stage))
-
-
-def _all_done(moments: Sequence[float]) -> Records:
-    before = (None, *moments)
-    return Records(
-        stages=tuple(
-            Stage(number=number, state=State.OK, first=at, last=at, hop=None if last is None else at - last)
-            for number, (at, last) in enumerate(zip(moments, before, strict=False), start=1)
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,10 @@ Pure: numbers of a table in, a key and nine times out.
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from functools import partial
+from itertools import compress, repeat
 from operator import sub
 from typing import Final
 
@@ -52,28 +53,32 @@ class Verdicts:
     def __len__(self) -> int:
         return len(self.resources)
 
-    def trace(self, at: int, hits: Hits, *, course: Callable[[], Records]) -> Trace:
-        """Return one of them as a trace."""
-        resource, wish = self.resources[at], self.wishes[at]
-        moments = tuple(self.moments[at * len(_PROOFS) : (at + 1) * len(_PROOFS)])
-        ce, consumer, source, action, _, _ = hits.rest_of(wish)
-        word = hits.word
-        key = Key(
-            resource=word(resource),
-            work_name=word(hits.names[wish]),
-            consumer=consumer,
-            source=source,
-            action=action,
-            version=1,
-            op=word(hits.operations[wish]),
-            ce=ce,
-            db_event=word(self.events[at]),
-            life=1,
-        )
-        return Trace(
-            key=key, verdict=Verdict.COMPLETE, course=Course(course), moments=moments, start=moments[0],
-            end=max(moments),
-        )  # fmt: skip
+    def traces(
+        self, hits: Hits, *, course: Callable[[int, tuple[float, ...]], Records], wanted: Container[int] | None = None
+    ) -> Iterator[Trace]:
+        """Return those of the wanted resources; `course` tells of each how it went, when somebody asks."""
+        word, stages = hits.word, len(_PROOFS)
+        for at, (resource, wish, event) in enumerate(zip(self.resources, self.wishes, self.events, strict=True)):
+            if wanted is not None and resource not in wanted:
+                continue
+            moments = tuple(self.moments[at * stages : (at + 1) * stages])
+            ce, consumer, source, action, _, _ = hits.rest_of(wish)
+            key = Key(
+                resource=word(resource),
+                work_name=word(hits.names[wish]),
+                consumer=consumer,
+                source=source,
+                action=action,
+                version=1,
+                op=word(hits.operations[wish]),
+                ce=ce,
+                db_event=word(event),
+                life=1,
+            )
+            yield Trace(
+                key=key, verdict=Verdict.COMPLETE, course=Course(partial(course, resource, moments)), moments=moments,
+                start=moments[0], end=max(moments),
+            )  # fmt: skip
 
 
 def found(hits: Hits, owned: Owners, *, skews: Sequence[float]) -> Verdicts:
@@ -122,11 +127,22 @@ def _is_named(hits: Hits, wish: int) -> bool:
     return hits.names[wish] not in (0, hits.resources[wish])
 
 
-def _with_odd_records(hits: Hits, owners: Sequence[int]) -> set[int]:
+def _with_odd_records(hits: Hits, owners: "array[int]") -> set[int]:
     """Return the resources of all records that do not belong to a plain create."""
     odd = _Oddness(hits)
-    kinds = zip(hits.whats, hits.rests, hits.versions, strict=True)
-    return set(compress(owners, map(odd.__getitem__, kinds)))
+    found: set[int] = set()
+    for what in set(hits.whats):
+        for run in hits.runs(What(what)):
+            part = slice(run.start, run.stop)
+            rests, versions = hits.rests[part], hits.versions[part]
+            # What was read at once mostly says the same, and arrays are compared faster than looked at.
+            if rests == rests[:1] * len(run) and versions == versions[:1] * len(run):
+                if odd[what, rests[0], versions[0]]:
+                    found.update(owners[part])
+            else:
+                kinds = zip(repeat(what), rests, versions)
+                found.update(compress(owners[part], map(odd.__getitem__, kinds)))
+    return found
 
 
 class _Oddness(dict[tuple[int, int, int], bool]):

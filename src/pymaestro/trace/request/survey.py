@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pymaestro.trace.request import attach, environment, plainly, wishes
 from pymaestro.trace.request.hits import Hits
 from pymaestro.trace.request.inputs import Environment, Writer
 from pymaestro.trace.request.judge import Case, judge
-from pymaestro.trace.request.model import Finding, Options, Records, Trace
+from pymaestro.trace.request.model import Finding, Options, Records, Trace, all_done
 
 _NOTABLE_SKEW = 0.1
 
@@ -51,17 +50,24 @@ def traces(
     options: Options,
     wanted: frozenset[str] | None = None,
     resources: Sorted | None = None,
+    is_brief: bool = False,
 ) -> Iterator[Trace]:
-    """Judge all requests, or those of the `wanted` resources; `resources` spares telling them apart again."""
+    """Judge all requests, or those of the `wanted` resources.
+
+    `resources` spares telling them apart again; with `is_brief` they have no records.
+    """
     told = sorted_out(hits, known.writers) if resources is None else resources
     court = Court(hits=hits, known=known, options=options)
     numbers = None if wanted is None else {hits.number(each) for each in wanted}
-    for at, number in enumerate(told.plain.resources):
-        if numbers is None or number in numbers:
-            yield told.plain.trace(at, hits, course=partial(court.course, number))
+    yield from told.plain.traces(hits, course=_briefly if is_brief else court.course, wanted=numbers)
     for number in told.others.places:
         if numbers is None or number in numbers:
-            yield from court.judged(number, told.others)
+            found = court.judged(number, told.others)
+            yield from (each.without_records() for each in found) if is_brief else found
+
+
+def _briefly(_: int, moments: Sequence[float]) -> Records:
+    return all_done(moments)
 
 
 class Court:
@@ -83,7 +89,7 @@ class Court:
             for wish in wishes.wishes_of(self._hits.word(number), found)
         ]
 
-    def course(self, number: int) -> Records:
+    def course(self, number: int, _: Sequence[float]) -> Records:
         """Return how the only request of a resource went."""
         if self._grouping is None:
             self._grouping = attach.owners(self._hits).grouped()
