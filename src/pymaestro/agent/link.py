@@ -17,7 +17,7 @@ from pymaestro.transport import base
 from pymaestro.wire import event
 
 # Enough for a burst to reach the server in few groups, few enough not to crowd it when a thousand agents reconnect.
-_AT_ONCE = 32
+_AT_ONCE = 16
 _FIRST_REST_SECONDS = 0.1
 _FIRST_QUESTION_SECONDS = 5.0
 _LONGEST_REST_SECONDS = 60.0
