@@ -3,8 +3,8 @@
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -46,12 +46,12 @@ class Selection:
     """Only for this consumer."""
     source: Annotated[str, Parameter(name="--source")] = ""
     """Only of this source."""
-    action: Annotated[Literal["", "create", "update", "delete"], Parameter(name="--action")] = ""
+    action: Annotated[Literal["create", "update", "delete"] | None, Parameter(name="--action")] = None
     """Only requests to do this."""
     code: Annotated[str, Parameter(name="--code")] = ""
     """Only with this finding."""
     since: Annotated[str, Parameter(name="--since")] = ""
-    """Only requests that began at this time (RFC 3339) or later."""
+    """Only requests that began at this time (RFC 3339), or so long ago (30m), or later."""
     until: Annotated[str, Parameter(name="--until")] = ""
     """Only requests that began at this time or earlier."""
 
@@ -111,7 +111,10 @@ def separated(words: Sequence[str], logs: Logs, *, environ: Mapping[str, str]) -
 
 def _is_path(word: str) -> bool:
     is_pattern = re.search(r"[*?].*\.[a-z]|\.[a-z].*[*?]", word) is not None
-    return word == "-" or "/" in word or is_pattern or Path(word).exists()
+    try:
+        return word == "-" or "/" in word or is_pattern or Path(word).exists()
+    except (OSError, ValueError):
+        return False  # no file can be named so
 
 
 def not_there(word: str) -> BadQuestion:
@@ -143,18 +146,23 @@ def guarded(act: Callable[[], int], *, exit_zero: bool) -> int:
 
 @contextmanager
 def seekable(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Keep standard input in a file while it is needed: it may have to be read twice."""
-    if "-" not in paths:
+    """Keep standard input and pipes in files while they are needed: they may have to be read twice."""
+    flowing = [path for path in dict.fromkeys(paths) if path == "-" or Path(path).is_fifo()]
+    if not flowing:
         yield list(paths)
         return
     import shutil
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="maestro-trace-") as folder:
-        copy = Path(folder) / "stdin"
-        with copy.open("wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
-        yield [str(copy) if path == "-" else path for path in paths]
+        copies = {path: Path(folder) / ("stdin" if path == "-" else f"pipe-{Path(path).name}") for path in flowing}
+        for path, copy in copies.items():
+            with (
+                nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as source,
+                copy.open("wb") as kept,
+            ):
+                shutil.copyfileobj(source, kept)
+        yield [str(copies.get(path, path)) for path in paths]
 
 
 @contextmanager
@@ -199,6 +207,16 @@ def moment(text: str, *, option: str) -> float:
     except ValueError as error:
         raise BadQuestion(f"{option} {text!r} is no time; write 2026-01-15T09:00:00Z") from error
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def dated(select: Selection, *, now: float) -> Selection:
+    """Return the selection with times in place of ages."""
+
+    def date(text: str, option: str) -> str:
+        at = moment_or_age(text, option=option, now=now) if text else 0.0
+        return datetime.fromtimestamp(at, UTC).isoformat() if text else ""
+
+    return replace(select, since=date(select.since, "--since"), until=date(select.until, "--until"))
 
 
 def moment_or_age(text: str, *, option: str, now: float) -> float:

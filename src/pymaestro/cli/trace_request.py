@@ -9,6 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from pymaestro.aio.clock import Clock
 from pymaestro.cli import trace_inputs
 from pymaestro.cli import trace_request_options as options
 from pymaestro.trace.errors import BadQuestion
@@ -160,13 +161,14 @@ def trace_requests(
         given = trace_inputs.separated(paths, logs, environ=os.environ)
         if given.identifiers:
             raise trace_inputs.not_there(given.identifiers[0])
+        chosen = trace_inputs.dated(select, now=Clock().epoch())
         if follow.follow:
-            return _follow(given.paths, select, follow=follow, reporting=reporting)
+            return _follow(given.paths, chosen, follow=follow, reporting=reporting)
         from pymaestro.cli import trace_index, trace_reports
 
         return trace_reports.all_of(
             given.needed(),
-            select,
+            chosen,
             reporting=options.plain(reporting),
             group_by=listing.group_by,
             top=listing.top,

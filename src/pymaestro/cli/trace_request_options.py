@@ -123,6 +123,10 @@ def plain(reporting: Reporting) -> trace_inputs.Report:
     """Return how to report."""
     from pymaestro.trace.request.model import Options
 
+    if not reporting.stage_timeout > 0:  # also what is no number
+        raise BadQuestion(f"--stage-timeout {reporting.stage_timeout:g} is no time to wait; write seconds, such as 30")
+    if reporting.expect_instances < 0:
+        raise BadQuestion(f"--expect-instances {reporting.expect_instances} is no number of servers")
     options = Options(
         stage_timeout=reporting.stage_timeout,
         broker=reporting.broker,

@@ -91,6 +91,8 @@ def _expanded(path: str) -> list[Path]:
         if not found:
             raise SourceError(f"{path} holds no files; collect logs into it first: maestro trace logs collect")
         return [each for each in found if each.suffix not in {".json", ".yaml", ".html"} or _looks_like_log(each)]
+    if here.is_char_device():
+        raise SourceError(f"{path} is a device; name a log file, a directory, an archive, or - for standard input")
     if here.exists():
         return [here]
     found = [Path(each) for each in sorted(glob.glob(path, recursive=True))]  # noqa: PTH207 - absolute patterns too

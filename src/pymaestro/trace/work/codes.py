@@ -85,8 +85,9 @@ _ALL = (
     ),
     Code(
         code="MW-010", name="NOT FOUND", severity="error", title="No resource found with this ID/name",
-        cause="Neither the database nor a cluster knows it. It may be misspelt, or fully deleted and purged.",
-        advice=("maestro trace work --name-like {asked}", "maestro trace request --resource-id {id} LOGS"),
+        cause="Neither the database nor a cluster knows it. It may be misspelt (ids are compared letter by letter, and "
+        "computed ones are lower case), or fully deleted and purged.",
+        advice=("maestro trace work --name-like {asked}", "maestro trace request {asked} LOGS"),
         exit=Exit.NOT_FOUND,
     ),
     Code(

@@ -2,6 +2,7 @@
 """The commands over logs: what they print, how they end, and what they make of bad input."""
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -310,3 +311,40 @@ def test_queries_name_tables_and_quote_identifiers(table: str, word: str) -> Non
     assert word in text
     assert '"a\\"b"' in text
     assert '"maestro-server"' in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--stage-timeout", "0"), ("--stage-timeout", "nan"), ("--expect-instances", "-1")]
+)
+def test_a_number_that_makes_no_sense_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    code, _, error = run(capsys, "request", "w", str(write(tmp_path, [Story(work="w")])), option, value)
+    assert (code, option in error) == (2, True)
+
+
+def test_what_somebody_typed_does_not_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = run(capsys, "request", "\x1b[2J" + "a" * 5000, str(write(tmp_path, [Story(work="w")])))
+    assert (code, "\x1b" in error, len(error) < 500) == (4, False, True)
+
+
+def test_logs_may_come_through_pipes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = b"".join(each.read_bytes() for each in sorted(write(tmp_path, [Story(work="w")]).iterdir()))
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer, "wb") as stream:
+        stream.write(logs)
+        stream.close()
+        code, out, _ = run(capsys, "request", "w", f"/dev/fd/{reader}")
+    assert (code, "COMPLETE" in out) == (0, True)
+
+
+def test_a_device_is_no_log(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = run(capsys, "request", "w", "/dev/zero")
+    assert (code, "/dev/zero is a device" in error) == (3, True)
+
+
+@pytest.mark.parametrize(("since", "count"), [("1h", 0), (f"{BASE - 1:.0f}", None), ("2026-01-15T09:00:00Z", 1)])
+def test_times_may_be_ages(tmp_path: Path, capsys: pytest.CaptureFixture[str], since: str, count: int | None) -> None:
+    code, out, _ = run(capsys, "requests", str(write(tmp_path, [Story(work="w")])), "--since", since, "-o", "json")
+    assert code == (2 if count is None else 0)
+    assert count is None or len(json.loads(out)["requests"]) == count
