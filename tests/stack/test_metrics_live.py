@@ -20,8 +20,10 @@ COUNTED = (
     "advisory_unlock_count",
     "advisory_lock_duration_count",
     "spec_controller_event_reconcile_total",
+    "spec_controller_event_reconcile_duration_seconds_count",
     "spec_controller_event_sync_operation_total",
     "status_controller_event_reconcile_total",
+    "status_controller_event_reconcile_duration_seconds_count",
     "status_controller_event_sync_operation_total",
     "resources_spec_resync_duration_seconds_count",
 )

@@ -34,6 +34,8 @@ class Backlog:
         while True:
             ids, everything = await self.tickets.take(at_most=_TICKETS_AT_ONCE)
             if is_idle():
+                if everything:
+                    self._controller.synced()
                 continue  # nobody to send to; whoever comes asks for everything
             started, waited = self._monotonic(), self.tickets.waited
             self._queue.added(len(ids))

@@ -142,6 +142,7 @@ class Deliver:
         return sent
 
     async def _send(self, batch: dict[str, list[rows.Pending]]) -> int:
+        started = self._world.clock.monotonic()
         async with self._in_order:
             async with self._world.database.connection() as connection:
                 specs = await resources.read_specs(connection, batch.keys())
@@ -158,7 +159,8 @@ class Deliver:
             async with self._world.database.transaction(durable=False) as connection:
                 await events.reconcile(connection, done, now=self._world.now())
             self._remember(self._found_by_sweep.intersection(done))
-        self._world.metrics.specs_delivered(len(batch))
+        seconds = self._world.clock.monotonic() - started
+        self._world.metrics.specs_delivered((group[-1].event_type for group in batch.values()), seconds=seconds)
         return len(batch)
 
     def _remember(self, sent: Collection[str]) -> None:

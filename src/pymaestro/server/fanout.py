@@ -72,6 +72,7 @@ class Fanout:
     async def _broadcast(self, ids: Sequence[str]) -> None:
         if not ids:
             return
+        started = self._world.clock.monotonic()
         async with self._world.database.connection() as connection:
             found = await statuses.read_status_events(connection, ids)
         heard = [each for each in found if each.source in self._streams]
@@ -88,7 +89,7 @@ class Fanout:
         for start in range(0, len(concerned), _ROWS_AT_ONCE):
             await self._send_live(concerned[start : start + _ROWS_AT_ONCE])
         self._remember(ids)
-        self._measure(heard)
+        self._measure(heard, seconds=self._world.clock.monotonic() - started)
 
     async def _send_live(self, ids: Collection[str], *, patiently: bool = False) -> list[str]:
         """Queue statuses; the patient get back the ids that had no room in the queue, the others fill it up."""
@@ -165,9 +166,9 @@ class Fanout:
             self._told.popitem(last=False)
         self._unrecorded.extend(ids)
 
-    def _measure(self, told: Sequence[rows.StatusEvent]) -> None:
+    def _measure(self, told: Sequence[rows.StatusEvent], *, seconds: float) -> None:
         metrics, now = self._world.metrics, self._world.now()
-        metrics.statuses_told(len(told))
+        metrics.statuses_told((_event_type(each) for each in told), seconds=seconds)
         for each in told:
             age = now - each.created_at
             metrics.status_event_told(each.consumer, each.source, instance_id=self._world.instance_id, age=age)
@@ -181,6 +182,10 @@ class Fanout:
                 Key.INSTANCE_ID: self._world.instance_id,
                 Key.EVENT_ID: told.id,
                 Key.SOURCE: told.source,
-                Key.STATUS_EVENT_TYPE: "StatusDelete" if told.final else "StatusUpdate",
+                Key.STATUS_EVENT_TYPE: _event_type(told),
             },
         )
+
+
+def _event_type(told: rows.StatusEvent) -> str:
+    return "StatusDelete" if told.final else "StatusUpdate"

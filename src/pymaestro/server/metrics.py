@@ -8,9 +8,10 @@ takes a bounded number of values and then `other`.
 Several worker processes share one port when PROMETHEUS_MULTIPROC_DIR is set before this module is imported.
 """
 
+import collections
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
@@ -203,13 +204,15 @@ class Metrics:
         """Count resources that changed."""
         self._resources.processed.labels(_NO_ID, action).inc(count)
 
-    def specs_delivered(self, count: int, *, event_type: str = "unknown", seconds: float | None = None) -> None:
-        """Count specs handed to the transport."""
-        self.spec.reconciled(count, event_type=event_type, seconds=seconds)
+    def specs_delivered(self, event_types: Iterable[str], *, seconds: float) -> None:
+        """Count specs handed to the transport together, by the types of their events; `seconds` is what they took."""
+        for event_type, count in collections.Counter(event_types).items():
+            self.spec.reconciled(count, event_type=event_type, seconds=seconds)
 
-    def statuses_told(self, count: int, *, event_type: str = "unknown", seconds: float | None = None) -> None:
-        """Count statuses handed to subscribers."""
-        self.status.reconciled(count, event_type=event_type, seconds=seconds)
+    def statuses_told(self, event_types: Iterable[str], *, seconds: float) -> None:
+        """Count statuses handed to subscribers together, in the same way."""
+        for event_type, count in collections.Counter(event_types).items():
+            self.status.reconciled(count, event_type=event_type, seconds=seconds)
 
     def first_status(self, consumer: str, source: str, age: timedelta) -> None:
         """Measure how old a resource was when its agent first answered."""

@@ -114,6 +114,7 @@ class Publish:
         return sent
 
     async def _send_group(self, group: Mapping[str, Sequence[rows.Pending]]) -> int:
+        started = self._world.clock.monotonic()
         # A mark that is lost costs one more delivery, which changes nothing: no need to wait for the disk.
         async with self._world.database.transaction(durable=False) as connection:
             claimed = await events.claim(connection, [each.id for pending in group.values() for each in pending])
@@ -133,9 +134,9 @@ class Publish:
                 for each in pending
             ]
             await events.reconcile(connection, done, now=self._world.now())
-        count = sum(outcome is Outcome.SENT for outcome in outcomes.values())
-        self._world.metrics.specs_delivered(count)
-        return count
+        sent = [taken[each][-1].event_type for each, outcome in outcomes.items() if outcome is Outcome.SENT]
+        self._world.metrics.specs_delivered(sent, seconds=self._world.clock.monotonic() - started)
+        return len(sent)
 
     async def send(
         self, specs: Sequence[rows.Spec], *, because: Mapping[str, Sequence[rows.Pending]] | None = None
