@@ -37,6 +37,7 @@ class Life:
     tokens: dict[int, str] = field(default_factory=dict)
     """What each version consists of."""
     is_over: bool = False
+    leaving: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     """Objects that went after the deletion was asked for."""
 
@@ -183,15 +184,23 @@ class Ledger:
             return
         row = self.engine.tables["resources"].get(bundle.id)
         life = self.current(bundle)
+        if life is not None and row is not None and row["deleted_at"] is not None:
+            self._note_leaving(life, happened)
         if happened.after is None:
-            if life is not None and row is not None and row["deleted_at"] is not None:
-                life.removed.add(stored.name)
             return
         if happened.before is None and life is None:
             self._break("deleted-stays-away", f"{bundle.name}: {stored.name} came back after the end")
         elif happened.before is None and life is not None and stored.name in life.removed:
             self._break("deleted-stays-away", f"{bundle.name}: {stored.name} came back while it is being deleted")
         self._check_order(bundle, happened)
+
+    def _note_leaving(self, life: Life, happened: Event) -> None:
+        """Note what goes because of the deletion; what somebody had asked to go before may be wanted again."""
+        name, was_leaving = happened.last.name, happened.before is not None and _is_leaving(happened.before)
+        if happened.after is not None and _is_leaving(happened.after) and not was_leaving:
+            life.leaving.add(name)
+        if happened.after is None and (name in life.leaving or not was_leaving):
+            life.removed.add(name)
 
     def _check_order(self, bundle: Bundle, happened: Event) -> None:
         before, after = self._place(bundle, happened.before), self._place(bundle, happened.after)
@@ -210,6 +219,10 @@ class Ledger:
                 if known == token:
                     return number, version
         return None
+
+
+def _is_leaving(stored: Stored) -> bool:
+    return bool(stored.obj["metadata"].get("deletionTimestamp"))
 
 
 def _is_part(name: str, bundle: Bundle) -> bool:
