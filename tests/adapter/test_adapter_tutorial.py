@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 from pymaestro.adapter import Event, scaffold
 from pymaestro.adapter.pipeline import Outcome
 from pymaestro.adapter.service import Service
+from pymaestro.sandbox import ports
 from pymaestro.testing import RunningFleet, running_fleet
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-an-adapter.md"
@@ -26,9 +26,7 @@ class Shell:
         self.folder = folder
         self.environ = {**os.environ, **environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         self.background: list[subprocess.Popen[str]] = []
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.port = str(ports.free(1)[0])
 
     def run(self, command: str) -> str:
         if command.startswith("cd "):
