@@ -16,6 +16,7 @@ LONGEST_WAIT = timedelta(minutes=10)
 AT_ONCE = 500
 """How many deletions are repeated in one turn: what is stuck in crowds must not crowd out what is new."""
 _REMINDER = "-again"
+_PLAIN_REMINDERS = 3
 
 
 def next_wait(age: timedelta) -> timedelta:
@@ -31,9 +32,10 @@ def event_id(fresh_id: str) -> str:
 def needs_other_words(spec: rows.Spec, *, event_id: str, now: datetime) -> bool:
     """Say whether the event sends a deletion in words that make the agent begin anew.
 
-    The first reminder does, and later every third, while the agent has said nothing about the bundle since.
+    The fourth reminder does, and later every third, while the agent has said nothing about the bundle since: one that is
+    merely slow says within seconds that it has begun, and hears plain reminders until then.
     """
     if not event_id.endswith(_REMINDER) or spec.deleted_at is None or spec.updated_at > spec.deleted_at:
         return False
-    doublings = ((now - spec.deleted_at) // FIRST_WAIT).bit_length()
-    return doublings % 3 == 1
+    reminders = ((now - spec.deleted_at) // FIRST_WAIT).bit_length()
+    return reminders >= _PLAIN_REMINDERS and reminders % _PLAIN_REMINDERS == 1

@@ -55,15 +55,15 @@ def deletion(*, heard_after: float | None = None, deleted_at: datetime | None = 
 @pytest.mark.parametrize(
     ("spec", "event_id", "age", "expected"),
     [
-        pytest.param(deletion(), patience.event_id("e"), 5, True, id="first-reminder"),
-        pytest.param(deletion(), patience.event_id("e"), 9.9, True, id="first-reminder-late"),
+        pytest.param(deletion(), patience.event_id("e"), 5, False, id="first-reminder"),
+        pytest.param(deletion(), patience.event_id("e"), 39.9, False, id="third-reminder-late"),
         pytest.param(deletion(), patience.event_id("e"), 10, False, id="second-reminder"),
         pytest.param(deletion(), patience.event_id("e"), 20, False, id="third-reminder"),
         pytest.param(deletion(), patience.event_id("e"), 40, True, id="fourth-reminder"),
-        pytest.param(deletion(), "e", 5, False, id="the-deletion-itself-delivered-late"),
-        pytest.param(deletion(heard_after=1), patience.event_id("e"), 5, False, id="the-agent-said-something"),
-        pytest.param(deletion(heard_after=0), patience.event_id("e"), 5, True, id="a-status-before-the-deletion"),
-        pytest.param(deletion(deleted_at=None), patience.event_id("e"), 5, False, id="made-anew-meanwhile"),
+        pytest.param(deletion(), "e", 40, False, id="the-deletion-itself-delivered-late"),
+        pytest.param(deletion(heard_after=1), patience.event_id("e"), 40, False, id="the-agent-said-something"),
+        pytest.param(deletion(heard_after=0), patience.event_id("e"), 40, True, id="a-status-before-the-deletion"),
+        pytest.param(deletion(deleted_at=None), patience.event_id("e"), 40, False, id="made-anew-meanwhile"),
     ],
 )
 def test_needs_other_words(spec: rows.Spec, event_id: str, age: float, *, expected: bool) -> None:
@@ -74,5 +74,5 @@ def test_needs_other_words(spec: rows.Spec, event_id: str, age: float, *, expect
 def test_an_agent_that_says_nothing_for_hours_hears_both_again_and_again() -> None:
     ages = list(accumulate(repeat(None, 60), lambda age, _: age + patience.next_wait(age), initial=patience.FIRST_WAIT))
     words = [patience.needs_other_words(deletion(), event_id=patience.event_id("e"), now=MARKED + age) for age in ages]
-    assert words[:7] == [True, False, False, True, False, False, True]
+    assert words[:7] == [False, False, False, True, False, False, True]
     assert {True, False} == set(words[30:])
