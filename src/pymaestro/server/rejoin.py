@@ -21,9 +21,9 @@ from pymaestro.store import events, resources
 from pymaestro.wire import envelope, resync
 
 _ROWS_AT_ONCE = 64
-# All agents of a fleet may wait. One look is at a few dozen of their clusters, each of which may have thousands of
-# bundles.
-_LOOKS = batches.Limits(group_items=32, waiting_items=20_000)
+# All agents of a fleet may wait. Looks come one after the other, so a slow database wants few of them, but each cluster
+# may have thousands of bundles; sizes are numbers of bundles here.
+_LOOKS = batches.Limits(group_items=128, group_bytes=10_000, waiting_items=20_000)
 _PARTS = batches.Limits(group_bytes=_ROWS_AT_ONCE, waiting_items=20_000)
 
 
@@ -66,7 +66,7 @@ class Rejoin:
         Raises `WireError` when its question cannot be read.
         """
         holdings = Holdings(consumer=consumer, versions=resync.decode_versions(body))
-        lacks = await self._questions.submit(holdings, key=consumer, size=len(body))
+        lacks = await self._questions.submit(holdings, key=consumer, size=len(holdings.versions))
         await self._resend(consumer, lacks.send)
         for start in range(0, len(lacks.orphans), _ROWS_AT_ONCE):
             await self._streams.wait_for_room(consumer)
