@@ -47,6 +47,7 @@ class _Pod:
         if is_timed and raw.stamp < self._last:
             raise OutOfOrder
         self._last = raw.stamp
+        self.writer.unstamped += is_timed and not raw.stamp
         self.writer.lines += 1
         self.writer.bytes += len(raw.text)
         if self._clock is not None:
@@ -61,6 +62,7 @@ class _Pod:
         self.sample = b"\n".join(raw.text for raw in self._waiting)
         bearings = lines.bearings(self.sample, modified=self._modified)
         self._clock = lines.Clock(around=bearings.around, zone=bearings.zone)
+        self.writer.is_year_guessed = bearings.is_guess and not self._waiting[0].stamp
         for raw in self._waiting:
             self._next(raw)
         self._waiting.clear()

@@ -45,7 +45,7 @@ def _writer(writer: Writer, holes: Sequence[tuple[float, float]]) -> dict[str, A
         "pod": writer.pod,
         "format": writer.format,
         "generation": writer.generation,
-        "lines": writer.lines,
+        "lines": writer.lines or None,  # whoever searches for one resource does not count them
         "bytes": writer.bytes,
         "first": stamp(writer.first),
         "last": stamp(writer.last),

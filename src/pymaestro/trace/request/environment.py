@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from pymaestro.trace.request import inputs
 from pymaestro.trace.request.hits import Hit, Hits, What
@@ -10,6 +11,7 @@ from pymaestro.trace.request.inputs import Environment, Presence, Writer
 
 _SURE_AFTER = 5
 _NOTABLE = 0.05
+_YEAR = 365.2425 * 86400
 
 
 def environment(
@@ -52,6 +54,23 @@ def _presences(events: Iterable[Hit], *, on: What, off: What) -> tuple[Presence,
     for each in list(open_):
         close(each, math.inf)
     return tuple(found)
+
+
+def agree_on_years(hits: Hits, writers: Sequence[Writer]) -> None:
+    """Move logs whose year is only guessed into the year of those that tell it: klog writes none."""
+    sure = [each.last for each in writers if each.first and not each.is_year_guessed]
+    for file, each in enumerate(writers):
+        years = round((each.last - max(sure)) / _YEAR) if sure and each.first and each.is_year_guessed else 0
+        if not years:
+            continue
+        last = datetime.fromtimestamp(each.last, UTC)
+        day = 28 if (last.month, last.day) == (2, 29) else last.day
+        shift = (last - last.replace(year=last.year - years, day=day)).total_seconds()
+        for index, number in enumerate(hits.files):
+            if number == file:
+                hits.times[index] -= shift
+        each.first, each.last = each.first - shift, each.last - shift
+        each.started = [at - shift for at in each.started]
 
 
 def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:

@@ -32,7 +32,10 @@ class Writer:
     is_ours: bool = False
     is_truncated: bool = False
     hits: int = 0
-    unparsed: int = 0
+    unstamped: int = 0
+    """Rows of an export whose time cannot be read."""
+    is_year_guessed: bool = False
+    """Whether its year is only that of the file."""
     started: list[float] = field(default_factory=list)
     generations: Counter[str] = field(default_factory=Counter)
     roles: Counter[str] = field(default_factory=Counter)
@@ -82,6 +85,7 @@ class Writer:
         self.lines += other.lines
         self.bytes += other.bytes
         self.hits += other.hits
+        self.is_year_guessed = self.is_year_guessed and other.is_year_guessed
         self.verbosity = max(self.verbosity, other.verbosity)
         self.started += other.started
         self.generations += other.generations

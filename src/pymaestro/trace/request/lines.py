@@ -200,6 +200,8 @@ class Bearings(NamedTuple):
 
     around: float
     zone: float
+    is_guess: bool = False
+    """Whether nothing in it tells the year."""
 
 
 def bearings(sample: bytes, *, modified: float) -> Bearings:
@@ -218,7 +220,7 @@ def bearings(sample: bytes, *, modified: float) -> Bearings:
             except ValueError:
                 continue
     if not latest:
-        return Bearings(modified, 0.0)
+        return Bearings(modified, 0.0, is_guess=True)
     # A line may repeat an older event, never a later one: the smallest distance is the true one.
     nearest = min((each for each in offsets if each > -_DAY), key=abs, default=0.0)
     zone = round(nearest / _QUARTER) * _QUARTER

@@ -138,16 +138,23 @@ def _merge(one: Report, *, into: Report, among: list[Report]) -> None:
 
 
 def _name(nameless: list[Report], named: dict[int, Report]) -> None:
-    """Give reports without a sequence the one that the agent sent last before them."""
+    """Join reports without a sequence to what the agent sent last before them; an export may leave sequences out."""
     sent = sorted(
-        ((hit.at, report) for report in named.values() for hit in report.hits if hit.what is What.SENDING_STATUS),
+        (
+            (hit.at, report)
+            for report in (*named.values(), *nameless)
+            for hit in report.hits
+            if hit.what is What.SENDING_STATUS
+        ),
         key=lambda pair: pair[0],
     )
     for each in list(nameless):
         before = [
             report
             for at, report in sent
-            if at <= each.at + 0.5 and each.at - at < _CLOSE * 12 and each.version in (-1, report.version)
+            if at <= each.at + 0.5
+            and each.at - at < _CLOSE * 12
+            and (each.version == report.version or -1 in (each.version, report.version))
         ]
         if before and not each.has(What.SENDING_STATUS):
             _merge(each, into=before[-1], among=nameless)

@@ -214,7 +214,7 @@ def _is_plain(blob: sources.Blob, opening: sources.Opening) -> bool:
 def _opened_writer(scan: Scan, blob: sources.Blob, opening: sources.Opening) -> tuple[Writer, lines.Clock]:
     bearings = lines.bearings(opening.sample, modified=blob.modified)
     origin = blob.path if _is_plain(blob, opening) else None
-    writer = Writer(path=blob.name, pod=inputs.pod_of(blob.name), origin=origin)
+    writer = Writer(path=blob.name, pod=inputs.pod_of(blob.name), origin=origin, is_year_guessed=bearings.is_guess)
     scan.writers.append(writer)
     _note_kind(writer, opening.sample)
     return writer, lines.Clock(around=bearings.around, zone=bearings.zone)

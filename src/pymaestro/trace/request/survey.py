@@ -17,6 +17,7 @@ def surroundings(
 ) -> Environment:
     """Return the system that the logs show; corrects the writers' clocks, unless that was done before."""
     if not are_clocks_known:
+        environment.agree_on_years(hits, writers)
         for writer, skew in zip(writers, environment.skews(hits, writers), strict=True):
             writer.skew = skew
     return environment.environment(
@@ -103,6 +104,9 @@ def notes(known: Environment) -> list[Finding]:
         if abs(each.skew) >= _NOTABLE_SKEW:
             detail = f"{each.pod} is {abs(each.skew) * 1000:.0f} ms {'ahead' if each.skew > 0 else 'behind'}"
             found.append(Finding(code="MT-005", confidence="likely", detail=detail))
+        if each.unstamped:
+            detail = f"{each.path}: {each.unstamped:,} rows of {each.pod}; the times within their records count instead"
+            found.append(Finding(code="MT-009", confidence="certain", detail=detail))
         if each.is_truncated:
             found.append(Finding(code="MT-006", confidence="certain", detail=f"{each.path} begins within a record"))
     generations = environment.generations(known.writers)

@@ -1,13 +1,16 @@
 # ruff: noqa: E501 - log lines are as long as they are
 """Why a request stopped: every row of the runbook's error analysis, as a line that somebody wrote near the gap."""
 
+import csv
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, klog, write, zap
+from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, klog, records, write, zap
 
 from pymaestro.cli import main, trace_reports
 from pymaestro.trace.request import phrases, scan, survey
@@ -255,3 +258,33 @@ def test_a_search_in_large_logs_looks_for_every_reason() -> None:
 def test_what_is_in_no_log_was_perhaps_never_received(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.call(["trace", "request", "--resource-id", "nobody", str(write(tmp_path, [CREATE]))]) == 4
     assert "Maestro server does not receive the spec request" in capsys.readouterr().err
+
+
+def _export(folder: Path, *, zone: str = "") -> list[str]:
+    """Write the exports of a runbook: rows of pod and line, of which its query keeps a few."""
+    rows = {"server": [("pod_name", "log")], "agent": [("pod_name", "log")]}
+    told = re.compile(rf"^(\S+\t|[IWEF]\d{{4}} )|{TYPE}|metadata")
+    for pod, lines in records([CREATE], "G2").items():
+        kept = [each for _, text in lines for each in text.split("\n") if told.search(each)]
+        rows["agent" if pod == AGENT else "server"] += [(pod, each) for each in kept]
+    for name, found in rows.items():
+        stamped = [("TIMESTAMP" if row == ("pod_name", "log") else zone, *row) if zone else row for row in found]
+        with (folder / f"{name}.csv").open("w", newline="") as stream:
+            csv.writer(stream).writerows(stamped)
+        later = BASE + 400 * 86400
+        os.utime(folder / f"{name}.csv", (later, later))
+    return [str(folder / "server.csv"), str(folder / "agent.csv")]
+
+
+def test_an_export_without_times_is_of_the_year_that_another_tells(tmp_path: Path) -> None:
+    read = scan.everything(_export(tmp_path), now=BASE + 500 * 86400)
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    (trace,) = survey.traces(read.hits, known, options=Options())
+    assert (trace.verdict, round(trace.duration, 1)) == (Verdict.COMPLETE, 0.3)
+    assert {stage.state.value for stage in trace.stages} == {"ok"}
+
+
+def test_times_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
+    read = scan.everything(_export(tmp_path, zone="1/15/2026, 9:00:01.123 AM"), now=BASE + 500 * 86400)
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    assert {each.code for each in survey.notes(known)} == {"MT-009"}
