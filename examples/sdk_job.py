@@ -4,13 +4,14 @@ Told by the environment, as Jobs are: MAESTRO_API_URL, MAESTRO_GRPC_URL, MANAGEM
 MAESTRO_CA_FILE and MAESTRO_TOKEN_FILE where Maestro wants to know who we are. Run it again to see how far it is.
 """
 
+import asyncio
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from pymaestro import Maestro, MaestroError, Work, errors
+from pymaestro import Maestro, MaestroError, Work, errors, targeting
 
 HOSTED_CLUSTER = {
     "apiVersion": "hypershift.openshift.io/v1beta1",
@@ -53,12 +54,19 @@ def main() -> int:
     """Report, or end with the reason on standard error; a retryable error may be better the next time."""
     path = Path(os.environ.get("RESULTS_PATH", "/results/adapter-report.json"))
     try:
+        consumer = asyncio.run(targeting.from_environment("MANAGEMENT_CLUSTER_CONSUMER").consumer())
         with Maestro(source="my-adapter") as client:
-            told = report(client, os.environ["MANAGEMENT_CLUSTER_CONSUMER"])
+            told = report(client, consumer)
+        # Put in its place at once: the sidecar must never read half of it.
+        written = path.with_suffix(".new")
+        written.write_text(json.dumps(told, indent=2) + "\n")
+        written.replace(path)
     except MaestroError as error:
         sys.stderr.write(f"{'for now: ' if error.is_retryable else ''}{error}\n")
         return 1
-    path.write_text(json.dumps(told, indent=2) + "\n")
+    except OSError as error:
+        sys.stderr.write(f"{path} cannot be written: {error.strerror}\n")
+        return 1
     return 0
 
 

@@ -54,8 +54,19 @@ def test_from_nothing_to_an_endpoint(fleet: RunningFleet, hypershift: Cluster, t
 
 def test_what_is_wrong_is_one_sentence(fleet: RunningFleet, tmp_path: Path) -> None:
     results = tmp_path / "report.json"
-    told = run(results, {**fleet.environ, "MANAGEMENT_CLUSTER_CONSUMER": "cluster2"})
-    assert told.returncode == 1
-    assert told.stderr.count("\n") == 1
-    assert "there is no consumer 'cluster2'; did you mean cluster1?" in told.stderr
-    assert not results.exists()
+    wrong = {
+        "there is no consumer 'cluster2'; did you mean cluster1?": (
+            results,
+            {"MANAGEMENT_CLUSTER_CONSUMER": "cluster2"},
+        ),
+        "MANAGEMENT_CLUSTER_CONSUMER is not set": (results, {"MANAGEMENT_CLUSTER_CONSUMER": ""}),
+        "cannot be written: No such file": (tmp_path / "nowhere" / "report.json", {}),
+    }
+    for reason, (path, environ) in wrong.items():
+        told = run(path, {**fleet.environ, **environ})
+        assert told.returncode == 1
+        assert told.stderr.count("\n") == 1
+        assert reason in told.stderr
+        assert not path.exists()
+    with fleet.maestro("my-adapter") as client:
+        client.works("cluster1").delete("hostedcluster-abc123", wait=True, timeout=60)
