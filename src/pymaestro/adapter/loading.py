@@ -56,6 +56,8 @@ def _from_name(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
+            raise BadAdapter(f"{name} is neither a file nor a module; give the path of an adapter.py") from error
         raise _unusable(name, error) from error
 
 

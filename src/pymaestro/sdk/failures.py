@@ -93,6 +93,8 @@ _STATUSES: Mapping[int, Meaning] = {
     504: Meaning(errors.Timeout, "try again, or allow more time"),
 }
 
+_FOREIGN = Meaning(errors.NotFound, "check that the address leads to Maestro's REST API")
+"""A 404 without Maestro's own code may come from anybody."""
 _FAILED = Meaning(errors.ServerError)
 _FAILED_FOR_NOW = Meaning(errors.ServerError, is_retryable=True)
 
@@ -106,7 +108,8 @@ def from_grpc(code: Code, text: str, *, request: Request) -> MaestroError:
 def from_http(status: int, *, code: str, reason: str, request: Request) -> MaestroError:
     """Return the error that an HTTP answer stands for; `code` is Maestro's own (`maestro-7`), empty without a body."""
     text = f"{code}: {reason}" if code else reason
-    found = _by_text(text) or _STATUSES.get(status) or (_FAILED_FOR_NOW if status >= 500 else _FAILED)
+    foreign = _FOREIGN if status == 404 and not code else None
+    found = _by_text(text) or foreign or _STATUSES.get(status) or (_FAILED_FOR_NOW if status >= 500 else _FAILED)
     return _error(found, reason or f"HTTP {status}", request=request)
 
 

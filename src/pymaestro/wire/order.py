@@ -77,11 +77,6 @@ def next_id(last: int, *, now_ms: int, node: int = AGENT_NODE) -> int:
     return time << _TIME_SHIFT | node << _STEP_BITS | step
 
 
-def first_version(sent: int) -> int:
-    """Return the version a new bundle is stored with, given the one its creator sent."""
-    return sent or 1
-
-
 def is_current(sent: int, stored: int) -> bool:
     """Say whether an update based on version `sent` may replace version `stored`; 0 means "whatever is there"."""
     return sent in (0, stored)

@@ -116,7 +116,7 @@ def test_documents(tmp_path: Path, text: str, expected: list[str]) -> None:
     ("where", "told"),
     [
         ("nowhere.py", "there is no file nowhere.py"),
-        ("no.such.module", "no.such.module cannot be imported"),
+        ("no.such.module", "no.such.module is neither a file nor a module"),
         (str(EXAMPLES), "there is no adapter.py in"),
         (f"{EXAMPLES}/hosted_cluster.py:other", "has no adapter 'other'; it has: adapter"),
     ],

@@ -156,6 +156,9 @@ def test_tls_that_cannot_work_is_not_tried_again(text: str, advice: str) -> None
 
 
 def test_advice_fits_what_was_attempted() -> None:
+    stranger = failures.from_http(404, code="", reason="", request=REQUEST)
+    assert isinstance(stranger, errors.NotFound)
+    assert "leads to Maestro" in stranger.advice
     reason = "This Consumer already exists"
     found = failures.from_http(409, code="maestro-6", reason=reason, request=failures.Request(doing="create consumer"))
     assert isinstance(found, errors.AlreadyExists)

@@ -76,8 +76,6 @@ def test_next_id_follows_the_clock_when_it_can() -> None:
 
 
 def test_versions() -> None:
-    assert order.first_version(0) == 1
-    assert order.first_version(5) == 5
     assert order.is_current(0, 7)
     assert order.is_current(7, 7)
     assert not order.is_current(6, 7)
