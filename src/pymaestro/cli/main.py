@@ -75,6 +75,9 @@ def _parsed(arguments: Sequence[str]) -> int:
     words = list(itertools.takewhile(lambda word: word != "--", arguments))
     try:
         if not _HELP.isdisjoint(words):
+            from pymaestro.cli import fielddocs
+
+            fielddocs.adopt()
             # The library would read the whole command line first, to explain it all the same.
             app.help_print([word for word in words if word not in _HELP], console=page)
             return 0

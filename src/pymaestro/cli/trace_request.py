@@ -9,7 +9,6 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from pymaestro.aio.clock import Clock
 from pymaestro.cli import trace_inputs
 from pymaestro.cli import trace_request_options as options
 from pymaestro.trace.errors import BadQuestion
@@ -161,6 +160,8 @@ def trace_requests(
         given = trace_inputs.separated(paths, logs, environ=os.environ)
         if given.identifiers:
             raise trace_inputs.not_there(given.identifiers[0])
+        from pymaestro.aio.clock import Clock
+
         chosen = trace_inputs.dated(select, now=Clock().epoch())
         if follow.follow:
             return _follow(given.paths, chosen, follow=follow, reporting=reporting)
