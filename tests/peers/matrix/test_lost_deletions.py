@@ -15,10 +15,10 @@ from combination import Combination
 from e2e_works import config_map, work
 from stage import Ground, Stage, staged
 
-pytestmark = [pytest.mark.peers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.peers, pytest.mark.timeout(500)]
 NUMBERS = itertools.count(1)
 PAIRS = 40
-PATIENCE_SECONDS = 200
+PATIENCE_SECONDS = 400
 
 
 @pytest.mark.parametrize("broker", ["grpc", "mqtt"])
