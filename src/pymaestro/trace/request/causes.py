@@ -104,12 +104,14 @@ def held(wish: Wish, environment: Environment) -> list[Hit]:
     if wish.action != "delete":
         return []
     removed = {hit.detail: hit.at for hit in wish.stage(4) if hit.what is What.REMOVED}
+    # Our agents say no more of what is gone at once; that it is not shows in a report that still says "deleting".
+    still = max((report.at for report in wish.reports if report.has(What.UPDATE_SENT)), default=0.0)
     asked = [
         hit
         for hit in wish.stage(4)
         if hit.what is What.DELETING
         and removed.get(hit.detail, 0.0) < hit.at
-        and not environment.writers[hit.file].is_ours  # which says no more of what is gone at once
+        and (hit.at < still or not environment.writers[hit.file].is_ours)
     ]
     pending = [hit for hit in wish.stage(4) if hit.what is What.PENDING_DELETION]
     return asked or (pending if pending and pending[-1].at > max(removed.values(), default=0.0) else [])

@@ -46,9 +46,9 @@ class Report:
     @property
     def is_last_word(self) -> bool:
         """Say whether it confirms a deletion."""
-        return self.has(What.DELETE_SENT) or any(
-            hit.what is What.SENDING_STATUS and hit.is_deleting and hit.detail == "final" for hit in self.hits
-        )
+        if self.has(What.DELETE_SENT, What.UPDATE_SENT):
+            return self.has(What.DELETE_SENT)  # the server knows best; our agents' other reports look like their last
+        return any(hit.what is What.SENDING_STATUS and hit.is_deleting and hit.detail == "final" for hit in self.hits)
 
     @property
     def result(self) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, klog, records, write, zap
+from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, extensions, klog, records, write, zap
 
 from pymaestro.cli import main, trace_reports
 from pymaestro.trace.request import phrases, scan, survey
@@ -232,6 +232,37 @@ def test_a_deletion_that_a_finalizer_holds_is_named(tmp_path: Path, *, pending: 
     *_, delete = traced(tmp_path, [CREATE, replace(DELETE, until=3)], lines)
     assert (delete.verdict, delete.failed_stage, codes(delete)) == (Verdict.INCOMPLETE, 4, ["MT-411"])
     assert "default/held" in delete.findings[0].detail
+
+
+def _report(story: Story, at: float) -> list[Line]:
+    """One more report of our own agent, which says that it is still deleting."""
+    again = replace(story, at=story.at + at)
+    told = (
+        f'op-id="{OP}" eventType="{TYPE}.status.update_request" extensions={extensions(again, version=1, status=True)}'
+    )
+    handled = f'logger="maestro-server" op-id="{OP}" resourceID="{ID}"'
+    sent = again.at - BASE
+    return [
+        line(AGENT, sent, f'"Sending event" {told}', level="I"),
+        line(SERVER, sent + 0.01, f'"Received event" logger="maestro-server" {told}', level="I"),
+        line(SERVER, sent + 0.02, f'"received status update for resource" {handled}', level="I"),
+        line(SERVER, sent + 0.03, f'"handle resource status update by the current instance" {handled}', level="I"),
+        line(SERVER, sent + 0.04, f'"resource status update event was sent" {handled}', level="I"),
+    ]
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_our_own_agent_says_of_a_held_deletion_that_it_goes_on(tmp_path: Path, *, is_held: bool) -> None:
+    deleted = line(AGENT, 60.1, f'"Deleted resource" logger="AppliedManifestWorkFinalizer" {HELD}', level="I")
+    first, second = _report(DELETE, 0.09), _report(DELETE, 0.2)
+    stories = [CREATE, replace(DELETE, until=3)]
+    traced(tmp_path, stories, [*first, deleted, *(second if is_held else [])])
+    log = tmp_path / f"{AGENT}.log"
+    log.write_text(log.read_text().replace(".go:", ".py:"))
+    read = scan.everything([str(tmp_path)], now=BASE + 86400)
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    (delete,) = (each for each in survey.traces(read.hits, known, options=Options()) if each.key.action == "delete")
+    assert (delete.failed_stage, codes(delete)) == ((4, ["MT-411"]) if is_held else (5, ["MT-503"]))
 
 
 def test_a_status_that_was_sent_twice_does_not_turn_the_clocks(tmp_path: Path) -> None:
