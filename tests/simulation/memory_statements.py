@@ -200,6 +200,14 @@ async def read_status_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row
     return rows
 
 
+async def last_words(tx: "Transaction", ids: Sequence[str]) -> "list[Row]":
+    latest = {}
+    for row in sorted(tx.rows("status_events"), key=memory_rows.age):
+        if row["resource_id"] in ids and row["status_event_type"] == "StatusDelete":
+            latest[row["resource_id"]] = memory_rows.said(row, "sequenceid")
+    return [{"id": id_, "sequence_id": latest[id_]} for id_ in sorted(latest)]
+
+
 async def ended(tx: "Transaction", ids: Sequence[str], since: datetime | None, consumers: Sequence[str]) -> "list[Row]":
     rows = []
     for row in sorted(tx.rows("status_events"), key=memory_rows.age):

@@ -76,8 +76,8 @@ def _any_end_counts() -> Any:
     """A late word about an earlier bundle of the same id ends its successor."""
     original = intake.judge
 
-    def judge(held: Any, report: Any) -> Any:
-        return intake.Finish() if held is not None and report.deleted else original(held, report)
+    def judge(held: Any, report: Any, **known: Any) -> Any:
+        return intake.Finish() if held is not None and report.deleted else original(held, report, **known)
 
     return mock.patch.object(intake, "judge", judge)
 

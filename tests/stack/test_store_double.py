@@ -248,6 +248,7 @@ async def read(connection: pool.Connection, dice: random.Random, number: int) ->
         await statuses.read_statuses(connection, IDS),
         await statuses.ended(connection, CONSUMERS[:1], ids=IDS[:1], since=at(number - 5)),
         await statuses.ended(connection, CONSUMERS, ids=IDS[:2]),
+        await statuses.last_words(connection, IDS[:3]),
         await events.oldest_pending_age(connection, now=at(number)),
         await consumers.names(connection),
     )

@@ -69,7 +69,11 @@ class Absorb:
         now = self._world.now()
         async with locked(self._world, ids, kind="resource_status", patient=patient) as connection:
             held = await statuses.read_for_report(connection, ids)
-            verdicts = [intake.judge(held.get(report.id), report) for report in reports]
+            doubtful = [each.id for each in reports if intake.could_be_of_another(held.get(each.id), each)]
+            said = await statuses.last_words(connection, doubtful) if doubtful else {}
+            verdicts = [
+                intake.judge(held.get(report.id), report, last_word=said.get(report.id, "")) for report in reports
+            ]
             judged = [(held.get(report.id), report, verdict) for report, verdict in zip(reports, verdicts, strict=True)]
             await self._write(connection, judged, now=now)
         for before, report, verdict in judged:

@@ -75,6 +75,12 @@ async def read_status_events(connection: pool.Connection, ids: Collection[str]) 
     ]
 
 
+async def last_words(connection: pool.Connection, ids: Collection[str]) -> dict[str, str]:
+    """Return the sequence of the report that ended the latest earlier bundle of each id."""
+    found = await connection.fetch(_QUERIES["last_words"], list(ids))
+    return {row["id"]: row["sequence_id"] for row in found}
+
+
 async def ended(
     connection: pool.Connection, consumers: Collection[str], *, ids: Collection[str] = (), since: datetime | None = None
 ) -> dict[str, dict[str, int]]:

@@ -116,8 +116,16 @@ def read_report(received: event.Event, *, source_id: str, operation_id: str) -> 
     return report
 
 
-def judge(held: rows.Observed | None, report: Report) -> Verdict:
-    """Return what `report` changes."""
+def could_be_of_another(held: rows.Observed | None, report: Report) -> bool:
+    """Whether only the last word about an earlier bundle of the same id can tell that this end is not its echo.
+
+    An agent that has reported on this bundle has said all about the earlier ones before.
+    """
+    return held is not None and report.deleted and not held.sequence_id
+
+
+def judge(held: rows.Observed | None, report: Report, *, last_word: str = "") -> Verdict:
+    """Return what `report` changes; `last_word` is the sequence of the end of an earlier bundle of the same id."""
     if held is None:
         return Ignore("there is no such resource")
     if held.consumer != report.consumer:
@@ -131,7 +139,9 @@ def judge(held: rows.Observed | None, report: Report) -> Verdict:
     if not is_newer:
         return Ignore("its sequence is not newer than the stored one")
     if report.deleted:
-        return _judge_end(held, report)
+        # Two bundles may be created within one second, and that is all an agent says of the time.
+        is_echo = _is_echo(report.sequence_id, last_word)
+        return Ignore("it told the end of an earlier resource of this id") if is_echo else _judge_end(held, report)
     if held.version != report.version:
         return Ignore(f"it belongs to version {report.version}, the resource has {held.version}", stale=True)
     is_same = report.status_hash != "" and report.status_hash == held.status_hash
@@ -160,6 +170,13 @@ def _judge_end(held: rows.Observed, report: Report) -> Verdict:
     created, _ = record.moments(held.created_at, held.deleted_at)
     is_of_another = report.created not in (None, created.seconds)
     return Redeliver() if held.deleted_at is None or is_of_another else Finish()
+
+
+def _is_echo(sequence_id: str, last_word: str) -> bool:
+    try:
+        return bool(last_word) and not order.is_newer(sequence_id, last_word)
+    except errors.WireError:
+        return False  # what is stored is damaged, or another agent's: it proves nothing
 
 
 def _creation(received: event.Event) -> int | None:

@@ -79,6 +79,13 @@ SELECT s.id, s.resource_id, s.status_event_type, s.created_at, r.consumer_name,
 FROM status_events s LEFT JOIN resources r ON r.id = s.resource_id
 WHERE s.id = ANY($1::text[]);
 
+-- name: last_words
+-- With which report the latest bundle of an id has ended, for as long as that is remembered.
+SELECT DISTINCT ON (resource_id) resource_id AS id, status ->> 'sequenceid' AS sequence_id
+FROM status_events
+WHERE resource_id = ANY($1::text[]) AND status_event_type = 'StatusDelete' AND status ->> 'sequenceid' IS NOT NULL
+ORDER BY resource_id, created_at DESC, id DESC;
+
 -- name: ended
 -- Bundles that these consumers had: the named ones and those that ended after a moment, the latest end last.
 SELECT s.resource_id AS id, s.status ->> 'clustername' AS consumer_name, s.status ->> 'resourceversion' AS version

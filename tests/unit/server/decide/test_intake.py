@@ -151,6 +151,38 @@ def test_verdict(held: rows.Observed | None, report: intake.Report, verdict: int
     assert intake.judge(held, report) == verdict
 
 
+ECHO = intake.Ignore("it told the end of an earlier resource of this id")
+
+
+@pytest.mark.parametrize(
+    ("last_word", "verdict"),
+    [
+        pytest.param("", intake.Finish(), id="there-was-no-earlier-one"),
+        pytest.param(EARLY, intake.Finish(), id="told-after-the-end-of-the-earlier-one"),
+        pytest.param(MIDDLE, ECHO, id="the-very-report-that-ended-the-earlier-one"),
+        pytest.param(LATE, ECHO, id="told-before-the-earlier-one-ended"),
+        pytest.param("soon", intake.Finish(), id="what-is-remembered-is-damaged"),
+        pytest.param(FOREIGN, intake.Finish(), id="what-is-remembered-is-of-another-agent"),
+    ],
+)
+def test_the_end_of_an_earlier_bundle_of_the_same_second(last_word: str, verdict: intake.Verdict) -> None:
+    held, report = replace(DELETING, sequence_id=""), removed("2026-08-20T10:11:12Z")
+    assert intake.could_be_of_another(held, report)
+    assert intake.judge(held, report, last_word=last_word) == verdict
+
+
+@pytest.mark.parametrize(
+    ("held", "report"),
+    [
+        pytest.param(None, REMOVED, id="nothing-there"),
+        pytest.param(DELETING, REMOVED, id="the-agent-has-spoken-of-this-one"),
+        pytest.param(FIRST, REPORT, id="no-end"),
+    ],
+)
+def test_most_reports_need_no_look_at_earlier_bundles(held: rows.Observed | None, report: intake.Report) -> None:
+    assert not intake.could_be_of_another(held, report)
+
+
 def test_a_sequence_of_another_node_cannot_be_compared() -> None:
     verdict = intake.judge(HELD, read(status_event("Applied", sequenceid=FOREIGN)))
     assert isinstance(verdict, intake.Reject)

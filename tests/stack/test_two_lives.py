@@ -1,0 +1,77 @@
+"""Two bundles of one id within one second: a late echo of the end of the first does not end the second."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry
+from simulation.actors import Listener
+
+from pymaestro.aio.tasks import Crew
+from pymaestro.server.absorb import Absorb
+from pymaestro.server.decide import intake
+from pymaestro.server.metrics import Metrics
+from pymaestro.server.world import World
+from pymaestro.store import pool, resources, rows
+from pymaestro.store.dsn import Dsn
+from pymaestro.wire import event, order, record
+
+SECOND = "2026-08-20T10:11:12"
+PATIENCE_SECONDS = 30
+PARTS = record.Parts(envelope=b'{"id":"e","source":"s","type":"t","specversion":"1.0"}', metadata=b"{}", data=b"{}")
+
+
+def moment(fraction: int) -> datetime:
+    return datetime.fromisoformat(f"{SECOND}.{fraction:06d}").replace(tzinfo=UTC)
+
+
+def end(number: int) -> intake.Report:
+    """An agent says that all is gone; the number grows with every report it makes."""
+    received = event.Event(
+        id=f"report-{number}",
+        source="c-agent",
+        type=event.STATUS_UPDATE,
+        extensions={
+            event.RESOURCE_ID: "b",
+            event.RESOURCE_VERSION: 1,
+            event.CLUSTER_NAME: "c",
+            event.ORIGINAL_SOURCE: "maestro",
+            event.SEQUENCE_ID: str(int(order.Snowflake(1_700_000_000_000 + number, order.AGENT_NODE, 0))),
+            event.METADATA: json.dumps({"creationTimestamp": f"{SECOND}Z"}),
+        },
+        data=b'{"conditions":[{"type":"Deleted","status":"True"}]}',
+    )
+    return intake.read_report(received, source_id="maestro", operation_id="")
+
+
+async def live(database: pool.Database, number: int) -> None:
+    """Create the bundle, and ask for its deletion."""
+    fresh = rows.NewSpec(id="b", source="s", consumer="c", version=1, parts=PARTS, event_id=f"create-{number}")
+    async with database.transaction() as connection:
+        assert await resources.insert_new(connection, [fresh], now=moment(number))
+        await resources.mark_deleting(connection, ["b"], event_ids=[f"delete-{number}"], now=moment(number + 1))
+
+
+def test_an_echo_of_the_first_end_does_not_end_the_second(database: Dsn) -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            opened, crew = await pool.connect(database, max_connections=4), Crew()
+            world = World(
+                database=opened,
+                journal=Listener(None),
+                metrics=Metrics(CollectorRegistry()),
+                instance_id="server",
+            )
+            absorb = Absorb(world)
+            crew.start("absorb", absorb.run())
+            async with opened.transaction() as connection:
+                await connection.execute("INSERT INTO consumers (id, name) VALUES ('c', 'c')")
+            await live(opened, 1)
+            assert await absorb.submit(end(1)) == intake.Finish()
+            await live(opened, 3)
+            assert isinstance(await absorb.submit(end(1)), intake.Ignore)
+            assert await absorb.submit(end(2)) == intake.Finish()
+            await crew.stop()
+            await opened.close()
+
+    asyncio.run(scenario())
