@@ -5,6 +5,7 @@ kept per work until it is said, the newest only, so an outage of the server cost
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from pymaestro.wire import event
 
 # Enough for a burst to reach the server in few groups, few enough not to crowd it when a thousand agents reconnect.
 _AT_ONCE = 16
+_MUCH = 8
+_LONGEST_PAUSE_SECONDS = 0.25
 _FIRST_REST_SECONDS = 0.1
 _FIRST_QUESTION_SECONDS = 5.0
 _LONGEST_REST_SECONDS = 60.0
@@ -60,6 +63,7 @@ class Link:
         """How often the server did not take the letter about a work."""
         self._resting: set[str] = set()
         self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
         self.is_connected = False
 
     def post(self, work_id: str, letter: Letter) -> None:
@@ -72,6 +76,16 @@ class Link:
         """Do not say it after all."""
         self._letters.pop(work_id, None)
         self._postponed.pop(work_id, None)
+
+    async def keep_pace(self) -> None:
+        """Wait while much is under way, but not for long: a server that takes its time must not stop the agent."""
+        if len(self._under_way) <= _MUCH:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_PAUSE_SECONDS):
+                while len(self._under_way) > _MUCH:
+                    self._arrived.clear()
+                    await self._arrived.wait()
 
     @property
     def waiting(self) -> int:
@@ -99,14 +113,17 @@ class Link:
             await self._converse(connection)
 
     async def _converse(self, connection: base.Connection) -> None:
-        # What was under way on an earlier connection, and is still here, was not said.
-        self._under_way.clear()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._receive(connection.events()), name="receive")
-            await connection.publish(self._greet())
-            self.is_connected = True
-            group.create_task(self._await_answer(connection), name="await the answer")
-            group.create_task(self._send(connection, group), name="send")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._receive(connection.events()), name="receive")
+                await connection.publish(self._greet())
+                self.is_connected = True
+                group.create_task(self._await_answer(connection), name="await the answer")
+                group.create_task(self._send(connection, group), name="send")
+        finally:
+            # A task that is cancelled before its first step cleans up nothing.
+            self._under_way.clear()
+            self._arrived.set()
 
     async def _await_answer(self, connection: base.Connection) -> None:
         """Tell when the server has answered; a question that was lost on its way is asked again."""
@@ -141,6 +158,7 @@ class Link:
         finally:
             self._under_way.discard(work_id)
             self._news.set()
+            self._arrived.set()
 
     async def _send_one(self, connection: base.Connection, work_id: str, letter: Letter) -> None:
         outgoing = letter.write()

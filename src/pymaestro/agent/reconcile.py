@@ -109,6 +109,9 @@ class Reconciler:
         self, key: str, held: Held, planned: plan.Plan, *, wanted: work.ManifestWork, may_put_off: bool
     ) -> Again:
         """Apply all manifests of one wish, write down what is there, and say so."""
+        if held.followed is not wanted:
+            # What cannot be told yet need not be done yet: what it takes is better spent on those already done.
+            await self._parts.reporter.keep_pace()
         if held.wanted is not wanted:
             return Again(0)
         created = [step.meta for step in planned.steps if step.meta.resource and step.is_owned and _writes(step)]

@@ -33,6 +33,10 @@ class Reporter:
         if held.status.body and held.status.hash() not in (held.said, held.posted):
             self._post(held, event.Action.UPDATE_REQUEST)
 
+    async def keep_pace(self) -> None:
+        """Wait while the server has many reports to take."""
+        await self._link.keep_pace()
+
     def say_again(self, held: Held, said: Callable[[], None]) -> None:
         """Tell the server because it asked; `said` is called when it knows, unless there was more to say meanwhile."""
         self._post(held, event.Action.RESYNC_RESPONSE, said=said)
