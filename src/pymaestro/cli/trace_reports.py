@@ -14,7 +14,7 @@ from pymaestro.trace.errors import BadQuestion, Unreadable
 from pymaestro.trace.output import Exit, json_text, printable
 from pymaestro.trace.request import coverage, evidence, markdown, overview, scan, survey, waterfall
 from pymaestro.trace.request.inputs import Environment
-from pymaestro.trace.request.model import Trace, Verdict
+from pymaestro.trace.request.model import Finding, Trace, Verdict
 from pymaestro.trace.request.statistics import statistics
 
 _READ_WHOLE = 128 << 20
@@ -71,7 +71,7 @@ def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Rep
             # Counting lines takes longer than finding them, so it comes last and only where numbers are shown.
             scan.count_lines(read)
             traces, known = _judged(read, wanted, reporting)
-        traces = _chosen(traces, question, found)
+        traces = [_asked_by_operation(each, question) for each in _chosen(traces, question, found)]
         if not traces:
             sys.stderr.write("Error: the resource is in the logs, but no such request of it; leave out the filters\n")
             return Exit.NOT_FOUND
@@ -114,6 +114,14 @@ def _check(read: scan.Scan) -> None:
         raise Unreadable(f"no line of Maestro was recognised in {names}; give logs of Maestro servers and agents")
     for each in read.unreadable:
         sys.stderr.write(f"Warning: {each}\n")
+
+
+def _asked_by_operation(trace: Trace, question: Question) -> Trace:
+    """Say so when a delete was asked for by the op-id that only its arrival has."""
+    if trace.key.action != "delete" or not trace.key.op or trace.key.op not in question.identifiers:
+        return trace
+    found = Finding(code="MT-008", confidence="certain", detail="its other records were found by the resource ID")
+    return replace(trace, findings=(*trace.findings, found))
 
 
 def _short(word: str) -> str:

@@ -133,7 +133,8 @@ CODES: Final[dict[str, Code]] = dict(
         _code("MT-209", "error", "Not published",
               "The server received the request, and nothing shows that it published it: rejected (told only to the "
               "client), a no-op, or a lost notification.",
-              "Read the client's error first; then check the event in the database", sql=("resource", "events")),
+              "Read the client's error first; then check the event in the database",
+              sql=("resource", "events", "backlog")),
         _code("MT-301", "error", "The agent is not connected",
               "No agent of this consumer was subscribed, or it had lost its connection.",
               "Start the agent; check its broker address, certificate and access; a resync delivers on reconnect"),

@@ -1,7 +1,8 @@
 """Ask the database what the logs cannot say. Read-only; the resource ID travels as a parameter.
 
 The answers change a finding only where they are clear: a request without a row was rejected, an event that nobody has
-reconciled was never announced, a newer version is proof that the request arrived.
+reconciled was never announced or waits behind many others, a newer version is proof that the request arrived, and a
+stored status of its version that it was answered.
 """
 
 from collections.abc import Sequence
@@ -9,8 +10,9 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from pymaestro.trace.request.codes import SQL
-from pymaestro.trace.request.model import Finding, Trace
+from pymaestro.trace.request.model import Finding, Trace, Verdict
 
+_MANY_EVENTS = 100
 _AS_DOCUMENTS = "SELECT to_jsonb(found)::text FROM ({}) found"
 
 
@@ -38,14 +40,24 @@ async def ask(database: Database, trace: Trace) -> Answers:
 
 def refined(trace: Trace, answers: Answers) -> Trace:
     """Return the trace with findings that the database makes certain."""
-    return replace(trace, findings=tuple(_refined(each, trace, answers) for each in trace.findings))
+    refined = replace(trace, findings=tuple(_refined(each, trace, answers) for each in trace.findings))
+    is_answered = any(each.code == "MT-502" for each in refined.findings)
+    return replace(refined, verdict=Verdict.COMPLETE, failed_stage=None) if is_answered else refined
 
 
 def _refined(finding: Finding, trace: Trace, answers: Answers) -> Finding:
-    if finding.code not in ("MT-209", "MT-101") or "resource" not in answers:
+    if finding.code not in ("MT-209", "MT-101", "MT-503") or "resource" not in answers:
         return finding
     rows, events = answers["resource"], answers.get("events", [])
+    if finding.code == "MT-503":
+        told = str(rows[0].get("status_version") or "") if rows else ""
+        if trace.key.action == "delete" or told != str(trace.key.version):
+            return finding
+        return Finding(code="MT-502", confidence="likely", detail=f"the database has a status of version {told}")
     if any(event.get("reconciled_date") is None for event in events):
+        waiting = sum(int(each.get("count") or 0) for each in answers.get("backlog", []))
+        if waiting >= _MANY_EVENTS:
+            return Finding(code="MT-208", confidence="likely", detail=f"{waiting:,} events wait in the database")
         return Finding(
             code="MT-203", confidence="likely", detail="the database holds an event that nobody has published"
         )

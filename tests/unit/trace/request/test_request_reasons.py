@@ -13,7 +13,7 @@ import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, extensions, klog, records, write, zap
 
 from pymaestro.cli import main, trace_reports
-from pymaestro.trace.request import phrases, scan, survey
+from pymaestro.trace.request import evidence, phrases, scan, survey
 from pymaestro.trace.request.hits import What
 from pymaestro.trace.request.model import Options, Trace, Verdict
 
@@ -284,6 +284,43 @@ def test_a_search_in_large_logs_looks_for_every_reason() -> None:
     }  # fmt: skip
     told = [text.decode() for text, phrase in phrases.STRUCTURED.items() if phrase.what in reasons]
     assert [each for each in told if not any(part in each for part in trace_reports._COMPONENTS)] == []
+
+
+PENDING: evidence.Answers = {"resource": [{"version": 1}], "events": [{"reconciled_date": None}]}
+
+
+@pytest.mark.parametrize(
+    ("last", "answers", "code", "verdict"),
+    [
+        pytest.param(1, {"resource": [], "events": []}, "MT-201", Verdict.INCOMPLETE, id="no-row"),
+        pytest.param(1, PENDING, "MT-203", Verdict.INCOMPLETE, id="an-event-waits"),
+        pytest.param(
+            1,
+            {**PENDING, "backlog": [{"event_type": "Delete", "count": 5000}]},
+            "MT-208",
+            Verdict.INCOMPLETE,
+            id="many",
+        ),
+        pytest.param(4, {"resource": [{"status_version": "1"}]}, "MT-502", Verdict.COMPLETE, id="answered"),
+        pytest.param(4, {"resource": [{"status_version": None}]}, "MT-503", Verdict.INCOMPLETE, id="not-answered"),
+    ],
+)
+def test_a_clear_answer_of_the_database_decides(
+    tmp_path: Path, last: int, answers: evidence.Answers, code: str, verdict: Verdict
+) -> None:
+    (trace,) = traced(tmp_path, [replace(CREATE, until=last)], [])
+    refined = evidence.refined(trace, answers)
+    assert (codes(refined), refined.verdict) == ([code], verdict)
+
+
+def test_a_delete_that_was_asked_for_by_its_own_operation_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(tmp_path, [CREATE, replace(DELETE, op="op-of-the-delete")])
+    assert main.call(["trace", "request", "--op-id", "op-of-the-delete", str(folder), "--nth", "-1"]) == 0
+    assert "MT-008" in capsys.readouterr().out
+    assert main.call(["trace", "request", ID, str(folder), "--nth", "-1"]) == 0
+    assert "MT-008" not in capsys.readouterr().out
 
 
 def test_what_is_in_no_log_was_perhaps_never_received(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
