@@ -6,6 +6,7 @@ file, that over the default. What is wrong is told under the name by which it wa
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -33,6 +34,9 @@ SETTINGS: Mapping[str, str] = {
 }
 """What the command line calls a setting, and what the client calls it."""
 
+_NOBODY_SAID_WHERE = (
+    "this is the default: give --rest-url and --grpc-server-address, or keep them with `maestro config set-env`"
+)
 _GROUP = Group("Connection", sort_key=90)
 
 
@@ -178,9 +182,11 @@ def options(held: list[Given]) -> "Options":
     return cast("Options", {each.name: each.value for each in held})
 
 
-def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> "Maestro":
-    """Return the client that flags, variables, the chosen environment and defaults describe."""
+@contextmanager
+def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> Iterator["Maestro"]:
+    """Give the client that flags, variables, the chosen environment and defaults describe, and close it."""
     held = settle(rest, grpc)
+    from pymaestro.sdk import errors
     from pymaestro.sdk.blocking import Maestro
     from pymaestro.sdk.retry import RetryPolicy
 
@@ -188,7 +194,13 @@ def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> "Maest
     # What has no flag (the authorities of REST alone) is still read from the variables.
     given = options(held)
     given["retry"] = RetryPolicy(attempts=3)
-    return Maestro(**given)
+    with Maestro(**given) as client:
+        try:
+            yield client
+        except errors.Unavailable as error:
+            if any(each.origin == "default" and each.value in error.reason for each in held):
+                error.advice = _NOBODY_SAID_WHERE
+            raise
 
 
 def wait_seconds(rest: RestFlags | None) -> float:

@@ -148,3 +148,10 @@ def test_nobody_answers_is_told_soon(capsys: pytest.CaptureFixture[str]) -> None
     assert "check that the server runs" in err
     assert err.count("\n") == 1
     assert time.monotonic() - started < 5
+
+
+def test_nobody_said_where(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connection.DEFAULTS, "api_url", "http://127.0.0.1:1")
+    err = run("consumer list", capsys, expect=1)
+    assert "no answer from http://127.0.0.1:1/" in err
+    assert "this is the default: give --rest-url" in err
