@@ -194,12 +194,3 @@ class Options:
     subscription: str = "auto"
     expected_instances: int = 0
     """How many servers there are at least, whatever the logs show: what a server without logs did, nobody can see."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
-    """All requests of some logs."""
-
-    traces: tuple[Trace, ...]
-    notes: tuple[Finding, ...] = field(default=())
-    """Findings about the logs themselves."""

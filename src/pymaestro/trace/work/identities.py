@@ -33,11 +33,6 @@ def hub_hash(broker_host: str) -> str:
     return hashlib.sha256(broker_host.encode()).hexdigest()
 
 
-def applied_work_name(broker_host: str, work_name: str) -> str:
-    """Return the name of the AppliedManifestWork that an agent of that broker makes for a work."""
-    return f"{hub_hash(broker_host)}-{work_name}"
-
-
 def split_applied_work_name(name: str) -> tuple[str, str] | None:
     """Return hub hash and work name, if a name has that form."""
     found = _APPLIED.fullmatch(name)
