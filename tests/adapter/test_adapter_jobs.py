@@ -143,7 +143,7 @@ def test_a_server_that_is_away_is_waited_for(
         fleet.start_server()
     out, _ = job.communicate(timeout=60)
     assert job.returncode == 0, out
-    assert hypershift.get(GROUP, "HostedCluster", "job5", namespace="clusters")
+    hypershift.wait_for(GROUP, "HostedCluster", "job5", namespace="clusters")
 
 
 def test_an_unknown_consumer_is_told_with_the_names_near_it(

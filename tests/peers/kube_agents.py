@@ -50,7 +50,7 @@ def go_agent(
             assert process.poll() is None, f"the Go agent ended:\n{tail(log)}"
             return '"subscribed to grpc server"' in log.read_text()
 
-        wait_for(subscribed, what=f"the Go agent to subscribe (see {log})", seconds=30)
+        wait_for(subscribed, what=f"the Go agent to subscribe (see {log})", seconds=120)
         yield log
 
 
@@ -109,7 +109,7 @@ def configured_agent(
             assert process.poll() is None, f"the {kind} agent ended:\n{tail(log)}"
             return f'"subscribed to {driver}' in log.read_text()[said:]
 
-        wait_for(subscribed, what=f"the {kind} agent to subscribe (see {log})", seconds=30)
+        wait_for(subscribed, what=f"the {kind} agent to subscribe (see {log})", seconds=120)
         yield RunningAgent(pid=process.pid, log=log)
 
 

@@ -135,7 +135,7 @@ def serving(
             log=log,
             pid=process.pid,
         )
-        wait_for(healthy(server, process), what=f"the {kind} server to be healthy (see {log})", seconds=30)
+        wait_for(healthy(server, process), what=f"the {kind} server to be healthy (see {log})", seconds=120)
         yield server
 
 

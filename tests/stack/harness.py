@@ -325,7 +325,7 @@ class Place:
             log=log,
         )
         try:
-            await until(lambda: _is_ready(running), seconds=30, what="readiness")
+            await until(lambda: _is_ready(running), seconds=120, what="readiness")
             yield running
         finally:
             if process.returncode is None:

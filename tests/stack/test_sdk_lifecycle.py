@@ -170,7 +170,7 @@ def test_many_writers_of_one_work_all_get_through(database: Dsn) -> None:
 
 def test_a_list_of_a_thousand_is_stable_while_works_come_and_go(database: Dsn) -> None:
     async def scenario() -> None:
-        async with harness.in_process(database) as server, client_of(server) as client:
+        async with harness.in_process(database) as server, client_of(server, timeout=120.0) as client:
             await client.consumers.create("c1")
             works = client.works("c1")
             names = [f"w{number:04}" for number in range(1000)]

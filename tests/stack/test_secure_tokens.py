@@ -113,7 +113,7 @@ OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 def signed(*, key: Any = KEY, algorithm: str = "RS256", **claims: Any) -> str:
-    good = {"sub": "alice", "aud": "maestro", "iss": "https://issuer", "exp": int(time.time()) + 600}
+    good = {"sub": "alice", "aud": "maestro", "iss": "https://issuer", "exp": int(time.time()) + 36000}
     return jwt.encode(good | claims, key, algorithm=algorithm, headers={"kid": "k1"})
 
 

@@ -17,7 +17,7 @@ from pymaestro.transport.grpc_agent import GrpcMedium
 from pymaestro.transport.grpc_client import Endpoint
 from pymaestro.transport.mqtt_agent import MqttMedium
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 120.0
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from pymaestro.sandbox import ports
 from pymaestro.sandbox.errors import SandboxError
 from pymaestro.store.dsn import Dsn
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

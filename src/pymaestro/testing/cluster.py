@@ -35,13 +35,13 @@ class Cluster:
         return self._loop.call(self._get(api_version, kind, name, namespace))
 
     def wait_for(
-        self, api_version: str, kind: str, name: str, *, namespace: str = "", seconds: float = 10
+        self, api_version: str, kind: str, name: str, *, namespace: str = "", seconds: float = 60
     ) -> dict[str, Any]:
         """Return an object as soon as it is there."""
         return self._until(lambda: self.get(api_version, kind, name, namespace=namespace), f"{kind} {name}", seconds)
 
     def wait_until_gone(
-        self, api_version: str, kind: str, name: str, *, namespace: str = "", seconds: float = 10
+        self, api_version: str, kind: str, name: str, *, namespace: str = "", seconds: float = 60
     ) -> None:
         """Return when an object is not there any more."""
         gone = lambda: self.get(api_version, kind, name, namespace=namespace) is None or None  # noqa: E731 - one use
