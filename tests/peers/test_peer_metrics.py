@@ -1,4 +1,4 @@
-"""Dashboards and alerts made for the Go server find everything on ours: the same metrics, of the same kind and labels."""
+"""Dashboards and alerts made for the Go server find it all on ours: the same metrics, kinds and labels."""
 
 import urllib.request
 from collections.abc import Mapping

@@ -122,6 +122,14 @@ async def versions_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> 
     return [{**row, "deleting": row["deleted_at"] is not None} for row in memory_rows.of_consumers(tx, consumers)]
 
 
+async def unanswered_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
+    return [
+        row
+        for row in memory_rows.of_consumers(tx, [consumer])
+        if row["deleted_at"] is not None or memory_rows.said(row, "resourceversion") != str(row["version"])
+    ]
+
+
 async def changed_since(tx: "Transaction", consumers: Iterable[str], since: datetime) -> "list[Row]":
     wanted = set(consumers)
     rows = [row for row in tx.rows("resources") if row["consumer_name"] in wanted]

@@ -87,7 +87,7 @@ def test_an_agent_that_says_nothing_is_told_in_other_words(database: Dsn) -> Non
             one.subscribe() as got,
         ):
             await server.add_consumer("c1")
-            await add_deleting(server, ["w1"], seconds=6)
+            await add_deleting(server, ["w1"], seconds=41)
             await server.sql("UPDATE resources SET updated_at = deleted_at")
             assert await reminded(server) == {"w1"}
             told = await got.spec_of("w1-forgotten")
@@ -97,7 +97,7 @@ def test_an_agent_that_says_nothing_is_told_in_other_words(database: Dsn) -> Non
             await one.tell("w1-forgotten", 1, "Deleted")
             assert await server.bundle("w1") is not None
 
-            await server.sql("UPDATE resources SET deleted_at = deleted_at - interval '6 seconds'")
+            await server.sql("UPDATE resources SET deleted_at = deleted_at - interval '41 seconds'")
             await server.sql("UPDATE pymaestro_reminders SET next_at = now()")
             assert await reminded(server) == {"w1"}
             await deletion_of(got, "w1")

@@ -241,6 +241,7 @@ async def read(connection: pool.Connection, dice: random.Random, number: int) ->
     return (
         await resources.read_specs(connection, IDS),
         await resources.versions_of_consumers(connection, CONSUMERS),
+        await resources.unanswered_of_consumer(connection, "c1"),
         await resources.changed_since(connection, CONSUMERS, at(number - 5)),
         await resources.status_hashes_of_consumers(connection, CONSUMERS),
         await resources.status_hashes_of_source(connection, "s"),

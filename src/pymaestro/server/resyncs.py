@@ -3,9 +3,10 @@
 Two questions are worked off here, each until it is done, across any number of broken connections:
 
 - an agent says which versions it has: it is sent what it lacks, and told to drop what we do not know;
-- we gained a consumer, or the broker came back: its agent is asked which statuses we lack. Bundles that are being
-  deleted are sent again at the same time: an agent that has finished one forgets it once the broker has its last
-  report, and if that report was lost nobody would ever ask for it.
+- we gained a consumer, or the broker came back: its agent is asked which statuses we lack. Bundles that it has not
+  answered for, and those that are being deleted, are sent again at the same time. The broker may have lost them, and an
+  agent that was back before us has asked nobody; one that has finished a deletion forgets it once the broker has its
+  last report, and if that report was lost nobody would ever ask for it.
 """
 
 from collections import defaultdict
@@ -74,6 +75,8 @@ class Resyncs:
 
     async def _turn(self, consumer: str) -> None:
         await self._publish.wait_online()
+        # Who was just sent all that it lacks need not be sent it again.
+        has_answered = bool(self._questions[consumer])
         while self._questions[consumer]:
             question = self._questions[consumer][0]
             try:
@@ -84,7 +87,7 @@ class Resyncs:
             question.answered()
         del self._questions[consumer]
         if consumer in self._wanted:
-            await self._ask(consumer)
+            await self._ask(consumer, again=not has_answered)
             self._wanted.discard(consumer)
 
     async def _answer(self, consumer: str, question: Question) -> None:
@@ -114,11 +117,11 @@ class Resyncs:
             for _, outgoing in await deletions(self._world, connection, orphans, consumer=consumer):
                 await self._publish.send_event(outgoing, consumer=consumer)
 
-    async def _ask(self, consumer: str) -> None:
+    async def _ask(self, consumer: str, *, again: bool) -> None:
         async with self._world.database.connection() as connection:
             hashes = (await resources.status_hashes_of_consumers(connection, [consumer]))[consumer]
-            known = (await resources.versions_of_consumers(connection, [consumer]))[consumer]
-        await self._resend([row.id for row in known if row.is_deleting])
+            unanswered = await resources.unanswered_of_consumer(connection, consumer) if again else []
+        await self._resend(unanswered)
         if not hashes:
             return
         room = min(resync.EVENT_MAX_BYTES, self._publish.client.maximum_packet_bytes) - resync.ENVELOPE_BYTES

@@ -99,6 +99,11 @@ async def versions_of_consumers(connection: pool.Connection, consumers: Collecti
     return found
 
 
+async def unanswered_of_consumer(connection: pool.Connection, consumer: str) -> list[str]:
+    """Return the ids of the consumer's bundles that its agent may not have got as they are, the oldest first."""
+    return [row["id"] for row in await connection.fetch(_QUERIES["unanswered_of_consumer"], consumer)]
+
+
 async def changed_since(connection: pool.Connection, consumers: Collection[str], since: datetime) -> list[str]:
     """Return the ids of the consumers' bundles whose row changed after `since`, the oldest bundle first."""
     found = await connection.fetch(_QUERIES["changed_since"], list(consumers), since)

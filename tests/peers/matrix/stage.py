@@ -57,6 +57,8 @@ class Stage:
     on_log: Callable[[Path], None] = lambda _: None
     ports: list[int] = field(default_factory=lambda: free_ports(5))
     watch: str = ""
+    agent_settings: str = ""
+    """Lines for the agent's configuration, over gRPC."""
 
     def __post_init__(self) -> None:
         issue = self.ground.authority.issue
@@ -114,6 +116,7 @@ class Stage:
         broker = self.players.broker
         if broker == "grpc":
             config = self._grpc_config("agent", f"127.0.0.1:{self.ports[2]}", self.agent_files)
+            config.write_text(config.read_text() + self.agent_settings)
         else:
             config = self._mqtt_config("agent", self.agent_files)
         made = configured_agent(

@@ -32,8 +32,8 @@ def event_id(fresh_id: str) -> str:
 def needs_other_words(spec: rows.Spec, *, event_id: str, now: datetime) -> bool:
     """Say whether the event sends a deletion in words that make the agent begin anew.
 
-    The fourth reminder does, and later every third, while the agent has said nothing about the bundle since: one that is
-    merely slow says within seconds that it has begun, and hears plain reminders until then.
+    The fourth reminder does, and later every third, while the agent has said nothing about the bundle since: one that
+    is merely slow says within seconds that it has begun, and hears plain reminders until then.
     """
     if not event_id.endswith(_REMINDER) or spec.deleted_at is None or spec.updated_at > spec.deleted_at:
         return False

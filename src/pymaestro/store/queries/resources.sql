@@ -126,6 +126,12 @@ SELECT consumer_name, id, version, deleted_at IS NOT NULL AS deleting
 FROM resources WHERE consumer_name = ANY($1::text[])
 ORDER BY created_at, id;
 
+-- name: unanswered_of_consumer
+-- What an agent may not have got: bundles that are to go, and those whose status is of another version than theirs.
+SELECT id FROM resources
+WHERE consumer_name = $1 AND (deleted_at IS NOT NULL OR status ->> 'resourceversion' IS DISTINCT FROM version::text)
+ORDER BY created_at, id;
+
 -- name: changed_since
 -- What may have been missed; a deletion is marked without touching updated_at.
 SELECT id FROM resources
