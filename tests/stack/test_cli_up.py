@@ -16,6 +16,7 @@ import harness
 import pytest
 import yaml
 
+from pymaestro.cli import main
 from pymaestro.sandbox.errors import SandboxError
 from pymaestro.sandbox.process import Ports, ServerProcess
 from pymaestro.store.dsn import Dsn
@@ -69,6 +70,15 @@ def test_a_port_that_somebody_has_is_told_before_anything_starts(tmp_path: Path)
         server = ServerProcess(Dsn.parse("postgresql://nobody@127.0.0.1:1/none"), log=tmp_path / "log", ports=ports)
         with pytest.raises(SandboxError, match=f"port {port} of this computer is in use; .*--free-ports"):
             asyncio.run(server.start())
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert main.call(["up", "--free-ports", "--data-dir", str(folder)]) == 1
+        err = capsys.readouterr().err
+        assert err.startswith(f"Error: {folder} cannot be used: ")
+        assert err.endswith("; choose another folder with --data-dir\n")
 
 
 def see_the_path_of_what_was_applied(shown: Path, environ: dict[str, str], *, folder: Path) -> None:

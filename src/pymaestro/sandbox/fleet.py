@@ -9,6 +9,7 @@ from typing import Literal
 from pymaestro.aio import clock as clocks
 from pymaestro.journal.emit import Journal
 from pymaestro.sandbox.cluster_agent import agent_on
+from pymaestro.sandbox.errors import SandboxError
 from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
 from pymaestro.sandbox.mosquitto import Mosquitto
 from pymaestro.sandbox.postgres import EmbeddedPostgres
@@ -73,7 +74,12 @@ class Fleet:
 @asynccontextmanager
 async def fleet(wanted: Wanted) -> AsyncIterator[Fleet]:
     """Run a fleet while entered; everything is ready then, and stopped in good order afterwards."""
-    wanted.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        wanted.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SandboxError(
+            f"{wanted.folder} cannot be used: {error.strerror}; choose another folder with --data-dir"
+        ) from error
     async with AsyncExitStack() as stack:
         wanted.progress("PostgreSQL")
         dsn = await stack.enter_async_context(
