@@ -316,13 +316,14 @@ async def purge_events(tx: "Transaction", done_before: datetime, limit: int) -> 
 
 
 async def purge_status_events(
-    tx: "Transaction", told_before: datetime, created_before: datetime, limit: int
+    tx: "Transaction", told_before: datetime, created_before: datetime, limit: int, ended_before: datetime
 ) -> "tuple[list[Row], int]":
     ready = [row["id"] for row in tx.rows("server_instances") if row["ready"]]
     rows = [
         row
         for row in tx.rows("status_events")
         if row["created_at"] <= told_before
+        and (row["status_event_type"] != "StatusDelete" or row["created_at"] <= ended_before)
         and (
             row["created_at"] <= created_before
             or all(tx.get("event_instances", (row["id"], instance)) for instance in ready)

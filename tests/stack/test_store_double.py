@@ -230,7 +230,11 @@ async def purge(connection: pool.Connection, dice: random.Random, number: int) -
         await events.retire_orphans(connection, now=at(number), limit=5),
         await events.purge_events(connection, done_before=at(number - 20), limit=100),
         await events.purge_status_events(
-            connection, told_before=at(number - 10), created_before=at(number - 40), limit=100
+            connection,
+            told_before=at(number - 10),
+            ended_before=at(number - 20),
+            created_before=at(number - 40),
+            limit=100,
         ),
         await events.retire_stale_deletes(connection, marked_before=at(number - 15), now=at(number)),
         len(await events.republish_undelivered(connection, silent_since=at(number - 15), now=at(number))),

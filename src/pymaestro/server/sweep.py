@@ -17,6 +17,8 @@ from pymaestro.store import events, instances, locks, reminders
 _PURGE_LIMIT = 5000
 # By then every living instance has swept many times: whoever has not passed an event on will not do so any more.
 _STATUS_EVENT_LIFETIME = timedelta(hours=1)
+# Longer than reports are repeated, and than an instance can be without notifications and not know it.
+_LAST_WORDS_KEPT = timedelta(minutes=5)
 _DETECTORS_EVERY = timedelta(minutes=2)
 
 
@@ -72,7 +74,11 @@ class Sweep:
             done_before = now - self._thresholds.event_retention
             await events.purge_events(connection, done_before=done_before, limit=_PURGE_LIMIT)
             await events.purge_status_events(
-                connection, told_before=done_before, created_before=now - _STATUS_EVENT_LIFETIME, limit=_PURGE_LIMIT
+                connection,
+                told_before=done_before,
+                ended_before=now - _LAST_WORDS_KEPT,
+                created_before=now - _STATUS_EVENT_LIFETIME,
+                limit=_PURGE_LIMIT,
             )
 
     async def detect(self) -> None:

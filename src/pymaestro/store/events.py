@@ -71,10 +71,14 @@ async def purge_events(connection: pool.Connection, *, done_before: datetime, li
 
 
 async def purge_status_events(
-    connection: pool.Connection, *, told_before: datetime, created_before: datetime, limit: int
+    connection: pool.Connection, *, told_before: datetime, ended_before: datetime, created_before: datetime, limit: int
 ) -> int:
-    """Remove status events everybody has passed on, and those older than `created_before`; return how many."""
-    return _count(await connection.execute(_QUERIES["purge_status_events"], told_before, created_before, limit))
+    """Remove status events everybody has passed on, and those older than `created_before`; return how many.
+
+    Those that tell the end of a bundle stay until `ended_before`.
+    """
+    given = (told_before, created_before, limit, ended_before)
+    return _count(await connection.execute(_QUERIES["purge_status_events"], *given))
 
 
 async def retire_stale_deletes(connection: pool.Connection, *, marked_before: datetime, now: datetime) -> int:

@@ -79,11 +79,13 @@ WHERE id IN (
 );
 
 -- name: purge_status_events
--- Those that every living instance has passed on, and those so old that no instance can still be waiting for them.
+-- Those that every living instance has passed on, and those so old that no instance can still be waiting for them. The
+-- last words about a bundle are kept for a while: they tell late reports and late instances that it is gone.
 DELETE FROM status_events
 WHERE id IN (
     SELECT s.id FROM status_events s
     WHERE s.created_at <= $1
+      AND (s.status_event_type <> 'StatusDelete' OR s.created_at <= $4)
       AND (
         s.created_at <= $2
         OR NOT EXISTS (
