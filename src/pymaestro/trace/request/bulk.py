@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pymaestro.journal.fields import Accept, Deliver, Fanout
-from pymaestro.trace.request.hits import LARGEST_SEQUENCE, LARGEST_VERSION, Hits, What
+from pymaestro.trace.request.hits import LARGEST_SEQUENCE, LARGEST_VERSION, Hits, What, Words
 from pymaestro.trace.request.swift import APPLYING, EVENTS, KINDS, PUBLISHING, STEPS, Swift
 
+_LATELY: Final = 4096
 _NEXT: Final = ",\n"
 """Between two documents: no text within one can go on behind it."""
 
@@ -34,11 +35,25 @@ class Columns(NamedTuple):
     rests: Sequence[int]
 
 
+class _Near(dict[bytes, int]):
+    """The numbers of the words lately met: so few stay in the processor's cache, those of all words do not."""
+
+    def __init__(self, words: Words) -> None:
+        super().__init__()
+        self._words = words
+
+    def __missing__(self, word: bytes) -> int:
+        if len(self) >= _LATELY:
+            self.clear()
+        number = self[word] = self._words[word]
+        return number
+
+
 class Bulk:
     """Readers of the frequent messages of one file, many records at a time."""
 
     def __init__(self, hits: Hits, swift: Swift) -> None:
-        self._ids = hits.ids
+        self._ids = _Near(hits.ids)
         self._swift = swift
         self.readers: dict[bytes, Callable[[Sequence[bytes]], Columns | None]] = {
             Fanout.NO_CLIENTS.encode(): self._bare,

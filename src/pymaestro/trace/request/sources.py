@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 from pymaestro.trace.request import lines
 from pymaestro.trace.request.lines import Raw
 
-_CHUNK = 4 << 20
+_CHUNK = 1 << 20  # with all that is made of it, it fits into the cache of one processor
 _LONGEST_LINE = 16 << 20
 INDEX_SUFFIX = ".index"
 """How files are named in which we keep what we have read."""
