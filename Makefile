@@ -4,8 +4,6 @@ MINUTES ?= 30
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# Tests with real processes can lose a race on a crowded machine: a second chance, and the summary names who took it.
-AGAIN  := --reruns 2 --reruns-delay 1 -rR
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test check test-peers soak compatibility bench bench-peers docs proto clean
@@ -38,7 +36,7 @@ check: setup  ## format, lint, import contract, types
 
 test: check  ## all tests that need no outside service
 	@echo "==> test: unit, store and stack tests on an embedded PostgreSQL"
-	@$(BIN)/pytest -q -m 'not peers' -n 4 --dist loadfile $(AGAIN)
+	@$(BIN)/pytest -q -m 'not peers' -n 4 --dist loadfile
 
 test-peers: setup  ## against the real Go Maestro; installs what it needs, says what it skips
 	@echo "==> test-peers: side by side with the Go Maestro"
@@ -52,13 +50,13 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 			&& echo "==> installing Chromium" && apt-get update -qq \
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
 		|| echo "==> Chromium cannot be installed here; the tests that need a browser are skipped"
-	@$(BIN)/pytest -q -m peers $(AGAIN) tests/peers tests/faults
+	@$(BIN)/pytest -q -m peers tests/peers tests/faults
 
 soak: setup  ## kill everything in turn under load for MINUTES; SOAK='--broker mqtt' or '--seed N'
 	@PYTHONPATH=tests $(BIN)/python tests/faults/soak.py --minutes $(MINUTES) --result $(VENV)/soak.json $(SOAK)
 
 compatibility: setup  ## write docs/compatibility.md from a run of every client, server, agent and broker together
-	@PYMAESTRO_WRITE_DOCS=1 $(BIN)/pytest -q -m peers $(AGAIN) tests/peers/matrix/test_matrix.py
+	@PYMAESTRO_WRITE_DOCS=1 $(BIN)/pytest -q -m peers tests/peers/matrix/test_matrix.py
 
 bench: setup  ## a quick look at the speed beside the Go Maestro, in about three minutes
 	@$(BIN)/python -m bench --quick
