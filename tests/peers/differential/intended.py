@@ -87,6 +87,12 @@ def is_second_delete(found: Mismatch) -> bool:
     return found.field in ("events", "to agent") and _without_repeats(go) == _without_repeats(ours) != go
 
 
+def is_reminder(found: Mismatch) -> bool:
+    """Tell whether only our server announced a deletion again."""
+    go, ours = found.whole_go.get("events", []), found.whole_ours.get("events", [])
+    return found.field in ("events", "to agent") and _without_repeats(go) == _without_repeats(ours) != ours
+
+
 def _without_repeats(events: list[str]) -> list[str]:
     """Leave out deletions of what was not there or was being deleted."""
     kept: list[str] = []
@@ -150,6 +156,7 @@ INTENDED: tuple[Difference, ...] = (
     Difference(line="the same event twice (same id)", explains=answered(go="maestro-6", ours=r"publish OK")),
     Difference(line="an update that changes nothing", explains=asks("^update that changes nothing$")),
     Difference(line="deleting twice", explains=is_second_delete),
+    Difference(line="a deletion whose end no agent reports", explains=is_reminder),
     Difference(line="changing another source's bundle", explains=answered(ours="belongs to another source")),
     Difference(
         line="changing a bundle under another cluster name",
