@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pymaestro.wire import record
+
 if TYPE_CHECKING:
     from simulation.memory_postgres import Row, Transaction
 
@@ -117,6 +119,10 @@ def said(row: "Row", name: str) -> str:
     status = msgspec.json.decode(row["status"]) if row["status"] else None
     found = status.get(name) if isinstance(status, dict) else None
     return "" if found is None else str(found)
+
+
+def payload_of(envelope: bytes, metadata: bytes | None, data: bytes | None) -> str:
+    return record.Parts(envelope=envelope, metadata=metadata or b"", data=data or b"").document()
 
 
 def data_of(payload: str | None) -> bytes | None:

@@ -52,7 +52,7 @@ async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
     consumers = {row["name"] for row in tx.rows("consumers")}
     inserted = []
-    for id_, source, consumer, version, payload, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
+    for id_, source, consumer, version, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
         if consumer not in consumers:
             continue
         await tx.lock("resources", id_)
@@ -66,7 +66,7 @@ async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
             "source": source,
             "consumer_name": consumer,
             "version": version,
-            "payload": payload,
+            "payload": memory_rows.payload_of(envelope, metadata, data),
             "envelope": envelope,
             "metadata": metadata,
             "data": data,
@@ -93,7 +93,8 @@ async def read_for_change(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
 async def write_updates(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
     await memory_rows.supersede(tx, columns[0], now)
-    for id_, version, payload, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
+    for id_, version, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
+        payload = memory_rows.payload_of(envelope, metadata, data)
         changed = {"version": version, "payload": payload, "updated_at": now}
         contents = {"envelope": envelope, "metadata": metadata, "data": data}
         await memory_rows.amend(tx, "resources", id_, {**changed, **contents})

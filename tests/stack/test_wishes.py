@@ -1,7 +1,9 @@
 """What a source may rely on: its wish is stored whole or not at all, once, and nobody else's."""
 
 import asyncio
+import json
 from collections.abc import Collection
+from dataclasses import replace
 
 import grpc
 import harness
@@ -10,7 +12,7 @@ from clients import agent, bundle_data, new_id, source
 
 from pymaestro.store import pool, resources, rows
 from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from pymaestro.wire import event, record
 
 
 async def pending_and_done(server: harness.InProcess, resource_id: str) -> int:
@@ -45,6 +47,27 @@ def test_row_and_event_are_one(database: Dsn, step: str) -> None:
             await a.publish(wish)
             assert await server.sql("SELECT version, deleted_at, payload FROM resources") != before
             assert await pending_and_done(server, "w1") == events_before + 1
+
+    harness.play(scenario())
+
+
+def test_a_go_server_finds_the_whole_event_in_the_row(database: Dsn) -> None:
+    """It knows nothing of renditions; text beyond ASCII, escapes and an absent piece arrive as they were sent."""
+
+    async def scenario() -> None:
+        async with harness.in_process(database) as server, source(server.sources) as a:
+            await server.add_consumer("cluster1")
+            odd = 'grün } "quoted" \\ \n ,"data":{'
+            bare = replace(a.spec(event.SPEC_CREATE, "w2", "cluster1"), data=b"")
+            for wish in (
+                a.spec(event.SPEC_CREATE, "w1", "cluster1", data=bundle_data(odd), metadata={"name": odd}),
+                a.spec(event.SPEC_UPDATE, "w1", "cluster1", data=bundle_data(f"{odd}2"), metadata={"name": odd}),
+                replace(bare, extensions={k: v for k, v in bare.extensions.items() if k != event.METADATA}),
+            ):
+                await a.publish(wish)
+                about = str(wish.extensions[event.RESOURCE_ID])
+                stored = await server.value("SELECT payload::text FROM resources WHERE id = $1", about)
+                assert json.loads(stored) == json.loads(record.to_parts(wish).document())
 
     harness.play(scenario())
 

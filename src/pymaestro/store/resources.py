@@ -126,9 +126,8 @@ async def status_hashes_of_source(connection: pool.Connection, source: str) -> d
     return {row["id"]: row["status_hash"] for row in found}
 
 
-def _contents(specs: Sequence[rows.NewSpec]) -> tuple[list[str], list[bytes], list[bytes | None], list[bytes | None]]:
+def _contents(specs: Sequence[rows.NewSpec]) -> tuple[list[bytes], list[bytes | None], list[bytes | None]]:
     return (
-        [spec.parts.document() for spec in specs],
         [spec.parts.envelope for spec in specs],
         [spec.parts.metadata or None for spec in specs],
         [spec.parts.data or None for spec in specs],

@@ -1,15 +1,18 @@
 -- name: insert_new
 -- Insert bundles whose consumer exists and whose id is free, each with its rendition, its Create event and the wake-up,
 -- in one statement and so in one transaction. Returns the ids that went in; the caller asks `read` about the others.
+-- The payload is put together here from the pieces of the rendition: a large one is not sent twice.
 WITH wanted AS (
     SELECT *
     FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[], $9::text[]
-    ) AS w (id, source, consumer_name, version, payload, envelope, metadata, data, event_id)
+        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::text[]
+    ) AS w (id, source, consumer_name, version, envelope, metadata, data, event_id)
 ),
 inserted AS (
     INSERT INTO resources (id, created_at, updated_at, name, source, consumer_name, version, type, payload)
-    SELECT w.id, $10, $10, w.id, w.source, w.consumer_name, w.version, '', w.payload::jsonb
+    SELECT w.id, $9, $9, w.id, w.source, w.consumer_name, w.version, '', convert_from(
+        substring(w.envelope FOR octet_length(w.envelope) - 1) || coalesce(',"metadata":'::bytea || w.metadata, '')
+        || coalesce(',"data":'::bytea || w.data, '') || '}', 'UTF8')::jsonb
     FROM wanted w JOIN consumers c ON c.name = w.consumer_name
     ON CONFLICT DO NOTHING
     RETURNING id
@@ -21,7 +24,7 @@ rendered AS (
 ),
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
-    SELECT w.event_id, $10, $10, 'Resources', w.id, 'Create'
+    SELECT w.event_id, $9, $9, 'Resources', w.id, 'Create'
     FROM wanted w JOIN inserted USING (id)
 )
 SELECT w.id, pg_notify('events', w.event_id)
@@ -53,12 +56,14 @@ FOR UPDATE OF r;
 -- delivery always sends the row as it is. Events another instance is delivering now are left to it.
 WITH wanted AS (
     SELECT *
-    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[], $7::text[])
-        AS w (id, version, payload, envelope, metadata, data, event_id)
+    FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::text[])
+        AS w (id, version, envelope, metadata, data, event_id)
 ),
 updated AS (
     UPDATE resources r
-    SET version = w.version, payload = w.payload::jsonb, updated_at = $8
+    SET version = w.version, updated_at = $7, payload = convert_from(
+        substring(w.envelope FOR octet_length(w.envelope) - 1) || coalesce(',"metadata":'::bytea || w.metadata, '')
+        || coalesce(',"data":'::bytea || w.data, '') || '}', 'UTF8')::jsonb
     FROM wanted w WHERE r.id = w.id
 ),
 rendered AS (
@@ -68,7 +73,7 @@ rendered AS (
     SET version = excluded.version, envelope = excluded.envelope, metadata = excluded.metadata, data = excluded.data
 ),
 superseded AS (
-    UPDATE events SET reconciled_date = $8, updated_at = $8
+    UPDATE events SET reconciled_date = $7, updated_at = $7
     WHERE id IN (
         SELECT id FROM events
         WHERE source_id = ANY($1::text[]) AND reconciled_date IS NULL
@@ -77,7 +82,7 @@ superseded AS (
 ),
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
-    SELECT w.event_id, $8, $8, 'Resources', w.id, 'Update' FROM wanted w
+    SELECT w.event_id, $7, $7, 'Resources', w.id, 'Update' FROM wanted w
 )
 SELECT pg_notify('events', w.event_id) FROM wanted w;
 
