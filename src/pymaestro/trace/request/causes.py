@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pymaestro.trace.request.codes import code_of_apply_error
-from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.hits import LARGE, Hit, What
 from pymaestro.trace.request.inputs import Environment, Presence
 from pymaestro.trace.request.model import Confidence, Finding
 from pymaestro.trace.request.visibility import Blind
@@ -38,6 +38,15 @@ _NEAR: Final[dict[int, tuple[tuple[What, str, str], ...]]] = {
 _BEFORE = 60.0
 _MOST_NAMED = 5
 _OF_STATUS_EVENTS = ("status event", "failed to get resource")
+_TOO_LARGE = ("too large", "larger than max", "max_packet_size", "maximum packet size")
+_REFUSALS = (
+    ("unauthorized to ", "MT-102"),
+    ("failed to authorize", "MT-102"),
+    ("failed to parse cloud event type", "MT-103"),
+    ("unsupported action", "MT-103"),
+    ("unsupported cloudevents data type", "MT-103"),
+)
+_SLACK = 1.0
 
 
 def of_failure(stage: int, hits: Sequence[Hit]) -> Finding:
@@ -45,7 +54,7 @@ def of_failure(stage: int, hits: Sequence[Hit]) -> Finding:
     last = hits[-1]
     detail = last.detail
     if stage == 2:
-        code = "MT-207" if last.what is What.HARD_DELETED else "MT-204"
+        code = "MT-207" if last.what is What.HARD_DELETED else "MT-303" if _is_too_large(detail) else "MT-204"
     elif last.what is What.DECODE_FAILED:
         code = "MT-401"
     elif stage == 4:
@@ -57,6 +66,13 @@ def of_failure(stage: int, hits: Sequence[Hit]) -> Finding:
     else:
         code = "MT-905"
     return Finding(code=code, confidence="certain", detail=detail, evidence=tuple(hits[-3:]))
+
+
+def of_refusal(reason: str) -> str:
+    """Return the finding that a server's refusal means."""
+    if _is_too_large(reason):
+        return "MT-303"
+    return next((code for words, code in _REFUSALS if words in reason), "MT-201")
 
 
 def _of_status_error(detail: str) -> str:
@@ -86,6 +102,8 @@ def of_absence(
     if stage in (8, 9) and (nobody := nobody_listens(source, environment, at=since)):
         return nobody
     around = _between(components, since - _BEFORE, until)
+    if stage in (2, 3) and (large := _too_large(around, since=since)):
+        return large
     for what, role, code in _NEAR.get(stage, ()):
         near = [
             hit
@@ -96,7 +114,34 @@ def of_absence(
         ]
         if near:
             return Finding(code=code, confidence="likely", detail=near[-1].detail, evidence=tuple(near[-3:]))
+    if stage == 3 and environment.broker != "grpc" and (large := _large_event(wish)):
+        return large
     return Finding(code=PLAIN[stage], confidence="possible" if stage in (1, 2) else "likely")
+
+
+def _is_too_large(error: str) -> bool:
+    lower = error.lower()
+    return any(words in lower for words in _TOO_LARGE)
+
+
+def _too_large(around: Sequence[Hit], *, since: float) -> Finding | None:
+    """Return a finding when a connection broke because of a message's size."""
+    near = [
+        hit
+        for hit in around
+        if hit.what is What.DISCONNECTED and hit.at >= since - _SLACK and _is_too_large(hit.detail)
+    ]
+    if not near:
+        return None
+    return Finding(code="MT-303", confidence="likely", detail=near[-1].detail, evidence=tuple(near[-3:]))
+
+
+def _large_event(wish: Wish) -> Finding | None:
+    """Return a finding when the whole event stands in a log, and is larger than brokers take."""
+    large = [hit for hit in wish.hits if hit.stage in (1, 2) and hit.detail.startswith(LARGE)]
+    if not large:
+        return None
+    return Finding(code="MT-303", confidence="likely", detail=large[-1].detail, evidence=(large[-1],))
 
 
 def held(wish: Wish, environment: Environment) -> list[Hit]:

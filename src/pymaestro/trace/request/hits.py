@@ -122,6 +122,8 @@ STAGE_OF = {
 }
 LARGEST_VERSION = 1 << 31
 LARGEST_SEQUENCE = 1 << 63
+LARGE = "the event is large: "
+"""What the detail of an event begins with that is larger than brokers usually take."""
 AGENT_STAGES = frozenset({3, 4, 5})
 _WHATS = {int(what): what for what in What}
 _STAGES = [STAGE_OF.get(_WHATS[number], 0) if number in _WHATS else 0 for number in range(128)]

@@ -142,7 +142,7 @@ def _absent(stage: Stage, case: Case, proofs: dict[int, list[Hit]]) -> tuple[Sta
     blind = _blindness(number, case, moment=moment)
     if number > 1 and (wish.refused or wish.no_op):
         return _not_taken(stage, wish)
-    if any(proofs[each] for each in range(number + 1, 10)):
+    if wish.is_surely_refused or any(proofs[each] for each in range(number + 1, 10)):
         return _proven_later(stage, blind)
     excuse = _excuse(stage, case, moment=moment)
     if excuse is not None:
@@ -191,7 +191,7 @@ def _not_taken(stage: Stage, wish: Wish) -> tuple[Stage, list[Finding]]:
         return replace(stage, state=State.SKIPPED), []
     evidence = tuple(hit for hit in wish.hits if hit.what in (What.REFUSED, What.WISH))
     finding = Finding(
-        code="MT-201",
+        code=causes.of_refusal(wish.refused),
         confidence="certain" if wish.is_surely_refused else "likely",
         detail=wish.refused,
         evidence=evidence,
@@ -293,12 +293,31 @@ def _remarks(wish: Wish, stages: Sequence[Stage]) -> list[Finding]:
     delivery = stages[2]
     if late or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
         found.append(Finding(code="MT-304", confidence="certain", evidence=tuple(late or delivery.hits[:1])))
+    overtaken = _overtaken(wish)
+    if overtaken:
+        detail = f"it had version {overtaken[0].version} already"
+        found.append(Finding(code="MT-402", confidence="certain", detail=detail, evidence=overtaken))
     stale = [report for report in wish.reports if report.result in ("stale", "duplicate")]
     if stale:
         evidence = tuple(hit for report in stale for hit in report.hits if hit.what is What.STALE)
         is_sequence = any(hit.detail == "sequence" for hit in evidence)
         found.append(Finding(code="MT-705" if is_sequence else "MT-704", confidence="certain", evidence=evidence))
     return found
+
+
+def _overtaken(wish: Wish) -> tuple[Hit, ...]:
+    """Return how an agent received a newer version and then this one, which it passes over in silence."""
+    received = [hit for hit in wish.stage(3) if hit.what is What.RECEIVED_SPEC and not hit.is_deleting]
+    if not received or not wish.is_change or wish.stage(4):
+        return ()
+    later = wish.later
+    while later is not None:
+        for hit in later.stage(3):
+            is_newer = hit.version > received[0].version > 0 and hit.file == received[0].file
+            if hit.what is What.RECEIVED_SPEC and is_newer and hit.at < received[0].at:
+                return hit, received[0]
+        later = later.later
+    return ()
 
 
 def _verdict(wish: Wish, stages: Sequence[Stage]) -> tuple[Verdict, int | None]:

@@ -12,7 +12,7 @@ import orjson
 
 from pymaestro.trace.request import cloudevents, phrases
 from pymaestro.trace.request.cloudevents import Event
-from pymaestro.trace.request.hits import Hit, What
+from pymaestro.trace.request.hits import LARGE, Hit, What
 from pymaestro.trace.request.klogtext import field, plain, unquoted
 from pymaestro.trace.request.lines import Clock, Raw
 
@@ -21,6 +21,8 @@ _RECORDER = re.compile(rb"(INFO: (?:Created|Updated) |WARNING: Failed to (?:crea
 _IN_ERROR = re.compile(r"(?:resource status update|for resource|resource with id) ([0-9a-f-]{36})")
 _PREFIX = b"[opid="
 _KNOWN = frozenset({*phrases.STRUCTURED, phrases.UNHANDLED})
+_ON_ITS_WAY = frozenset({What.WISH, What.SENDING_SPEC})
+_USUAL_LIMIT = 512 << 10
 _SPEC_OF_STATUS = {What.SENDING_SPEC: What.SENDING_STATUS, What.RECEIVED_SPEC: What.RECEIVED_STATUS}
 
 
@@ -209,6 +211,8 @@ def _said(  # noqa: PLR0913 - the parts of one record, each named
         version = int(get("wantVersion"))
     if what is What.APPLY_FAILED and event.condition:
         detail = event.condition
+    if event.is_whole and what in _ON_ITS_WAY and len(raw.text) > _USUAL_LIMIT:
+        detail = _large(raw.text)
     hit = Hit(
         what,
         at,
@@ -230,6 +234,12 @@ def _said(  # noqa: PLR0913 - the parts of one record, each named
     )
     verbosity = max(phrase.verbosity, _whole_verbosity(phrase) if event.is_whole else 0)
     return Said(hit, phrase, generation, verbosity)
+
+
+def _large(line: bytes) -> str:
+    """Return what to say of an event that brokers drop; nothing if it is large only as it stands in the log."""
+    size = len(line) - line.count(b"\\")
+    return f"{LARGE}about {size // 1024:,} KB, brokers take {_USUAL_LIMIT // 1024} KB" if size > _USUAL_LIMIT else ""
 
 
 def _whole_verbosity(phrase: phrases.Phrase) -> int:

@@ -2,6 +2,7 @@
 """Why a request stopped: every row of the runbook's error analysis, as a line that somebody wrote near the gap."""
 
 import csv
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -356,3 +357,67 @@ def test_times_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     read = scan.everything(_export(tmp_path, zone="1/15/2026, 9:00:01.123 AM"), now=BASE + 500 * 86400)
     known = survey.surroundings(read.hits, read.writers, options=Options())
     assert {each.code for each in survey.notes(known)} == {"MT-009"}
+
+
+LOST = "the connection was lost: packet too large (0x95)"
+TOO_LARGE = [
+    pytest.param(2, line(SERVER, 0.05, f'"Failed to publish resource" err="Packet too large - The packet size is greater than Maximum Packet Size" {CONTROLLERS} resourceID="{ID}"'), Verdict.FAILED, 2, id="the-broker-refuses-the-server"),
+    pytest.param(2, line(SERVER, 0.06, f'"the cloudevents client is disconnected" err="{LOST}"'), Verdict.INCOMPLETE, 3, id="the-broker-drops-the-server"),
+    pytest.param(2, line(AGENT, 0.06, '"failed to receive cloudevents" err="rpc error: code = ResourceExhausted desc = grpc: received message larger than max (5242880 vs. 4194304)"'), Verdict.INCOMPLETE, 3, id="the-agent-takes-no-such-message"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("last", "said", "verdict", "stage"), TOO_LARGE)
+def test_what_is_too_large_is_told_apart(tmp_path: Path, last: int, said: Line, verdict: Verdict, stage: int) -> None:
+    (trace,) = traced(tmp_path, [replace(CREATE, until=last)], [said])
+    assert (trace.verdict, trace.failed_stage, codes(trace)) == (verdict, stage, ["MT-303"])
+    assert trace.findings[0].evidence
+
+
+def _whole(size: int) -> Line:
+    """Stage 2 at -v=5, with a payload of so many bytes."""
+    event = {
+        "specversion": "1.0", "id": CREATE.event("ce"), "source": "maestro", "type": f"{TYPE}.spec.create_request",
+        "clustername": "mgmt-1", "resourceid": ID, "resourceversion": 1, "data": {"manifests": ["x" * size]},
+    }  # fmt: skip
+    return line(SERVER, 0.043, f'"Sending event" op-id="{OP}" event={json.dumps(json.dumps(event))}', level="I")
+
+
+@pytest.mark.parametrize(("size", "code"), [(600 << 10, "MT-303"), (500 << 10, "MT-306")])
+def test_an_event_that_brokers_drop_shows_by_its_size(tmp_path: Path, size: int, code: str) -> None:
+    (trace,) = traced(tmp_path, [replace(CREATE, until=2)], [_whole(size)])
+    assert (trace.failed_stage, codes(trace)) == (3, [code])
+    assert ("about 600 KB" in trace.findings[0].detail) is (code == "MT-303")
+
+
+def _received(story: Story, after: float) -> Line:
+    spec = f'eventType="{TYPE}.spec.{story.action}_request" extensions={extensions(story, version=story.version)}'
+    return line(AGENT, after, f'"Received event" op-id="{story.operation}" {spec}', level="I")
+
+
+@pytest.mark.parametrize(("after", "is_stale"), [(61, True), (30, False)], ids=["after-version-2", "before-version-2"])
+def test_a_version_that_arrives_after_a_newer_one_is_stale(tmp_path: Path, after: float, *, is_stale: bool) -> None:
+    create, update = traced(tmp_path, [replace(CREATE, until=2), UPDATE], [_received(CREATE, after)])
+    assert (create.verdict, create.superseded_by, update.verdict) == (
+        Verdict.SUPERSEDED, "update v2", Verdict.COMPLETE,
+    )  # fmt: skip
+    assert ("MT-402" in codes(create)) is is_stale
+    assert "MT-402" not in codes(update)
+    if is_stale:
+        assert [each.version for each in create.findings[-1].evidence] == [2, 1]
+
+
+REFUSALS = [
+    ("failed to parse cloud event type foo, too few parts", "MT-103"),
+    ("unsupported action patch_request", "MT-103"),
+    ("unauthorized to publish the event from source x", "MT-102"),
+    ("failed to create resource: the consumer is unknown", "MT-201"),
+]
+
+
+@pytest.mark.parametrize(("reason", "code"), REFUSALS)
+def test_a_refusal_that_a_server_logs_tells_its_kind(tmp_path: Path, reason: str, code: str) -> None:
+    told = line(SERVER, 0.01, f'"request refused" op-id="{OP}" resourceID="{ID}" reason="{reason}"', level="W")
+    (trace,) = traced(tmp_path, [replace(CREATE, until=0)], [told])
+    assert (trace.verdict, trace.failed_stage, codes(trace)) == (Verdict.FAILED, 2, [code])
+    assert trace.stages[0].note.endswith("a later stage proves it")
