@@ -65,6 +65,8 @@ class Report:
     options: "Options"
     html: Path | None = None
     """A page to write besides."""
+    csv: Path | None = None
+    """A table to write besides."""
     trace_log: bool = False
     """Whether the lines themselves go to a file as well, under the name that runbooks know."""
     trace_log_dir: Path | None = None

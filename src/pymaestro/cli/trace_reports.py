@@ -12,10 +12,11 @@ from pymaestro.cli.trace_selection import exit_code, is_selected
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
 from pymaestro.trace.output import Exit, json_text, printable
-from pymaestro.trace.request import coverage, evidence, markdown, overview, scan, survey, waterfall
+from pymaestro.trace.request import coverage, evidence, markdown, overview, scan, survey, tally, waterfall
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Finding, Trace, Verdict
-from pymaestro.trace.request.statistics import statistics
+from pymaestro.trace.request.pagerows import Rows
+from pymaestro.trace.request.statistics import hop_times, statistics
 
 _READ_WHOLE = 128 << 20
 _LONGEST_WORD = 80
@@ -42,6 +43,16 @@ class Question:
     nth: int | None = None
     with_timeline: bool = False
     dsn: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Views:
+    """What to show of many requests besides their list."""
+
+    group_by: str = "none"
+    top: int = 20
+    matrix: bool = False
+    histogram: bool = False
 
 
 def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Report) -> int:
@@ -95,6 +106,8 @@ def _shows_lines(traces: Sequence[Trace], question: Question, reporting: trace_i
 
 
 def _write_also(traces: Sequence[Trace], known: Environment, *, reporting: trace_inputs.Report, code: int) -> None:
+    if reporting.csv is not None:
+        trace_writing.put(overview.csv_text(traces), out=reporting.csv, option="--csv")
     if reporting.html is not None:
         rows = trace_writing.page_rows(known)
         rows.extend(traces)
@@ -208,8 +221,7 @@ def all_of(
     select: trace_inputs.Selection,
     *,
     reporting: trace_inputs.Report,
-    group_by: str,
-    top: int,
+    views: Views,
     reading: trace_index.Reading,
 ) -> int:
     """Trace every request in the logs."""
@@ -229,19 +241,19 @@ def all_of(
     resources = trace_index.sorted_out(found, known, how)
     # A page takes what it needs of each request as it comes: the records of all are more than memory should hold.
     rows = trace_writing.page_rows(known) if reporting.format == "html" or reporting.html else None
+    matrix = tally.Matrix(known) if views.matrix else None
     is_brief = reporting.format in ("text", "csv", "md", "html")
-    traces = []
-    for each in survey.traces(
-        read.hits, known, options=reporting.options, resources=resources, is_brief=is_brief and rows is None
-    ):
-        if not is_selected(each, select):
-            continue
-        if rows is not None:
-            rows.add(each)
-        traces.append(each.without_records() if is_brief and rows is not None else each)
+    takers = [taker for taker in (rows, matrix) if taker is not None]
+    judged = survey.traces(
+        read.hits, known, options=reporting.options, resources=resources, is_brief=is_brief and not takers
+    )
+    selected = (each for each in judged if is_selected(each, select))
+    traces = [_shown_to(each, takers, is_brief=is_brief) for each in selected]
     traces.sort(key=lambda each: each.start)
-    numbers = statistics(traces, top=top or 5)
+    numbers = statistics(traces, top=views.top or 5)
     code = exit_code(traces)
+    if reporting.csv is not None:
+        trace_writing.put(overview.csv_text(traces), out=reporting.csv, option="--csv")
     if rows is not None:
         text = trace_writing.html(rows, code=code, now=clock.epoch())
         if reporting.html is not None:
@@ -253,16 +265,31 @@ def all_of(
         text = trace_writing.formatted(traces, known, numbers, form=reporting.format, code=code, now=clock.epoch())
         trace_writing.write(text, reporting)
         return code
-    shown = sorted(traces, key=lambda each: (each.verdict in _SETTLED, -each.duration))
     took = clock.monotonic() - started
-    text = overview.text(
-        numbers, known, shown[: top or len(shown)], read=f"read {read.bytes / 1e6:,.1f} MB in {took:.1f} s"
-    )
-    notes = [f"{each.code} {each.entry.title}: {each.detail}\n" for each in survey.notes(known)]
-    if group_by != "none":
-        text += "\n" + "\n".join(overview.grouped(traces, group_by)) + "\n"
-    trace_writing.write(text + "".join(notes), reporting)
+    shown = sorted(traces, key=lambda each: (each.verdict in _SETTLED, -each.duration))[: views.top or len(traces)]
+    text = overview.text(numbers, known, shown, read=f"read {read.bytes / 1e6:,.1f} MB in {took:.1f} s")
+    trace_writing.write(text + _more(traces, known, matrix, views=views), reporting)
     return code
+
+
+def _shown_to(trace: Trace, takers: Sequence[Rows | tally.Matrix], *, is_brief: bool) -> Trace:
+    """Give a request to those who take what they need of its records; return what is kept of it."""
+    for taker in takers:
+        taker.add(trace)
+    return trace.without_records() if is_brief and takers else trace
+
+
+def _more(traces: Sequence[Trace], known: Environment, matrix: tally.Matrix | None, *, views: Views) -> str:
+    """Return what was asked for besides the list, and what is to be said of the logs."""
+    parts = []
+    if views.group_by != "none":
+        parts.append(overview.grouped(traces, views.group_by))
+    if matrix is not None:
+        parts.append(matrix.lines(top=views.top))
+    if views.histogram:
+        parts.append(tally.histogram(hop_times(traces)))
+    notes = [f"{each.code} {each.entry.title}: {each.detail}\n" for each in survey.notes(known)]
+    return "".join("\n" + "\n".join(lines) + "\n" for lines in parts) + "".join(notes)
 
 
 def check(paths: Sequence[str], *, output: str) -> int:

@@ -160,6 +160,7 @@ def trace_requests(
         given = trace_inputs.separated(paths, logs, environ=os.environ)
         if given.identifiers:
             raise trace_inputs.not_there(given.identifiers[0])
+        _check_together(listing, reporting, follow)
         from pymaestro.aio.clock import Clock
 
         chosen = trace_inputs.dated(select, now=Clock().epoch())
@@ -171,8 +172,9 @@ def trace_requests(
             given.needed(),
             chosen,
             reporting=options.plain(reporting),
-            group_by=listing.group_by,
-            top=listing.top,
+            views=trace_reports.Views(
+                group_by=listing.group_by, top=listing.top, matrix=listing.matrix, histogram=listing.histogram
+            ),
             reading=trace_index.Reading(
                 jobs=listing.jobs or os.cpu_count() or 1, index=listing.index, is_verbose=listing.verbose
             ),
@@ -181,14 +183,22 @@ def trace_requests(
     return trace_inputs.guarded(act, exit_zero=reporting.exit_zero)
 
 
+def _check_together(listing: options.Listing, reporting: options.Reporting, follow: options.Follow) -> None:
+    if follow.follow and (
+        reporting.output not in ("text", "json") or reporting.html or reporting.csv or reporting.out
+        or listing.matrix or listing.histogram
+    ):  # fmt: skip
+        raise BadQuestion("--follow writes text or, with -o json, a JSON document per line; leave out other outputs")
+    if (listing.matrix or listing.histogram) and reporting.output != "text":
+        raise BadQuestion("--matrix and --histogram are text; leave out -o, or use --csv FILE and --html FILE besides")
+
+
 def _follow(
     paths: Sequence[str], select: trace_inputs.Selection, *, follow: options.Follow, reporting: options.Reporting
 ) -> int:
     from pymaestro.cli import trace_follow
     from pymaestro.trace.request.tails import existing
 
-    if reporting.output not in ("text", "json") or reporting.html or reporting.out:
-        raise BadQuestion("--follow writes text or, with -o json, a JSON document per line; leave out other outputs")
     if not paths and not follow.pods.is_given:
         raise BadQuestion(
             "nothing to follow is given; name files or directories, or --server-context and --agent-context for pods"

@@ -24,6 +24,8 @@ class Reporting:
     """A file to write to instead of the terminal."""
     html: Annotated[Path | None, Parameter(name="--html")] = None
     """A file for the report as one web page that needs no network, besides the other output."""
+    csv: Annotated[Path | None, Parameter(name="--csv")] = None
+    """A file for a table with a row per request, besides the other output."""
     exit_zero: Annotated[bool, Parameter(name="--exit-zero", negative=())] = False
     """End with 0 whatever was found, for reporting jobs."""
     stage_timeout: Annotated[float, Parameter(name="--stage-timeout")] = 30.0
@@ -99,6 +101,10 @@ class Listing:
     """Count per consumer, source, action, stage where it stopped, or finding."""
     top: Annotated[int, Parameter(name="--top")] = 20
     """How many requests to list: the problems first, then the slowest; 0 for all."""
+    matrix: Annotated[bool, Parameter(name="--matrix", negative=())] = False
+    """Count, per work, how often each stage was done, and mark what is less than it must be."""
+    histogram: Annotated[bool, Parameter(name="--histogram", negative=())] = False
+    """Show how many requests took how long, hop by hop."""
     jobs: Annotated[int, Parameter(name="--jobs")] = 0
     """How many processes read; 0 for one per processor."""
     index: Annotated[str, Parameter(name="--index")] = "auto"
@@ -133,7 +139,9 @@ def plain(reporting: Reporting) -> trace_inputs.Report:
         subscription=reporting.subscription,
         expected_instances=reporting.expect_instances,
     )
-    return trace_inputs.Report(format=reporting.output, out=reporting.out, options=options, html=reporting.html)
+    return trace_inputs.Report(
+        format=reporting.output, out=reporting.out, options=options, html=reporting.html, csv=reporting.csv
+    )
 
 
 def action_of(choice: Choice) -> str:

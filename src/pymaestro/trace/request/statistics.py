@@ -41,13 +41,14 @@ def statistics(traces: Sequence[Trace], *, top: int = 5) -> Statistics:
         by_verdict=dict(Counter(each.verdict.value for each in traces).most_common()),
         by_action=dict(Counter(each.key.action for each in traces).most_common()),
         first_missing=dict(sorted((stage or 0, count) for stage, count in missing.items())),
-        hops=_hops(traces),
+        hops={key: _hop(values) for key, values in hop_times(traces).items()},
         by_code=dict(Counter(found.code for each in traces for found in each.findings).most_common()),
         slowest=tuple(sorted(traces, key=lambda each: each.duration, reverse=True)[:top]),
     )
 
 
-def _hops(traces: Sequence[Trace]) -> dict[str, Hop]:
+def hop_times(traces: Sequence[Trace]) -> dict[str, list[float]]:
+    """Return how many seconds each hop took, by its two stages."""
     times: dict[str, list[float]] = {}
     for number in range(1, 9):
         passed = [each.moments[number] - each.moments[number - 1] for each in traces
@@ -57,7 +58,7 @@ def _hops(traces: Sequence[Trace]) -> dict[str, Hop]:
     whole = [each.moments[8] - each.moments[0] for each in traces if each.moments[0] and each.moments[8]]
     if whole:
         times["1-9"] = whole
-    return {key: _hop(values) for key, values in times.items()}
+    return times
 
 
 def _hop(seconds: list[float]) -> Hop:
