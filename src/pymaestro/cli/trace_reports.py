@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from pymaestro.aio.clock import Clock
 from pymaestro.cli import trace_index, trace_inputs, trace_writing
-from pymaestro.cli.trace_selection import exit_code, is_selected
+from pymaestro.cli.trace_selection import exit_code, is_selected, under_way
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
 from pymaestro.trace.output import Exit, json_text, printable
@@ -41,6 +41,8 @@ class Question:
     action: str = ""
     version: int = 0
     nth: int | None = None
+    at: float | None = None
+    """Seconds since 1970: only what was under way then."""
     with_timeline: bool = False
     dsn: str = ""
 
@@ -186,6 +188,8 @@ def _chosen(traces: list[Trace], question: Question, found: dict[str, set[str]])
         traces = [each for each in traces if each.key.action == question.action]
     if question.version:
         traces = [each for each in traces if each.key.version == question.version]
+    if question.at is not None:
+        traces = under_way(traces, question.at)
     if question.nth is not None:
         place = question.nth if question.nth >= 0 else len(traces) + question.nth
         traces = traces[place : place + 1] if 0 <= place < len(traces) else []

@@ -95,7 +95,10 @@ def trace_request(
         named = (chosen.resource_id, chosen.op_id, chosen.work_name, chosen.manifest_name, chosen.event_id)
         identifiers = tuple(dict.fromkeys([*given.identifiers, *filter(None, named)]))
         if live.live:
+            if chosen.at:
+                raise BadQuestion("--at chooses among requests of the past; leave it out with --live")
             return _live(given.paths, identifiers, live=live, reporting=reporting)
+        from pymaestro.aio.clock import Clock
         from pymaestro.cli import trace_reports
 
         question = trace_reports.Question(
@@ -104,6 +107,7 @@ def trace_request(
             action=options.action_of(chosen),
             version=chosen.version,
             nth=chosen.nth,
+            at=trace_inputs.moment_or_age(chosen.at, option="--at", now=Clock().epoch()) if chosen.at else None,
             with_timeline=depth.show == "timeline",
             dsn=depth.db_dsn,
         )

@@ -59,6 +59,8 @@ class Choice:
     """The version that the request led to."""
     nth: Annotated[int | None, Parameter(name="--nth", allow_leading_hyphen=True)] = None
     """Which one in order of time: 0 the first, -1 the last."""
+    at: Annotated[str, Parameter(name="--at")] = ""
+    """The one under way at this time (RFC 3339), or so long ago (30m); else the last that began before."""
 
 
 @Parameter(group=Group("Report", sort_key=3), show_default=False)

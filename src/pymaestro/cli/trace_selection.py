@@ -26,6 +26,15 @@ def is_selected(trace: Trace, select: trace_inputs.Selection) -> bool:
     )
 
 
+def under_way(traces: Sequence[Trace], at: float) -> list[Trace]:
+    """Return, of each resource, the request that was under way at a time; else the last that had begun by then."""
+    chosen: dict[str, Trace] = {}
+    begun = [each for each in traces if each.start <= at]
+    for each in sorted(begun, key=lambda each: (each.end >= at, each.start)):
+        chosen[each.key.resource] = each
+    return [each for each in traces if chosen.get(each.key.resource) is each]
+
+
 def exit_code(traces: Sequence[Trace]) -> int:
     """Return how a trace ends."""
     if any(each.verdict in PROBLEMS for each in traces):

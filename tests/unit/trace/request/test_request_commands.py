@@ -5,6 +5,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema_rs
@@ -12,8 +13,11 @@ import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, Story, write
 
 from pymaestro.cli import main
+from pymaestro.cli.trace_selection import under_way
+from pymaestro.trace.request import scan, survey
 from pymaestro.trace.request.codes import CODES, SQL, STAGES, code_of_apply_error
 from pymaestro.trace.request.kql import Window, query
+from pymaestro.trace.request.model import Options
 
 CREATE = Story(work="nginx")
 DATA = Path(__file__).parents[3] / "data"
@@ -348,3 +352,54 @@ def test_times_may_be_ages(tmp_path: Path, capsys: pytest.CaptureFixture[str], s
     code, out, _ = run(capsys, "requests", str(write(tmp_path, [Story(work="w")])), "--since", since, "-o", "json")
     assert code == (2 if count is None else 0)
     assert count is None or len(json.loads(out)["requests"]) == count
+
+
+def _time(after: float) -> str:
+    return datetime.fromtimestamp(BASE + after, UTC).isoformat()
+
+
+UPDATE = replace(CREATE, action="update", version=2, at=BASE + 60)
+LAST = replace(CREATE, action="update", version=3, at=BASE + 120)
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--at", _time(60.1)], ["update v2"]),
+        (["--at", _time(100)], ["update v2"]),
+        (["--at", _time(0)], ["create v1"]),
+        (["--at", "1m"], ["update v3"]),
+        (["--at", _time(60.1), "--resource-request", "create_request"], ["create v1"]),
+        (["--at", _time(60.1), "--version", "3"], []),
+        (["--at", _time(60.1), "--nth", "0"], ["update v2"]),
+        (["--at", _time(60.1), "--nth", "1"], []),
+        (["--at", _time(-1)], []),
+    ],
+    ids=" ".join,
+)
+def test_a_request_is_found_by_the_time_at_which_it_was_under_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], found: list[str]
+) -> None:
+    write(tmp_path, [CREATE, UPDATE, LAST, Story(work="other", at=BASE + 60)])
+    code, out, trouble = run(capsys, "request", "nginx", str(tmp_path), *words)
+    assert re.findall(r"^Request  (\w+ v\d)", out, re.MULTILINE) == found
+    assert (code, "no such request" in trouble) == ((0, False) if found else (4, True))
+
+
+def test_a_long_request_is_under_way_while_a_later_one_comes_and_goes(tmp_path: Path) -> None:
+    write(tmp_path, [CREATE, UPDATE])
+    read = scan.everything([str(tmp_path)], now=BASE + 86400)
+    known = survey.surroundings(read.hits, read.writers, options=Options())
+    create, update = sorted(survey.traces(read.hits, known, options=Options()), key=lambda each: each.start)
+    long = replace(create, end=BASE + 600)
+    assert under_way([long, update], BASE + 300) == [long]
+    assert under_way([long, update], BASE + 60.1) == [update]
+    assert under_way([long, update], BASE + 900) == [update]
+
+
+@pytest.mark.parametrize("words", [["--at", "soon"], ["--at", "1h", "--live"]], ids=" ".join)
+def test_a_time_that_makes_no_sense_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    code, _, trouble = run(capsys, "request", "nginx", str(write(tmp_path, [CREATE])), *words)
+    assert (code, "--at" in trouble) == (2, True)
