@@ -20,6 +20,7 @@ from pymaestro.trace.request.statistics import hop_times, statistics
 
 _READ_WHOLE = 128 << 20
 _LONGEST_WORD = 80
+_MOST_NAMED = 8
 _COMPONENTS = (
     "registering subscriber", "unregister subscriber", "broadcaster client", "cloudevents client",
     "recreate the listener", "stopping channel", "Listener: the state", "failed to send ", "send channel is full",
@@ -66,6 +67,7 @@ def one(paths: Sequence[str], question: Question, *, reporting: trace_inputs.Rep
         finds: scan.Finds = {}
         first = scan.about(inputs, question.identifiers, now=now, progress=told, finds=finds)
         _check(first)
+        _check_pods(first, reporting)
         found = scan.resources_of(first.hits, question.identifiers)
         wanted = _wanted(found, question)
         if isinstance(wanted, int):
@@ -129,6 +131,14 @@ def _check(read: scan.Scan) -> None:
         raise Unreadable(f"no line of Maestro was recognised in {names}; give logs of Maestro servers and agents")
     for each in read.unreadable:
         sys.stderr.write(f"Warning: {each}\n")
+
+
+def _check_pods(read: scan.Scan, report: trace_inputs.Report) -> None:
+    pods = sorted({each.pod for each in read.writers})
+    unknown = next((pod for pod, _ in report.options.clocks if pod not in pods), "")
+    if unknown:
+        names = ", ".join(pods[:_MOST_NAMED]) + (", …" if len(pods) > _MOST_NAMED else "")
+        raise BadQuestion(f"--skew: there is no pod {_short(unknown)} in these logs; there are {printable(names)}")
 
 
 def _asked_by_operation(trace: Trace, question: Question) -> Trace:
@@ -234,11 +244,13 @@ def all_of(
     # Millions of small values and no cycles among them: looking for cycles would take as long as reading.
     gc.disable()
     with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as told:
-        # What came through a pipe is gone when this ends, and so would be its index.
-        how = replace(reading, index="off") if "-" in paths else reading
+        # What came through a pipe is gone when this ends, and so would be its index; it holds clocks as the logs show.
+        is_usual = "-" not in paths and reporting.options.are_clocks_compared and not reporting.options.clocks
+        how = reading if is_usual else replace(reading, index="off")
         found = trace_index.read(inputs, how, now=clock.epoch(), progress=told)
     read = found.scan
     _check(read)
+    _check_pods(read, reporting)
     known = survey.surroundings(
         read.hits, read.writers, options=reporting.options, are_clocks_known=found.resources is not None
     )

@@ -1,5 +1,6 @@
 """The options of `maestro trace request` and `requests`, grouped as `--help` shows them, and how they are read."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +37,8 @@ class Reporting:
     """How many servers there are; if logs of fewer are given, their stages count as not observable."""
     subscription: Annotated[Literal["auto", "broadcast", "shared"], Parameter(name="--subscription")] = "auto"
     """How several servers share statuses; the logs usually show it."""
+    skew: Annotated[tuple[str, ...], Parameter(name="--skew", negative=(), show_default=False)] = ()
+    """Clocks: auto (if not given) corrects those that are provably off, off takes them as they are; POD=MS is ahead."""
 
 
 @Parameter(group=Group("Which request", sort_key=1), show_default=False)
@@ -140,10 +143,33 @@ def plain(reporting: Reporting) -> trace_inputs.Report:
         broker=reporting.broker,
         subscription=reporting.subscription,
         expected_instances=reporting.expect_instances,
+        are_clocks_compared="off" not in reporting.skew,
+        clocks=_clocks(reporting.skew),
     )
     return trace_inputs.Report(
         format=reporting.output, out=reporting.out, options=options, html=reporting.html, csv=reporting.csv
     )
+
+
+def _clocks(words: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    """Read what is known of clocks; `auto` and `off` are about those of which nothing is."""
+    if {"auto", "off"} <= set(words):
+        raise BadQuestion("--skew auto and --skew off contradict each other; leave one out")
+    clocks: dict[str, float] = {}
+    for word in words:
+        if word in ("auto", "off"):
+            continue
+        pod, _, text = word.rpartition("=")
+        try:
+            ahead = float(text) / 1000
+        except ValueError:
+            ahead = math.nan
+        if not pod or not math.isfinite(ahead):
+            raise BadQuestion(f"--skew {word!r} is none; write auto, off or POD=MS, such as maestro-agent-0=350")
+        if pod in clocks:
+            raise BadQuestion(f"--skew names {pod} twice; leave one out")
+        clocks[pod] = ahead
+    return tuple(clocks.items())
 
 
 def action_of(choice: Choice) -> str:

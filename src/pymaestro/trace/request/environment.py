@@ -1,9 +1,11 @@
 """See the whole system in its logs: brokers, instances, who was connected when, whose clock is off. Pure."""
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from operator import sub
 
 from pymaestro.trace.request import inputs
 from pymaestro.trace.request.hits import Hit, Hits, What
@@ -73,17 +75,19 @@ def agree_on_years(hits: Hits, writers: Sequence[Writer]) -> None:
         each.started = [at - shift for at in each.started]
 
 
-def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
+def skews(hits: Hits, writers: Sequence[Writer], *, told: Sequence[float] = ()) -> list[float]:
     """Return by how many seconds each writer's clock is ahead of the servers'; 0 where nothing shows a difference.
 
-    The fastest way down and the fastest way up should take equally long; half their difference is the clock's.
+    The fastest way down and the fastest way up should take equally long; half their difference is the clock's. Clocks
+    that are `told` to be ahead are corrected before.
     """
     is_server = [each.role == "server" for each in writers]
     published: dict[tuple[int, int], float] = {}
     taken: dict[int, float] = {}
     down: dict[int, list[tuple[tuple[int, int], float]]] = defaultdict(list)
     up: dict[int, dict[int, float]] = defaultdict(dict)
-    files, times, versions, sequences, resources = hits.files, hits.times, hits.versions, hits.sequences, hits.resources
+    files, versions, sequences, resources = hits.files, hits.versions, hits.sequences, hits.resources
+    times = _corrected(hits, told)
     for index in hits.places(What.SENDING_SPEC, What.TO_AGENTS):
         if versions[index] > 0 and is_server[files[index]]:
             key, at = (resources[index], versions[index]), times[index]
@@ -106,6 +110,10 @@ def skews(hits: Hits, writers: Sequence[Writer]) -> list[float]:
         ways_up = [taken[key] - at for key, at in up[file].items() if key in taken]
         found[file] = skew(ways_down, ways_up)
     return found
+
+
+def _corrected(hits: Hits, told: Sequence[float]) -> Sequence[float]:
+    return array("d", map(sub, hits.times, map(told.__getitem__, hits.files))) if any(told) else hits.times
 
 
 def skew(down: Sequence[float], up: Sequence[float]) -> float:

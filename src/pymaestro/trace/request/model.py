@@ -194,3 +194,7 @@ class Options:
     subscription: str = "auto"
     expected_instances: int = 0
     """How many servers there are at least, whatever the logs show: what a server without logs did, nobody can see."""
+    are_clocks_compared: bool = True
+    """Whether clocks that are provably off are corrected."""
+    clocks: tuple[tuple[str, float], ...] = ()
+    """Pods, and by how many seconds the clock of each is known to be ahead."""

@@ -18,7 +18,7 @@ def surroundings(
     """Return the system that the logs show; corrects the writers' clocks, unless that was done before."""
     if not are_clocks_known:
         environment.agree_on_years(hits, writers)
-        for writer, skew in zip(writers, environment.skews(hits, writers), strict=True):
+        for writer, skew in zip(writers, _skews(hits, writers, options), strict=True):
             writer.skew = skew
     return environment.environment(
         writers,
@@ -27,6 +27,16 @@ def surroundings(
         subscription=options.subscription,
         instances=options.expected_instances,
     )
+
+
+def _skews(hits: Hits, writers: Sequence[Writer], options: Options) -> list[float]:
+    """Return by how much each writer's clock is ahead: as somebody knows, else as the logs show if that is wanted."""
+    known = dict(options.clocks)
+    told = [known.get(each.pod, 0.0) for each in writers]
+    if not options.are_clocks_compared:
+        return told
+    seen = environment.skews(hits, writers, told=told)
+    return [told[file] if each.pod in known else seen[file] for file, each in enumerate(writers)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

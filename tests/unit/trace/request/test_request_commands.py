@@ -403,3 +403,61 @@ def test_a_time_that_makes_no_sense_is_refused(
 ) -> None:
     code, _, trouble = run(capsys, "request", "nginx", str(write(tmp_path, [CREATE])), *words)
     assert (code, "--at" in trouble) == (2, True)
+
+
+def skewed(folder: Path) -> Path:
+    """Write logs of an agent whose clock is 350 ms ahead."""
+    return write(folder, [Story(work=f"w{number}", at=BASE + number, agent_clock=0.35) for number in range(8)])
+
+
+@pytest.mark.parametrize(
+    ("skew", "found", "hop"),
+    [
+        ([], {AGENT: pytest.approx(350, abs=5)}, pytest.approx(36, abs=5)),
+        (["auto"], {AGENT: pytest.approx(350, abs=5)}, pytest.approx(36, abs=5)),
+        (["off"], {}, pytest.approx(387, abs=1)),
+        ([f"{AGENT}=300"], {AGENT: 300}, pytest.approx(87, abs=1)),
+        (["off", f"{AGENT}=-12.5"], {AGENT: -12.5}, pytest.approx(399.5, abs=1)),
+        (["off", f"{SERVERS[0]}=5", f"{AGENT}=350"], {SERVERS[0]: 5, AGENT: 350}, None),
+        (
+            [f"{pod}=1000" for pod in SERVERS],
+            {**dict.fromkeys(SERVERS, 1000), AGENT: pytest.approx(1350, abs=5)},
+            pytest.approx(36, abs=5),
+        ),
+    ],
+    ids=lambda value: " ".join(value) or "none" if isinstance(value, list) else None,
+)
+@pytest.mark.parametrize("command", ["request", "requests"])
+def test_clocks_are_corrected_as_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, skew: list[str], found: object, hop: object
+) -> None:
+    words = [word for each in skew for word in ("--skew", each)]
+    named = ["w3"] if command == "request" else []
+    _, out, _ = run(capsys, command, *named, str(skewed(tmp_path)), *words, "-o", "json")
+    model = json.loads(out)
+    assert model["inputs"]["environment"]["skewMs"] == found
+    traced = next(each for each in model["requests"] if each["key"]["workName"] == "w3")
+    assert hop is None or traced["stages"][2]["hopMs"] == hop
+
+
+def test_an_index_keeps_clocks_as_the_logs_show_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("requests", str(skewed(tmp_path / "logs")), "--index", str(tmp_path / "index"), "-v", "-o", "json")
+    first, again = run(capsys, *words), run(capsys, *words)
+    _, out, trouble = run(capsys, *words, "--skew", "off")
+    assert ("written" in first[2], "not read again" in again[2], trouble) == (True, True, "")
+    assert json.loads(out)["inputs"]["environment"]["skewMs"] == {}
+    assert AGENT in json.loads(run(capsys, *words)[1])["inputs"]["environment"]["skewMs"]
+
+
+@pytest.mark.parametrize("command", ["request", "requests"])
+@pytest.mark.parametrize(
+    "skew", [["much"], ["=5"], [f"{AGENT}="], [f"{AGENT}=nan"], [f"{AGENT}=inf"], ["nobody=5"], ["auto", "off"],
+             [f"{AGENT}=1", f"{AGENT}=2"]], ids=" ".join,
+)  # fmt: skip
+def test_clocks_that_make_no_sense_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, skew: list[str]
+) -> None:
+    words = [word for each in skew for word in ("--skew", each)]
+    named = ["nginx"] if command == "request" else []
+    code, _, trouble = run(capsys, command, *named, str(write(tmp_path, [CREATE])), *words)
+    assert (code, "--skew" in trouble) == (2, True)
