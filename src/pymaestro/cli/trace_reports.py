@@ -5,6 +5,7 @@ import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pymaestro.aio.clock import Clock
 from pymaestro.cli import trace_index, trace_inputs, trace_writing
@@ -12,7 +13,7 @@ from pymaestro.cli.trace_selection import exit_code, is_selected, under_way
 from pymaestro.trace.database import DsnDatabase
 from pymaestro.trace.errors import BadQuestion, Unreadable
 from pymaestro.trace.output import Exit, json_text, printable
-from pymaestro.trace.request import coverage, evidence, markdown, overview, scan, survey, tally, waterfall
+from pymaestro.trace.request import coverage, evidence, markdown, nearby, overview, scan, survey, tally, waterfall
 from pymaestro.trace.request.inputs import Environment
 from pymaestro.trace.request.model import Finding, Trace, Verdict
 from pymaestro.trace.request.pagerows import Rows
@@ -45,6 +46,8 @@ class Question:
     at: float | None = None
     """Seconds since 1970: only what was under way then."""
     with_timeline: bool = False
+    context_lines: int = 0
+    """How many lines to show before and after each that supports a finding."""
     dsn: str = ""
 
 
@@ -221,11 +224,12 @@ def _one_text(
         numbers = statistics(traces)
         return trace_writing.formatted(traces, known, numbers, form=reporting.format, code=code, now=Clock().epoch())
     quote = trace_writing.quoting(known.writers)
+    near = partial(nearby.around, known.writers, count=question.context_lines)
     parts = []
     if len(traces) > 1:
         parts.append("\n".join(waterfall.summary(traces)) + "\n")
     for trace, answer in zip(traces, answers, strict=True):
-        text = waterfall.text(trace, known, quote=quote, with_timeline=question.with_timeline)
+        text = waterfall.text(trace, known, quote=quote, around=near, with_timeline=question.with_timeline)
         parts.append(text + "".join(f"{line}\n" for line in evidence.lines(answer)))
     return "\n".join(parts)
 

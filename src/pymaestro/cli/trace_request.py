@@ -90,6 +90,7 @@ def trace_request(
     """
 
     def act() -> int:
+        options.check_depth(depth)
         chosen = options.with_environment(choice, os.environ)
         given = trace_inputs.separated(words, logs, environ=os.environ)
         named = (chosen.resource_id, chosen.op_id, chosen.work_name, chosen.manifest_name, chosen.event_id)
@@ -109,6 +110,7 @@ def trace_request(
             nth=chosen.nth,
             at=trace_inputs.moment_or_age(chosen.at, option="--at", now=Clock().epoch()) if chosen.at else None,
             with_timeline=depth.show == "timeline",
+            context_lines=depth.context_lines,
             dsn=depth.db_dsn,
         )
         named_place = os.environ.get("output_dir", "") if given.is_by_variables else ""  # noqa: SIM112 - as scripts spell it

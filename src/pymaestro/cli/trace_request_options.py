@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 from pymaestro.cli import trace_inputs, trace_pods
 from pymaestro.trace.errors import BadQuestion
 
+_MOST_CONTEXT_LINES = 100
 Format = Literal["text", "json", "yaml", "md", "csv", "html", "mermaid", "log"]
 
 
@@ -73,6 +74,8 @@ class Depth:
 
     show: Annotated[Literal["stages", "timeline"], Parameter(name="--show")] = "stages"
     """stages, or stages and every record in order of time."""
+    context_lines: Annotated[int, Parameter(name="--context-lines")] = 0
+    """With --show timeline: so many lines of the log before and after each that supports a finding."""
     db_dsn: Annotated[str, Parameter(name="--db-dsn")] = ""
     """A Maestro database; the checks of the findings are run on it, read-only."""
     trace_log: Annotated[bool, Parameter(name="--trace-log", negative=())] = False
@@ -149,6 +152,14 @@ def plain(reporting: Reporting) -> trace_inputs.Report:
     return trace_inputs.Report(
         format=reporting.output, out=reporting.out, options=options, html=reporting.html, csv=reporting.csv
     )
+
+
+def check_depth(depth: Depth) -> None:
+    """Refuse what cannot be shown."""
+    if not 0 <= depth.context_lines <= _MOST_CONTEXT_LINES:
+        raise BadQuestion(f"--context-lines {depth.context_lines} is not between 0 and {_MOST_CONTEXT_LINES}")
+    if depth.context_lines and depth.show != "timeline":
+        raise BadQuestion("--context-lines belongs to --show timeline; add that")
 
 
 def _clocks(words: tuple[str, ...]) -> tuple[tuple[str, float], ...]:

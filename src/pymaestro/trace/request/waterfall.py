@@ -12,7 +12,15 @@ from pymaestro.trace.request.words import clock, said, short, span
 
 _BAR = 28
 _LOUD = frozenset({State.FAILED, State.MISSING})
+_MOST_SURROUNDED = 5
 Quote = Callable[[Hit], str]
+Around = Callable[[Hit], Sequence[tuple[int, str]]]
+"""What stands around a record: lines with their numbers."""
+
+
+def nothing_around(_: Hit) -> Sequence[tuple[int, str]]:
+    """Show a record alone."""
+    return ()
 
 
 def headline(trace: Trace) -> str:
@@ -57,11 +65,18 @@ def inputs_line(known: Environment) -> str:
     return "Inputs   " + "; ".join(parts)
 
 
-def text(trace: Trace, known: Environment, *, quote: Quote = said, with_timeline: bool = False) -> str:
+def text(
+    trace: Trace,
+    known: Environment,
+    *,
+    quote: Quote = said,
+    around: Around = nothing_around,
+    with_timeline: bool = False,
+) -> str:
     """Return the whole report on one request."""
     lines = [headline(trace), inputs_line(known), "", *stages(trace, known), ""]
     for finding in trace.findings:
-        lines += _finding(finding, known, quote=quote, resource=trace.key.resource)
+        lines += _finding(finding, known, quote=quote, around=around, resource=trace.key.resource)
     if with_timeline:
         lines += ["Timeline", *timeline(trace, known), ""]
     return "\n".join(lines) + "\n"
@@ -101,17 +116,19 @@ def _bar(stage: Stage, *, begin: float, length: float) -> str:
 
 def finding_lines(finding: Finding, known: Environment, trace: Trace) -> list[str]:
     """Return a finding of a request: what, why, on what evidence, and what to do."""
-    return _finding(finding, known, quote=said, resource=trace.key.resource)
+    return _finding(finding, known, quote=said, around=nothing_around, resource=trace.key.resource)
 
 
-def _finding(finding: Finding, known: Environment, *, quote: Quote, resource: str) -> list[str]:
+def _finding(finding: Finding, known: Environment, *, quote: Quote, around: Around, resource: str) -> list[str]:
     entry = finding.entry
     # The sentence that runbooks are searched by stands at the beginning of its line.
     lines = [f"ERROR: {STAGES[entry.stage][2]}"] if entry.severity == "error" and entry.stage else []
     lines.append(f"{entry.code} {entry.severity}  {entry.title}  ({finding.confidence})")
     lines += [f"  {printable(part)}" for part in finding.detail.splitlines()[:5]]
-    for hit in finding.evidence:
+    for place, hit in enumerate(finding.evidence):
         lines.append(f"  evidence  {known.writers[hit.file].path}:{hit.line}  {printable(quote(hit))}")
+        near = around(hit) if place < _MOST_SURROUNDED else ()
+        lines += [f"  {number:>8}  {printable(line)}" for number, line in near]
     lines.append(f"  why       {entry.cause}")
     lines += [f"  do        {each}" for each in entry.advice]
     if entry.severity == "error":
