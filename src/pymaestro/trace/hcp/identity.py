@@ -14,8 +14,6 @@ from pymaestro.trace.hcp.reading import Json
 
 PROVIDER = "Microsoft.RedHatOpenShift"
 ID_LABEL = "api.openshift.com/id"
-NAME_LABEL = "api.openshift.com/name"
-ENVIRONMENT_LABEL = "api.openshift.com/environment"
 
 _ARM = re.compile(
     rf"/subscriptions/([\w.()-]+)/resourceGroups/([\w.()-]+)/providers/{re.escape(PROVIDER)}/hcpOpenShiftClusters/([\w.()-]+)(?=$|[/?#\s])",
