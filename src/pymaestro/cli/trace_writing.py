@@ -105,7 +105,9 @@ def put(text: str, *, out: Path | None, option: str = "--out") -> None:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadQuestion(f"{option} {out} cannot be written: {error.strerror}; name another file") from error
-    sys.stdout.write(f"Report written to {out}\n")
+    # What is written besides must not stand in the middle of a document.
+    stream = sys.stdout if option == "--out" else sys.stderr
+    stream.write(f"Report written to {out}\n")
 
 
 def put_trace_log(text: str, paths: Iterable[str], *, moment: str, folder: Path | None) -> None:

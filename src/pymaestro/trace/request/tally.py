@@ -105,20 +105,23 @@ def _needs(trace: Trace, counts: Mapping[int, int], known: Environment) -> dict[
         3: counts[2],
         5: 1,
         8: sum(_instances(known, at=hit.at) for hit in sent),
-        9: sum(_clients(trace, known, at=at) for at in _told(trace)),
+        9: sum(_clients(trace, known, at=at) for at in _told(trace, known)),
     }
 
 
 def _instances(known: Environment, *, at: float) -> int:
-    """Return how many servers have logs of that time."""
-    return len({each.pod for each in known.servers if each.first <= at <= each.last})
+    """Return how many servers must have told of a status of that time: of ours, only those with clients do."""
+    return len({each.pod for each in known.servers if each.first <= at <= each.last and not each.is_ours})
 
 
-def _told(trace: Trace) -> list[float]:
-    """Return when statuses were told of, but for those that no instance had a client for."""
+def _told(trace: Trace, known: Environment) -> list[float]:
+    """Return when statuses were told of, but for those that no instance had a client for.
+
+    Those of our servers are left out: they send several statuses of a work as one, with one line for all clients.
+    """
     told: dict[str, list[Hit]] = defaultdict(list)
     for hit in trace.stages[7].hits:
-        if hit.what is What.BROADCAST:
+        if hit.what is What.BROADCAST and not known.writers[hit.file].is_ours:
             told[hit.event].append(hit)
     silent = {(hit.event, hit.file) for hit in trace.stages[8].hits if hit.what is What.NO_CLIENTS}
     return [hits[0].at for event, hits in told.items() if any((event, hit.file) not in silent for hit in hits)]

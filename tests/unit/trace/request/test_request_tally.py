@@ -71,6 +71,17 @@ def test_an_instance_that_does_not_tell_of_a_status_is_marked(
     assert cells(out, "before")[7:] == ["1", "3", "1"]
 
 
+def test_our_servers_tell_of_a_status_only_where_clients_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, [CREATE])
+    for log in tmp_path.glob("*.log"):
+        log.write_text(log.read_text().replace(".go:", ".py:"))
+    without(tmp_path, SERVERS[0], f'resourceID="{CREATE.resource}" instanceID')
+    _, out, _ = run(capsys, str(tmp_path), "--matrix")
+    assert cells(out, "nginx")[7:] == ["1", "2", "1"]
+
+
 def test_a_client_that_is_not_sent_a_status_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, [CREATE])
     log = tmp_path / f"{SERVERS[1]}.log"
@@ -126,8 +137,8 @@ def test_a_table_is_written_beside_the_report(tmp_path: Path, capsys: pytest.Cap
     table = tmp_path / "all.csv"
     words = ["nginx"] if command == "request" else []
     code = main.call(["trace", command, *words, str(tmp_path / "logs"), "--csv", str(table)])
-    out = capsys.readouterr().out
-    assert (code, f"Report written to {table}" in out, "COMPLETE in 289 ms" in out) == (0, True, True)
+    out, told = capsys.readouterr()
+    assert (code, told, "COMPLETE in 289 ms" in out) == (0, f"Report written to {table}\n", True)
     (row,) = csv.DictReader(table.read_text().splitlines())
     assert (row["resource"], row["stage9"]) == (CREATE.resource, "ok")
 
@@ -150,7 +161,11 @@ def test_what_does_not_go_together_is_refused(
     assert (code, sentence in trouble) == (2, True), trouble
 
 
-def test_json_is_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, [CREATE])
-    _, out, _ = run(capsys, str(tmp_path), "-o", "json")
+@pytest.mark.parametrize("option", ["--csv", "--html"])
+def test_a_document_stays_one_while_another_file_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    write(tmp_path / "logs", [CREATE])
+    _, out, _ = run(capsys, str(tmp_path / "logs"), "-o", "json", option, str(tmp_path / "besides"))
     assert json.loads(out)["stats"]["hops"]["1-9"]["n"] == 1
+    assert (tmp_path / "besides").stat().st_size
