@@ -421,3 +421,15 @@ def test_a_refusal_that_a_server_logs_tells_its_kind(tmp_path: Path, reason: str
     (trace,) = traced(tmp_path, [replace(CREATE, until=0)], [told])
     assert (trace.verdict, trace.failed_stage, codes(trace)) == (Verdict.FAILED, 2, [code])
     assert trace.stages[0].note.endswith("a later stage proves it")
+
+
+def test_a_request_of_no_known_type_is_received_and_malformed(tmp_path: Path) -> None:
+    asked = f'op-id="{OP}" eventID="x" eventType="com.example.patch" eventSource="mw" extensions={extensions(CREATE, version=0, name="nginx")}'
+    told = f'op-id="{OP}" resourceID="{ID}" eventType="com.example.patch" reason="failed to parse cloud event type com.example.patch, too short"'
+    lines = [
+        line(SERVER, 0.0, f'"receive the event from client" {asked}', level="I"),
+        line(SERVER, 0.01, f'"request refused" {told}', level="W"),
+    ]
+    (trace,) = traced(tmp_path, [replace(CREATE, until=0)], lines)
+    assert (trace.verdict, trace.failed_stage, codes(trace)) == (Verdict.FAILED, 2, ["MT-103"])
+    assert "failed to parse" in trace.findings[0].detail
