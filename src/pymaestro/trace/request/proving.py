@@ -1,5 +1,6 @@
 """Which records show that a stage was done, and which that it failed. Pure."""
 
+import re
 from collections.abc import Sequence
 
 from pymaestro.trace.request import causes
@@ -24,8 +25,11 @@ _FAILURES = {
     7: {What.STATUS_FAILED},
     9: {What.FANOUT_FAILED},
 }
-# Two writers inside a Go agent met, and one tries again at once; if it never succeeded, later stages would be missing.
-_OWN_CONFLICT = "the resource version of the work is outdated"
+# Two writers inside a Go agent met, and one tries again at once; or a work left while one of them looked at it. If it
+# never succeeded, later stages would be missing.
+_OWN_CONFLICT = re.compile(
+    r"the resource version of the work is outdated|manifestworks\.work\.open-cluster-management\.io \S* not found"
+)
 
 
 def proof(wish: Wish, number: int, environment: Environment) -> list[Hit]:
@@ -71,13 +75,15 @@ def failures(number: int, wish: Wish, proven: Sequence[Hit]) -> list[Hit]:
         hit
         for hit in hits
         if hit.what in _FAILURES.get(number, ())
-        and _OWN_CONFLICT not in hit.detail
+        and not _OWN_CONFLICT.search(hit.detail)
         and (number != 4 or _NOT_PUBLISHED not in hit.detail)
     ]
     if number != 4:
         last = max((hit.at for hit in proven), default=0.0)
         return [hit for hit in errors if hit.at > last] and errors
-    return errors if _is_failing(errors, proven) else []
+    # An agent that says that everything is gone has overcome whatever stood in the way.
+    is_over = wish.action == "delete" and any(report.is_last_word for report in wish.reports)
+    return errors if not is_over and _is_failing(errors, proven) else []
 
 
 def _is_failing(errors: Sequence[Hit], proven: Sequence[Hit]) -> bool:

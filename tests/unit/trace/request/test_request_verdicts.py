@@ -241,6 +241,24 @@ def test_two_writers_inside_a_go_agent_that_met_are_no_failure(tmp_path: Path) -
     assert traces[0].verdict is Verdict.COMPLETE
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(
+            'unable to sync manifestwork \\"{0}\\": manifestworks.work.open-cluster-management.io \\"{0}\\" not found',
+            id="it-left-while-a-controller-looked",
+        ),
+        pytest.param("Operation cannot be fulfilled on configmaps: try again", id="what-it-overcame"),
+    ],
+)
+def test_an_error_of_an_agent_that_said_it_is_deleted_is_no_failure(tmp_path: Path, error: str) -> None:
+    folder = write(tmp_path, [CREATE, DELETE])
+    line = f'"controller failed to sync" err="{error.format(CREATE.resource)}" key="{CREATE.resource}"'
+    _append(folder, AGENT, klog(DELETE.at + 0.25, "base_controller.go:161", line, "E"))
+    traces, _ = traced([folder])
+    assert [each.verdict for each in traces] == [Verdict.COMPLETE, Verdict.COMPLETE]
+
+
 def test_a_stale_status_and_a_duplicate_change_nothing(tmp_path: Path) -> None:
     folder = write(tmp_path, [CREATE, UPDATE])
     stale = f'"Updating status for stale resource; disregard it" logger="maestro-server" op-id="x" resourceID="{CREATE.resource}" foundVersion=2 wantVersion=1'
