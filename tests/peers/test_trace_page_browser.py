@@ -216,7 +216,7 @@ def test_twenty_seven_thousand_requests_stay_quick(tmp_path: Path, report: Path)
     rows = trace_writing.page_rows(known)
     for number in range(MANY):
         trace = traces[number % len(traces)]
-        key = replace(trace.key, resource=f"{trace.key.resource}-{number}", work_name=f"{trace.key.work_name}-{number}")
+        key = trace.key._replace(resource=f"{trace.key.resource}-{number}", work_name=f"{trace.key.work_name}-{number}")
         rows.add(replace(trace, key=key, start=trace.start + number, end=trace.end + number))
     page_file.write_text(trace_writing.html(rows, code=1, now=logs.BASE), encoding="utf-8")
     assert page_file.stat().st_size < 20_000_000

@@ -193,6 +193,7 @@ class Resync:
     STATUS_BATCH: Final = "Sending status resync batch"  # 4
     STATUS_FOR_CONSUMER: Final = "processing status resync request for consumer"
     CONSUMER_FAILED: Final = "failed to resync resources status for consumer"
+    UNHEARD: Final = "an agent asks for its works and does not listen yet; it is answered again"
     CONSUMERS_FAILED: Final = "failed to resync resources status for consumers"
     CONSUMERS_UNKNOWN: Final = "failed to get all consumers"
 

@@ -35,6 +35,8 @@ class Outcome(enum.Enum):
     """What became of one message."""
 
     SENT = enum.auto()
+    UNHEARD = enum.auto()
+    """The broker took it, and nobody has subscribed to it; who comes asks."""
     NEVER = enum.auto()
     """It cannot be sent as it is; a newer version of the bundle may."""
     LATER = enum.auto()
@@ -130,11 +132,15 @@ class Publish:
             done = [
                 each.id
                 for resource_id, pending in taken.items()
-                if outcomes.get(resource_id, Outcome.NEVER) in (Outcome.SENT, Outcome.NEVER)
+                if outcomes.get(resource_id, Outcome.NEVER) in (Outcome.SENT, Outcome.UNHEARD, Outcome.NEVER)
                 for each in pending
             ]
             await events.reconcile(connection, done, now=self._world.now())
-        sent = [taken[each][-1].event_type for each, outcome in outcomes.items() if outcome is Outcome.SENT]
+        sent = [
+            taken[each][-1].event_type
+            for each, outcome in outcomes.items()
+            if outcome in (Outcome.SENT, Outcome.UNHEARD)
+        ]
         self._world.metrics.specs_delivered(sent, seconds=self._world.clock.monotonic() - started)
         return len(sent)
 
@@ -168,7 +174,7 @@ class Publish:
             if patience.needs_other_words(spec, event_id=event_id, now=self._world.now()):
                 outgoing = delivery.displacing(outgoing)
             describe.delivering(self._journal, outgoing, action=action, event_id=event_id)
-            await self.send_event(outgoing, consumer=spec.consumer)
+            is_heard = await self.send_event(outgoing, consumer=spec.consumer)
         except (wire_errors.WireError, mqtt.TooLarge) as error:
             # Whoever wrote this row, one that cannot be sent must not keep the others from their agents.
             self._journal.error(Phrase.PUBLISH_FAILED, fields, err=error)
@@ -179,13 +185,14 @@ class Publish:
         except base.Disconnected as error:
             self._journal.info(Phrase.PUBLISH_FAILED, {**fields, Key.REASON: str(error)}, v=2)
             return Outcome.OFFLINE
-        return Outcome.SENT
+        return Outcome.SENT if is_heard else Outcome.UNHEARD
 
-    async def send_event(self, outgoing: event.Event, *, consumer: str) -> None:
-        """Send one event to one agent; returns when the broker has it."""
+    async def send_event(self, outgoing: event.Event, *, consumer: str) -> bool:
+        """Send one event to one agent; returns when the broker has it, and whether anybody listens."""
         topic = topics.source_events(self._endpoint.topics, source=self._world.source_id, consumer=consumer)
-        await self.client.publish(topic, binding.encode(outgoing), qos=self._endpoint.publish_qos)
+        is_heard = await self.client.publish(topic, binding.encode(outgoing), qos=self._endpoint.publish_qos)
         self._world.metrics.event_sent(EventLabels.of(outgoing))
+        return is_heard
 
     def _rest(self, consumer: str, *, reason: str) -> None:
         now = self._world.clock.monotonic()

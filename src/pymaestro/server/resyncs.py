@@ -9,7 +9,7 @@ Two questions are worked off here, each until it is done, across any number of b
   last report, and if that report was lost nobody would ever ask for it.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +29,8 @@ _WORKERS = 4
 _ROWS_AT_ONCE = 64
 _QUESTIONS = 32
 _LONGEST_PAUSE_SECONDS = 15.0
+# Go agents ask and only then subscribe: within moments. Pauses double from 0.2 s.
+_UNHEARD_ANSWERS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,10 @@ class Question:
     """Called when it has been sent everything."""
 
 
+class _Unheard(Exception):
+    """An agent was answered and does not listen yet."""
+
+
 class Resyncs:
     """Asks and answers."""
 
@@ -50,6 +56,8 @@ class Resyncs:
         self._journal = world.journal.bind({Key.LOGGER: Logger.SERVER})
         self._questions: dict[str, list[Question]] = defaultdict(list)
         self._wanted: set[str] = set()
+        self._unheard: Counter[str] = Counter()
+        """How often the first question of a consumer was answered in vain."""
         patience = keyed.Backoff(first_seconds=0.2, cap_seconds=_LONGEST_PAUSE_SECONDS)
         self._queue: keyed.KeyedQueue[str] = keyed.KeyedQueue(
             self._turn, workers=_WORKERS, backoff=patience, on_error=self._on_error
@@ -83,6 +91,11 @@ class Resyncs:
                 await self._answer(consumer, question)
             except errors.WireError as error:
                 self._journal.warning("request refused", {Key.CONSUMER: consumer, Key.REASON: str(error)})
+            except _Unheard:
+                self._unheard[consumer] += 1
+                if self._unheard[consumer] < _UNHEARD_ANSWERS:
+                    raise
+            del self._unheard[consumer]
             self._questions[consumer].pop(0)
             question.answered()
         del self._questions[consumer]
@@ -94,14 +107,18 @@ class Resyncs:
         started = self._world.clock.monotonic()
         holdings = Holdings(consumer=consumer, versions=resync.decode_versions(question.body))
         (lacks,) = await find_lacks(self._world, [holdings])
-        await self._resend(lacks.send)
+        is_heard = await self._resend(lacks.send)
         for start in range(0, len(lacks.orphans), _ROWS_AT_ONCE):
-            await self._drop_orphans(consumer, lacks.orphans[start : start + _ROWS_AT_ONCE])
+            is_heard &= await self._drop_orphans(consumer, lacks.orphans[start : start + _ROWS_AT_ONCE])
+        if not is_heard:
+            raise _Unheard
         await settle(self._world, lacks.pending)
         seconds = self._world.clock.monotonic() - started
         self._world.metrics.spec_resynced(question.source, consumer, data_type=event.MANIFEST_BUNDLES, seconds=seconds)
 
-    async def _resend(self, ids: Sequence[str]) -> None:
+    async def _resend(self, ids: Sequence[str]) -> bool:
+        """Send bundles as they are; say whether all of them were heard."""
+        is_heard = True
         for start in range(0, len(ids), _ROWS_AT_ONCE):
             part = ids[start : start + _ROWS_AT_ONCE]
             async with self._world.database.transaction(durable=False) as connection:
@@ -109,13 +126,17 @@ class Resyncs:
                 outcomes = await self._publish.send(await resources.read_specs(connection, part))
             if not {Outcome.OFFLINE, Outcome.LATER}.isdisjoint(outcomes.values()):
                 raise base.Disconnected("the broker did not take everything")
+            is_heard &= Outcome.UNHEARD not in outcomes.values()
+        return is_heard
 
-    async def _drop_orphans(self, consumer: str, orphans: Sequence[resync.Row]) -> None:
+    async def _drop_orphans(self, consumer: str, orphans: Sequence[resync.Row]) -> bool:
+        is_heard = True
         ids = [orphan.id for orphan in orphans]
         async with self._world.database.transaction(durable=False) as connection:
             await resources.lock(connection, ids, kind=locks.SENDING)
             for _, outgoing in await deletions(self._world, connection, orphans, consumer=consumer):
-                await self._publish.send_event(outgoing, consumer=consumer)
+                is_heard &= await self._publish.send_event(outgoing, consumer=consumer)
+        return is_heard
 
     async def _ask(self, consumer: str, *, again: bool) -> None:
         async with self._world.database.connection() as connection:
@@ -137,4 +158,7 @@ class Resyncs:
             await self._publish.send_event(question, consumer=consumer)
 
     def _on_error(self, consumer: str, error: Exception) -> None:
+        if isinstance(error, _Unheard):
+            self._journal.info(Phrase.UNHEARD, {Key.CONSUMER: consumer}, v=2)
+            return
         self._journal.warning(Phrase.CONSUMER_FAILED, {Key.CONSUMER: consumer}, err=error)

@@ -82,16 +82,19 @@ class MqttAgent:
 
     async def resync(self, versions: Mapping[str, int]) -> None:
         """Say what this agent has."""
-        await self._connection.publish(
-            event.Event(
-                id=clients.new_id(),
-                source=f"{self.consumer}-work-agent",
-                type=event.SPEC_RESYNC_REQUEST,
-                time=clients.now(),
-                extensions={event.CLUSTER_NAME: self.consumer, event.ORIGINAL_SOURCE: ""},
-                data=resync.encode_versions(versions),
-            )
-        )
+        await self._connection.publish(question(self.consumer, versions))
+
+
+def question(consumer: str, versions: Mapping[str, int]) -> event.Event:
+    """Return how the agent of a consumer says what it has."""
+    return event.Event(
+        id=clients.new_id(),
+        source=f"{consumer}-work-agent",
+        type=event.SPEC_RESYNC_REQUEST,
+        time=clients.now(),
+        extensions={event.CLUSTER_NAME: consumer, event.ORIGINAL_SOURCE: ""},
+        data=resync.encode_versions(versions),
+    )
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from mosquitto import Mosquitto, mosquitto
-from mqtt_agents import agent, raw_client
+from mqtt_agents import agent, question, raw_client
 from stack import harness
 from stack.clients import bundle_data, is_about, source
 
@@ -95,6 +95,24 @@ def test_an_agent_that_was_away_is_sent_what_it_lacks(database: Dsn, broker: Mos
                 assert is_deleting(got["leaving"])
                 assert is_deleting(got["orphan"])
                 assert got["orphan"].integer(event.RESOURCE_VERSION) == 7
+
+    harness.play(scenario())
+
+
+def test_an_agent_that_asks_before_it_subscribes_is_answered_again(database: Dsn, broker: Mosquitto) -> None:
+    """Go agents do: what answers them at once is thrown away by the broker, which says so."""
+
+    async def scenario() -> None:
+        config = broker.config()
+        async with served(database, config) as server, source(server.sources) as a, raw_client(config) as hasty:
+            await server.add_consumer("cluster1")
+            await connected(server)
+            await a.create("w1", "cluster1")
+            await harness.until(server.has_nothing_pending, what="an empty queue")
+            await hasty.publish("sources/maestro/consumers/cluster1/agentevents", mqtt.encode(question("cluster1", {})))
+            await harness.until(lambda: server.lines("does not listen yet"), what="an answer that nobody heard")
+            async with agent(config, "cluster1") as one:
+                assert (await one.spec_of("w1")).type == event.SPEC_RESYNC_RESPONSE
 
     harness.play(scenario())
 
