@@ -210,6 +210,9 @@ class _Held:
     text: str
 
 
+_GONE = 2**31
+
+
 class LightAgent:
     """An agent whose cluster is a dictionary.
 
@@ -283,7 +286,9 @@ class LightAgent:
         self.received += 1
         bundle, version = received.text(event.RESOURCE_ID), received.integer(event.RESOURCE_VERSION)
         if self._in_order:
-            self._ledger.heard(f"agent {self.consumer}/{self.lives}", bundle, version=version)
+            # Nothing is newer than the end; a deletion that is told once more may name an older version.
+            state = _GONE if event.DELETION_TIMESTAMP in received.extensions else version
+            self._ledger.heard(f"agent {self.consumer}/{self.lives}", bundle, version=state)
         elif bundle in self._held and version < self._held[bundle].version:
             self._ledger.counts["late states passed over"] += 1
         if event.DELETION_TIMESTAMP in received.extensions:
