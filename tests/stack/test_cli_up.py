@@ -109,7 +109,8 @@ def see_the_path_of_what_was_applied(shown: Path, environ: dict[str, str], *, fo
         assert live.wait(30) == 0
     assert "update v2  hello" in drawn
     stages = re.findall(r"^\d\d:\d\d:\d\d\.\d{3}  (\d) .*? ok ", drawn, re.MULTILINE)
-    assert stages[:7] == ["1", "2", "3", "4", "5", "6", "7"]
+    # Each line has its time; what server and agent wrote at once may be read in either order.
+    assert {*"1234567"} <= {*stages}
 
 
 def readme_commands() -> list[str]:
