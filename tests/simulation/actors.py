@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from conformance.memory_broker import TOPICS
 from prometheus_client import CollectorRegistry
@@ -46,8 +47,8 @@ _COMMON = {"--sweep-interval": f"{SWEEP_SECONDS}s", "--db-max-open-connections":
 _SETTINGS = configuration.load({"--message-broker-type": "grpc", **_COMMON}, {})
 _METRICS = Metrics(CollectorRegistry())
 _HEARTBEAT_SECONDS = 10.0
-# Reading such a file takes as long as a server does for a second; they never change.
-mqtt_config.read = functools.cache(mqtt_config.read)  # type: ignore[assignment]
+# Reading such a file takes as long as a server does for a second; those of the simulation never change.
+_read_once = functools.cache(mqtt_config.read)
 _UNTOLD = ("logger", "event", "extensions")
 
 
@@ -168,7 +169,9 @@ class Server:
             clock=self._clock,
             new_id=lambda: f"{self.name}-{dice.getrandbits(64):016x}",
         )
-        self.stages = stages = Stages(self._settings, world, delays=self._delays)
+        # Only here: other tests of this process change such files and must read them again.
+        with mock.patch.object(mqtt_config, "read", _read_once):
+            self.stages = stages = Stages(self._settings, world, delays=self._delays)
         heartbeats = Heartbeats(seconds=_HEARTBEAT_SECONDS, new_id=world.new_id)
         self._services = {
             "agents": Agents(
@@ -337,7 +340,7 @@ class ClusterAgent:
     def _medium(self) -> base.Medium:
         if not self._uses_mqtt:
             return Medium(self._network, owner=self.name, consumer=self.consumer)
-        endpoint = mqtt_config.read(broker_config(self.name), flag="--workload-source-config").endpoint
+        endpoint = _read_once(broker_config(self.name), flag="--workload-source-config").endpoint
         return MqttMedium(
             endpoint, consumer=self.consumer, client_id=f"{self.consumer}-agent", on_problem=lambda _: None
         )

@@ -26,7 +26,7 @@ class Stuck(Exception):
     """Nothing can run, and no timer will ever change that."""
 
 
-class _Call(list):  # type: ignore[type-arg]
+class _Call(list):  # type: ignore[type-arg]  # its three members are of three types
     """A callback, its arguments and its context; nothing when it was cancelled. Stands for asyncio's handles.
 
     A list, because no function of ours runs to make one: there are thousands in every run.
