@@ -16,18 +16,18 @@ help:  ## list the targets
 setup: $(STAMP)  ## make .venv with the project and its tools
 
 $(STAMP): pyproject.toml
-	@echo "==> setup: creating $(VENV) and installing pymaestro with its tools (about half a minute)"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pymaestro needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	@echo "==> setup: creating $(VENV) and installing maestropy with its tools (about half a minute)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "maestropy needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1,<27'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]' --group dev
 	@touch $(STAMP)
 
 demo: setup  ## the main job on the embedded database, in under a minute
-	@$(BIN)/python -m pymaestro.cli.main demo
+	@$(BIN)/python -m maestropy.cli.main demo
 
 up: setup  ## the whole system on this computer, until Ctrl-C; known to `maestro` as environment local
-	@$(BIN)/python -m pymaestro.cli.main up --write-config || [ $$? -eq 130 ]
+	@$(BIN)/python -m maestropy.cli.main up --write-config || [ $$? -eq 130 ]
 
 check: setup  ## format, lint, import contract, types
 	@echo "==> check: ruff, import-linter, mypy --strict"
@@ -58,7 +58,7 @@ soak: setup  ## kill everything in turn under load for MINUTES; SOAK='--broker m
 	@PYTHONPATH=tests $(BIN)/python tests/faults/soak.py --minutes $(MINUTES) --result $(VENV)/soak.json $(SOAK)
 
 compatibility: setup  ## write docs/compatibility.md from a run of every client, server, agent and broker together
-	@PYMAESTRO_WRITE_DOCS=1 $(BIN)/pytest -q -m peers tests/peers/matrix/test_matrix.py
+	@MAESTROPY_WRITE_DOCS=1 $(BIN)/pytest -q -m peers tests/peers/matrix/test_matrix.py
 
 bench: setup  ## a quick look at the speed beside the Go Maestro, in about three minutes
 	@$(BIN)/python -m bench --quick
@@ -71,7 +71,7 @@ docs: setup  ## write the reference pages that are read from the code
 	@$(BIN)/python scripts/generate_docs.py
 
 proto: setup  ## regenerate the protobuf messages from proto/
-	@$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/pymaestro/wire/_pb --pyi_out=src/pymaestro/wire/_pb proto/cloudevents.proto
+	@$(BIN)/python -m grpc_tools.protoc -Iproto --python_out=src/maestropy/wire/_pb --pyi_out=src/maestropy/wire/_pb proto/cloudevents.proto
 
 clean:  ## remove .venv and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

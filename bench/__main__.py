@@ -162,7 +162,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 @contextlib.contextmanager
 def _staged(programs: peer_build.Programs, given: argparse.Namespace, console: Console) -> Iterator[Stage]:
     with (
-        tempfile.TemporaryDirectory(prefix="pymaestro-bench-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(prefix="maestropy-bench-", ignore_cleanup_errors=True) as folder,
         peer_postgres.cluster(Path(folder), durable=True) as postgres,
         contextlib.ExitStack() as closing,
     ):

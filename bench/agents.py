@@ -17,7 +17,7 @@ import peer_build
 import peer_clients
 import peer_servers
 
-from pymaestro import AsyncMaestro, Work
+from maestropy import AsyncMaestro, Work
 
 _CONSUMER = "cluster1"
 # A Go agent looks at a work again just after it has reported on it, and would find the next change by that alone.

@@ -2,7 +2,7 @@
 
     python -m bench.fleet [runs]
 
-PostgreSQL, a server, a Kubernetes API and an agent, as `pymaestro.testing.running_fleet` starts them. The first run on
+PostgreSQL, a server, a Kubernetes API and an agent, as `maestropy.testing.running_fleet` starts them. The first run on
 a computer makes the template of the database; the best of all runs counts.
 """
 
@@ -11,7 +11,7 @@ import time
 
 STARTED = time.perf_counter()
 
-from pymaestro.testing import running_fleet
+from maestropy.testing import running_fleet
 
 
 def main() -> None:

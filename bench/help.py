@@ -32,7 +32,7 @@ def measure(words: tuple[str, ...]) -> tuple[float, float]:
     for _ in range(RUNS):
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "pymaestro.cli.main", *words, "--help"], stdout=subprocess.DEVNULL, check=True
+            [sys.executable, "-m", "maestropy.cli.main", *words, "--help"], stdout=subprocess.DEVNULL, check=True
         )
         waited.append(time.perf_counter() - started)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

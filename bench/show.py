@@ -54,7 +54,7 @@ PLOTTED = (
 
 def table(document: Mapping[str, Any]) -> Table:
     """Return everything as a table of a terminal."""
-    made = Table(title="pymaestro beside the Go Maestro on one machine", title_justify="left")
+    made = Table(title="maestropy beside the Go Maestro on one machine", title_justify="left")
     made.add_column("measure", overflow="fold")
     for column in ("ours", "Go", "ours/Go", "ours is"):
         made.add_column(column, justify="right", no_wrap=True)

@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import trace_request_logs as logs
 
-from pymaestro.trace.request import index, scan, sources, survey
-from pymaestro.trace.request.model import Options
-from pymaestro.trace.request.statistics import statistics
+from maestropy.trace.request import index, scan, sources, survey
+from maestropy.trace.request.model import Options
+from maestropy.trace.request.statistics import statistics
 
 NOW = logs.BASE + 86400
 

@@ -16,21 +16,21 @@ from typing import Any
 
 import asyncpg
 
-from pymaestro.kube import config
-from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.kube.request import Patch, ResourceType, Write
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.sandbox.postgres import EmbeddedPostgres
-from pymaestro.store import migrate
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace.access.choosing import Place, Wanted, management_clusters
-from pymaestro.trace.access.cluster import Cluster
-from pymaestro.trace.database import DsnDatabase
-from pymaestro.trace.work import gather, report
-from pymaestro.trace.work.facts import Wish
-from pymaestro.trace.work.looking import Depth
-from pymaestro.trace.work.question import Manifest, Question
-from pymaestro.trace.work.sides import SqlSide
+from maestropy.kube import config
+from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.request import Patch, ResourceType, Write
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.sandbox.postgres import EmbeddedPostgres
+from maestropy.store import migrate
+from maestropy.store.dsn import Dsn
+from maestropy.trace.access.choosing import Place, Wanted, management_clusters
+from maestropy.trace.access.cluster import Cluster
+from maestropy.trace.database import DsnDatabase
+from maestropy.trace.work import gather, report
+from maestropy.trace.work.facts import Wish
+from maestropy.trace.work.looking import Depth
+from maestropy.trace.work.question import Manifest, Question
+from maestropy.trace.work.sides import SqlSide
 
 WORKS = """
 INSERT INTO resources (id, name, source, consumer_name, version, type, payload, status, created_at, updated_at)
@@ -88,7 +88,7 @@ async def fill_cluster(client: KubeClient, count: int) -> None:
     """Put applied works and their objects on the cluster, as an agent would have left them."""
     import yaml  # noqa: PLC0415
 
-    import pymaestro.agent.crds as crds  # noqa: PLC0415
+    import maestropy.agent.crds as crds  # noqa: PLC0415
 
     definition = Path(str(crds.__file__)).parent / "appliedmanifestworks.yaml"
     definitions = ResourceType(
@@ -143,7 +143,7 @@ async def measure(side: SqlSide, sandbox: SandboxCluster, cluster: Cluster) -> N
 
 
 def answer_time() -> Any:
-    from pymaestro.aio.clock import Clock  # noqa: PLC0415
+    from maestropy.aio.clock import Clock  # noqa: PLC0415
 
     return Clock().now()
 

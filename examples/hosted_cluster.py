@@ -1,7 +1,7 @@
 """The control plane of a cluster: a HostedCluster on a management cluster, and its endpoint when it is there."""
 
-from pymaestro import Work
-from pymaestro.adapter import Adapter, Event, Reading, Resource, Seen, Wish
+from maestropy import Work
+from maestropy.adapter import Adapter, Event, Reading, Resource, Seen, Wish
 
 adapter = Adapter("controlplane")
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pymaestro import Work
-from pymaestro.adapter import Adapter, Event, Hold, Reading, Resource, Seen, Wish
+from maestropy import Work
+from maestropy.adapter import Adapter, Event, Hold, Reading, Resource, Seen, Wish
 
 adapter = Adapter("nodepool")
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pymaestro import Maestro, MaestroError, Work, errors, targeting
+from maestropy import Maestro, MaestroError, Work, errors, targeting
 
 HOSTED_CLUSTER = {
     "apiVersion": "hypershift.openshift.io/v1beta1",

@@ -3,7 +3,7 @@
 import ipaddress
 from typing import Any
 
-from pymaestro.adapter import Adapter, Event, Reading, Resource
+from maestropy.adapter import Adapter, Event, Reading, Resource
 
 adapter = Adapter("validation")
 

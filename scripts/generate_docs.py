@@ -12,14 +12,14 @@ from typing import Any
 
 from cyclopts import App
 
-from pymaestro.agent.settings import FLAGS as AGENT_FLAGS
-from pymaestro.cli.connection import DEFAULTS, SETTINGS
-from pymaestro.cli.panels import Page, Paper
-from pymaestro.cli.root import app as maestro
-from pymaestro.flags import Flag
-from pymaestro.flags.explanation import explanations
-from pymaestro.sdk.settings import VARIABLES
-from pymaestro.server.settings.load import FLAGS as SERVER_FLAGS
+from maestropy.agent.settings import FLAGS as AGENT_FLAGS
+from maestropy.cli.connection import DEFAULTS, SETTINGS
+from maestropy.cli.panels import Page, Paper
+from maestropy.cli.root import app as maestro
+from maestropy.flags import Flag
+from maestropy.flags.explanation import explanations
+from maestropy.sdk.settings import VARIABLES
+from maestropy.server.settings.load import FLAGS as SERVER_FLAGS
 
 DOCS = Path(__file__).parents[1] / "docs"
 _WIDTH = 100

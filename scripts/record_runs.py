@@ -21,12 +21,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pymaestro.cli import main as cli
+from maestropy.cli import main as cli
 
 _BLOCK = re.compile(r"(?<=^<!-- recorded -->\n```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^```yaml\n# (\S+\.yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.+)\n", re.MULTILINE)
-_SOCKET = re.compile(r"/\S*/pymaestro-pg-\w+")
+_SOCKET = re.compile(r"/\S*/maestropy-pg-\w+")
 _PATIENCE_SECONDS = 60
 
 
@@ -38,7 +38,7 @@ def up(folder: Path) -> Iterator[None]:
     given = {"XDG_CONFIG_HOME": str(folder / "config"), "DATA": str(folder / "data"), "COLUMNS": "100"}
     known = {name: value for name, value in os.environ.items() if not name.startswith(("MAESTRO_", "HYPERFLEET_"))}
     shown = folder / "up.log"
-    command = [sys.executable, "-m", "pymaestro.cli.main", "up", "--agents=2", "--free-ports", "--write-config"]
+    command = [sys.executable, "-m", "maestropy.cli.main", "up", "--agents=2", "--free-ports", "--write-config"]
     with shown.open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
             [*command, f"--data-dir={folder / 'data'}"], stdout=log, stderr=log, env=known | given

@@ -10,8 +10,8 @@ import signal
 
 from hypothesis import settings
 
-settings.register_profile("pymaestro", deadline=None)
-settings.load_profile("pymaestro")
+settings.register_profile("maestropy", deadline=None)
+settings.load_profile("maestropy")
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pymaestro.adapter import Adapter, event, hyperfleet, loading
-from pymaestro.adapter.books import Books
-from pymaestro.adapter.perform import World
-from pymaestro.adapter.perform_maestro import MaestroTransport
-from pymaestro.adapter.pipeline import Outcome
-from pymaestro.adapter.running import Patience, deal
-from pymaestro.sdk import targeting
-from pymaestro.sdk.client import AsyncMaestro
-from pymaestro.testing import FakeHyperFleet, RunningFleet
+from maestropy.adapter import Adapter, event, hyperfleet, loading
+from maestropy.adapter.books import Books
+from maestropy.adapter.perform import World
+from maestropy.adapter.perform_maestro import MaestroTransport
+from maestropy.adapter.pipeline import Outcome
+from maestropy.adapter.running import Patience, deal
+from maestropy.sdk import targeting
+from maestropy.sdk.client import AsyncMaestro
+from maestropy.testing import FakeHyperFleet, RunningFleet
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GROUP = "hypershift.openshift.io/v1beta1"
@@ -53,7 +53,7 @@ def dealt_with(
 
 def command(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pymaestro.cli.main", "adapter", *arguments],
+        [sys.executable, "-m", "maestropy.cli.main", "adapter", *arguments],
         env={**_clean(), **environ},
         capture_output=True,
         text=True,
@@ -64,7 +64,7 @@ def command(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]
 
 def started(*arguments: str, **environ: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pymaestro.cli.main", "adapter", *arguments],
+        [sys.executable, "-m", "maestropy.cli.main", "adapter", *arguments],
         env={**_clean(), **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

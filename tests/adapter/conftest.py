@@ -2,9 +2,9 @@
 
 import pytest
 
-from pymaestro import Work
-from pymaestro.testing import Cluster
-from pymaestro.testing.fixtures import cluster, fleet, hyperfleet, maestro
+from maestropy import Work
+from maestropy.testing import Cluster
+from maestropy.testing.fixtures import cluster, fleet, hyperfleet, maestro
 
 __all__ = ["cluster", "fleet", "hyperfleet", "maestro"]
 

@@ -5,8 +5,8 @@ import ast
 import pytest
 from adapter_runs import EXAMPLES, GROUP, dealt_with, example
 
-from pymaestro.adapter.running import Patience
-from pymaestro.testing import Cluster, FakeHyperFleet, RunningFleet
+from maestropy.adapter.running import Patience
+from maestropy.testing import Cluster, FakeHyperFleet, RunningFleet
 
 UNTIL_AVAILABLE = Patience(wait_seconds=10)
 RELEASE = {"release": "quay.io/openshift-release-dev/ocp-release:4.14.0"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from adapter_runs import EXAMPLES, GROUP, command, started, wait_until
 
-from pymaestro.testing import Cluster, FakeHyperFleet, RunningFleet
+from maestropy.testing import Cluster, FakeHyperFleet, RunningFleet
 
 HOSTED = str(EXAMPLES / "hosted_cluster.py")
 SPEC = {"release": "quay.io/ocp:4.14.0"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from adapter_runs import EXAMPLES, GROUP
 
-from pymaestro.testing import Cluster, RunningFleet
+from maestropy.testing import Cluster, RunningFleet
 
 
 def run(results: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:

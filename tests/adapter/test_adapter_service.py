@@ -7,7 +7,7 @@ import httpx
 import pytest
 from adapter_runs import EXAMPLES, GROUP, command, started
 
-from pymaestro.testing import Cluster, FakeHyperFleet, RunningFleet
+from maestropy.testing import Cluster, FakeHyperFleet, RunningFleet
 
 SPEC = {"release": "quay.io/ocp:4.14.0"}
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pymaestro.adapter import perform_kube, stamping
-from pymaestro.adapter.perform import Transport
-from pymaestro.adapter.perform_maestro import MaestroTransport
-from pymaestro.adapter.resource import Resource
-from pymaestro.sdk import errors
-from pymaestro.sdk.client import AsyncMaestro
-from pymaestro.sdk.work import Work
-from pymaestro.testing import Cluster, RunningFleet
+from maestropy.adapter import perform_kube, stamping
+from maestropy.adapter.perform import Transport
+from maestropy.adapter.perform_maestro import MaestroTransport
+from maestropy.adapter.resource import Resource
+from maestropy.sdk import errors
+from maestropy.sdk.client import AsyncMaestro
+from maestropy.sdk.work import Work
+from maestropy.testing import Cluster, RunningFleet
 
 Scenario = Callable[[Transport], Awaitable[None]]
 Exercise = Callable[[Scenario], None]

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pymaestro.adapter import Event, scaffold
-from pymaestro.adapter.pipeline import Outcome
-from pymaestro.adapter.service import Service
-from pymaestro.sandbox import ports
-from pymaestro.testing import RunningFleet, running_fleet
+from maestropy.adapter import Event, scaffold
+from maestropy.adapter.pipeline import Outcome
+from maestropy.adapter.service import Service
+from maestropy.sandbox import ports
+from maestropy.testing import RunningFleet, running_fleet
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-an-adapter.md"
 _BLOCK = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

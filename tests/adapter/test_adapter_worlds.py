@@ -7,14 +7,14 @@ from typing import Any
 
 from adapter_runs import dealt_with
 
-from pymaestro import Work
-from pymaestro.adapter import Adapter, Event, Reading, Resource, Seen, Wish, event, perform_kube
-from pymaestro.adapter.books import Books
-from pymaestro.adapter.perform import World
-from pymaestro.adapter.pipeline import Outcome
-from pymaestro.adapter.running import Patience, deal
-from pymaestro.sdk import targeting
-from pymaestro.testing import Cluster, FakeHyperFleet, RunningFleet
+from maestropy import Work
+from maestropy.adapter import Adapter, Event, Reading, Resource, Seen, Wish, event, perform_kube
+from maestropy.adapter.books import Books
+from maestropy.adapter.perform import World
+from maestropy.adapter.pipeline import Outcome
+from maestropy.adapter.running import Patience, deal
+from maestropy.sdk import targeting
+from maestropy.testing import Cluster, FakeHyperFleet, RunningFleet
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:

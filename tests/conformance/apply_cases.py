@@ -3,7 +3,7 @@
 from conformance import objects_wanted as want
 from conformance.fleet import Fleet, at, condition, letters, owners
 
-from pymaestro.wire import status, work
+from maestropy.wire import status, work
 
 
 async def case_01_one_config_map(fleet: Fleet) -> None:

@@ -7,7 +7,7 @@ from conformance import objects_wanted as want
 from conformance.fleet import RHYTHM, Fleet, owners
 from conformance.memory_server import MemoryServer
 
-from pymaestro.agent.decide import ownership
+from maestropy.agent.decide import ownership
 
 SHORT = replace(RHYTHM, eviction_grace=timedelta(seconds=1))
 LONG = replace(RHYTHM, eviction_grace=timedelta(hours=1))

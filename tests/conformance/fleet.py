@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 
 from conformance.memory_server import MemoryServer
 
-from pymaestro.agent.agent import Agent, Character, Surroundings
-from pymaestro.agent.decide import ownership
-from pymaestro.agent.records import RECORDS
-from pymaestro.agent.turn import Rhythm
-from pymaestro.aio import clock as clocks
-from pymaestro.journal import emit
-from pymaestro.kube import errors
-from pymaestro.kube.address import ClusterAddress
-from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.kube.discovery import Discovery
-from pymaestro.kube.request import Patch, PatchType, ResourceType, Write
-from pymaestro.wire import identity, status, work
+from maestropy.agent.agent import Agent, Character, Surroundings
+from maestropy.agent.decide import ownership
+from maestropy.agent.records import RECORDS
+from maestropy.agent.turn import Rhythm
+from maestropy.aio import clock as clocks
+from maestropy.journal import emit
+from maestropy.kube import errors
+from maestropy.kube.address import ClusterAddress
+from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.discovery import Discovery
+from maestropy.kube.request import Patch, PatchType, ResourceType, Write
+from maestropy.wire import identity, status, work
 
 Json = dict[str, Any]
 Found = TypeVar("Found")

@@ -7,8 +7,8 @@ from conformance import memory_server
 from conformance import objects_wanted as want
 from conformance.fleet import Fleet, condition, letters, values
 
-from pymaestro.kube import errors
-from pymaestro.wire import event, jsontypes
+from maestropy.kube import errors
+from maestropy.wire import event, jsontypes
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pymaestro.wire import mqttpackets as packets
+from maestropy.wire import mqttpackets as packets
 
 TOPICS = (
     "topics: {sourceEvents: sources/maestro/consumers/+/sourceevents, "

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from pymaestro.aio import clock as clocks
-from pymaestro.transport import base
-from pymaestro.wire import codec, event, instant, order, resync, work
+from maestropy.aio import clock as clocks
+from maestropy.transport import base
+from maestropy.wire import codec, event, instant, order, resync, work
 
 SOURCE = "maestro"
 

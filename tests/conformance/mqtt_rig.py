@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from conformance.transport_cases import CONSUMER, Rig, report
 
-from pymaestro.transport import base, mqtt, mqtt_config
-from pymaestro.transport.mqtt_agent import MqttMedium
-from pymaestro.wire import event, topics
-from pymaestro.wire import mqtt as binding
+from maestropy.transport import base, mqtt, mqtt_config
+from maestropy.transport.mqtt_agent import MqttMedium
+from maestropy.wire import event, topics
+from maestropy.wire import mqtt as binding
 
 LIMIT = 900_000
 """The packet size to which the broker is limited."""

@@ -15,8 +15,8 @@ import yaml
 from conformance import objects_wanted as want
 from conformance.fleet import Cluster
 
-from pymaestro import AsyncMaestro, Work
-from pymaestro.sandbox import ports
+from maestropy import AsyncMaestro, Work
+from maestropy.sandbox import ports
 
 CONSUMER = "c1"
 HOME = "agents"
@@ -93,7 +93,7 @@ async def replica(name: str, setting: Setting, times: Mapping[str, str]) -> Asyn
     (port,) = ports.free(1)
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pymaestro.cli.main", "agent", f"--consumer-name={CONSUMER}"),
+            *(sys.executable, "-m", "maestropy.cli.main", "agent", f"--consumer-name={CONSUMER}"),
             *(f"--grpc-url={setting.broker}", f"--kubeconfig={_at_home(setting)}", f"--config={config}"),
             *("--disable-leader-election=false", f"--listen=127.0.0.1:{port}"),
             stdout=output,

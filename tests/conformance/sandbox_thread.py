@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import pytest
 
-from pymaestro.transport import base
-from pymaestro.wire import event, instant, resync
+from maestropy.transport import base
+from maestropy.wire import event, instant, resync
 
 CONSUMER = "cluster1"
 SECONDS = 15.0

@@ -10,7 +10,7 @@ import pytest
 from fault_ledger import Ledger
 from stack import harness
 
-from pymaestro.store.dsn import Dsn
+from maestropy.store.dsn import Dsn
 
 
 @pytest.fixture(scope="session")

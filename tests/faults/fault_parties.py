@@ -17,11 +17,11 @@ import grpc
 from fault_ledger import GONE, Fate, Ledger, Text
 from stack import clients
 
-from pymaestro.agent.link import Letter, Link
-from pymaestro.aio import backoff
-from pymaestro.journal.emit import Journal
-from pymaestro.transport import base
-from pymaestro.wire import envelope, errors, event, order, resync
+from maestropy.agent.link import Letter, Link
+from maestropy.aio import backoff
+from maestropy.journal.emit import Journal
+from maestropy.transport import base
+from maestropy.wire import envelope, errors, event, order, resync
 
 _PAUSE_SECONDS = 0.05
 _CREATE, _UPDATE, _DELETE = event.SPEC_CREATE, event.SPEC_UPDATE, event.SPEC_DELETE

@@ -19,10 +19,10 @@ from pathlib import Path
 import httpx
 from stack import harness
 
-from pymaestro.sandbox import ports, postmaster
-from pymaestro.sandbox.postgres import Cluster
-from pymaestro.store import migrate
-from pymaestro.store.dsn import Dsn
+from maestropy.sandbox import ports, postmaster
+from maestropy.sandbox.postgres import Cluster
+from maestropy.store import migrate
+from maestropy.store.dsn import Dsn
 
 READY_SECONDS = 60.0
 _HERE = Path(__file__).parent
@@ -155,7 +155,7 @@ def server(
     return ServerProgram(
         name=name,
         command=[
-            *(sys.executable, "-m", "pymaestro.cli.main", "server", f"--server-hostname={host}"),
+            *(sys.executable, "-m", "maestropy.cli.main", "server", f"--server-hostname={host}"),
             f"--client-id={name}",
             f"--http-server-bindport={rest}",
             f"--metrics-server-bindport={metrics}",
@@ -187,7 +187,7 @@ def agent(folder: Path, consumer: str, *, kubeconfig: Path, way: Sequence[str]) 
     return Program(
         name=f"agent of {consumer}",
         command=[
-            *(sys.executable, "-m", "pymaestro.cli.main", "agent", f"--consumer-name={consumer}"),
+            *(sys.executable, "-m", "maestropy.cli.main", "agent", f"--consumer-name={consumer}"),
             f"--kubeconfig={kubeconfig}",
             f"--listen=127.0.0.1:{port}",
             *way,

@@ -8,9 +8,9 @@ from fault_ledger import Difference, Ledger, Row, World, untold
 from fault_parties import LightAgent, Listener
 from stack import harness
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport.grpc_agent import GrpcMedium
-from pymaestro.transport.grpc_client import Endpoint
+from maestropy.store.dsn import Dsn
+from maestropy.transport.grpc_agent import GrpcMedium
+from maestropy.transport.grpc_client import Endpoint
 
 SETTLE_SECONDS = 40.0
 _SHOWN = 20

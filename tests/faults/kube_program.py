@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 
 
 async def main(directory: Path, port: int) -> None:

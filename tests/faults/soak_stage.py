@@ -16,10 +16,10 @@ from fault_programs import KubeProgram, MosquittoProgram, Postgres, Program, Ser
 from fault_proxy import FaultProxy, proxies
 from fault_world import FLAGS, SILENCE_SECONDS
 
-from pymaestro.transport import base, mqtt_config
-from pymaestro.transport.grpc_agent import GrpcMedium
-from pymaestro.transport.grpc_client import Endpoint
-from pymaestro.transport.mqtt_agent import MqttMedium
+from maestropy.transport import base, mqtt_config
+from maestropy.transport.grpc_agent import GrpcMedium
+from maestropy.transport.grpc_client import Endpoint
+from maestropy.transport.mqtt_agent import MqttMedium
 
 REAL = ("real1", "real2")
 LIGHT = ("light1", "light2", "light3")

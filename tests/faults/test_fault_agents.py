@@ -15,7 +15,7 @@ from fault_proxy import FaultProxy
 from fault_world import FLAGS, SILENCE_SECONDS, settles
 from stack import harness
 
-from pymaestro.store.dsn import Dsn
+from maestropy.store.dsn import Dsn
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,10 +15,10 @@ from fault_proxy import FaultProxy, proxies
 from fault_world import FLAGS, objects_of, settles
 from stack import harness
 
-from pymaestro.store import locks
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport import mqtt_config
-from pymaestro.transport.mqtt_agent import MqttMedium
+from maestropy.store import locks
+from maestropy.store.dsn import Dsn
+from maestropy.transport import mqtt_config
+from maestropy.transport.mqtt_agent import MqttMedium
 
 pytestmark = pytest.mark.peers
 

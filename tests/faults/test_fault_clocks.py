@@ -13,7 +13,7 @@ from fault_parties import Listener, Wisher, running, wisher
 from fault_world import FLAGS, light_agent, objects_of, settles
 from stack import harness
 
-from pymaestro.store.dsn import Dsn
+from maestropy.store.dsn import Dsn
 
 pytestmark = pytest.mark.peers
 

@@ -15,8 +15,8 @@ from fault_world import light_agent, objects_of, settles
 from stack import harness
 from stack.clients import Stream, agent, source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 STORED = """INSERT INTO resources
                 (id, created_at, updated_at, name, source, consumer_name, version, type, payload, status, deleted_at)
@@ -98,7 +98,7 @@ def test_a_storm_of_retried_deletions(database: Dsn, ledger: Ledger, seconds: in
 
 @pytest.mark.peers
 def test_a_thousand_agents_reconnect_at_once(database: Dsn, tmp_path: Path, ledger: Ledger) -> None:
-    count, named = 1000, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pymaestro'"
+    count, named = 1000, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'maestropy'"
     consumers = [f"cluster{number}" for number in range(count)]
 
     async def scenario() -> None:

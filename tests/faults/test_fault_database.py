@@ -15,7 +15,7 @@ from fault_proxy import FaultProxy
 from fault_world import FLAGS, light_agent, objects_of, settles
 from stack import harness
 
-from pymaestro.journal.fields import Listen
+from maestropy.journal.fields import Listen
 
 # Without it only the listener wakes: the sweep does not come in these tests.
 NO_SWEEP = (*(flag for flag in FLAGS if "sweep" not in flag), "--sweep-interval=10m")

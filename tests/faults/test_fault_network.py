@@ -16,8 +16,8 @@ from fault_world import FLAGS, light_agent, objects_of, settles
 from stack import harness
 from stack.clients import agent, bundle_data, source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 
 @dataclass(frozen=True, kw_only=True)

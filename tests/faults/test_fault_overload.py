@@ -14,7 +14,7 @@ from fault_proxy import FaultProxy
 from fault_world import FLAGS
 from stack import clients, harness
 
-from pymaestro.wire import envelope, event
+from maestropy.wire import envelope, event
 
 pytestmark = pytest.mark.peers
 

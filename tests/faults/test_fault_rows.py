@@ -9,8 +9,8 @@ import asyncio
 from stack import harness
 from stack.clients import agent, bundle_data, source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 # No rendition: the row is read as a Go server would have left it.
 PAYLOADS = {

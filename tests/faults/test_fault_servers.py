@@ -15,8 +15,8 @@ from fault_parties import Listener, Wisher, running, wisher
 from fault_world import FLAGS, light_agent, objects_of, settles
 from stack import harness
 
-from pymaestro.store import locks
-from pymaestro.store.dsn import Dsn
+from maestropy.store import locks
+from maestropy.store.dsn import Dsn
 
 CONSUMERS = ("cluster1", "cluster2")
 

@@ -129,7 +129,7 @@ def server(
     """One server for all tests of a module, on its own database: first the Go one, then ours."""
     folder = tmp_path_factory.mktemp(f"{request.param}-server")
     if request.param == "python" and not python_server_exists():
-        pytest.skip("`python -m pymaestro.cli.main server` does not exist yet")
+        pytest.skip("`python -m maestropy.cli.main server` does not exist yet")
     database = postgres.create(f"maestro{next(NUMBERS)}")
     logs = request.config.stash.setdefault(LOGS, [])
     with ExitStack() as stack:

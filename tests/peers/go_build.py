@@ -45,7 +45,7 @@ class Recipe:
 
     @property
     def cache(self) -> Path:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pymaestro" / self.place
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "maestropy" / self.place
 
 
 def built(recipe: Recipe, say: Say) -> Path:

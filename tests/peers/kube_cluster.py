@@ -25,9 +25,9 @@ import yaml
 from kube_build import ControlPlane
 from peer_processes import free_ports, running, tail, wait_for
 
-import pymaestro
+import maestropy
 
-AGENT_CRDS = Path(pymaestro.__file__).parent / "agent" / "crds"
+AGENT_CRDS = Path(maestropy.__file__).parent / "agent" / "crds"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 START_SECONDS = 60
 """For one program; far more than an idle machine needs, because machines that test are not idle."""

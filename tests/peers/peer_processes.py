@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pymaestro.sandbox import ports
+from maestropy.sandbox import ports
 
 Found = TypeVar("Found")
 

@@ -18,7 +18,7 @@ from peer_build import Programs
 from peer_postgres import Database
 from peer_processes import free_ports, running, tail, wait_for
 
-PYTHON_CLI = [sys.executable, "-m", "pymaestro.cli.main"]
+PYTHON_CLI = [sys.executable, "-m", "maestropy.cli.main"]
 
 
 class Server(Protocol):

@@ -9,7 +9,7 @@ from conformance.agent_cases import Case, every_case
 from conformance.fleet import Cluster, fleet
 from kube_cluster import KubeCluster
 
-from pymaestro.kube import config
+from maestropy.kube import config
 
 pytestmark = pytest.mark.peers
 

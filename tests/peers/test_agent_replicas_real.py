@@ -11,8 +11,8 @@ from kube_build import ControlPlane
 from kube_cluster import kube_cluster
 from peer_servers import python_server
 
-from pymaestro import AsyncMaestro
-from pymaestro.kube import config
+from maestropy import AsyncMaestro
+from maestropy.kube import config
 
 pytestmark = pytest.mark.peers
 

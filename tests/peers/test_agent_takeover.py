@@ -58,7 +58,7 @@ def python_agent(
     command = [
         sys.executable,
         "-m",
-        "pymaestro.cli.main",
+        "maestropy.cli.main",
         "agent",
         "-v=4",
         f"--consumer-name={consumer}",

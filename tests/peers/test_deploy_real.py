@@ -8,7 +8,7 @@ import pytest
 import yaml
 from kube_cluster import KubeCluster
 
-from pymaestro.sdk.manifests import plural
+from maestropy.sdk.manifests import plural
 
 pytestmark = pytest.mark.peers
 

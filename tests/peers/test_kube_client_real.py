@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from kube_cluster import KubeCluster
 
-from pymaestro.aio.clock import Clock
-from pymaestro.kube import config, errors, leases, reviews
-from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.kube.discovery import Catalogue, Discovery, read_catalogue
-from pymaestro.kube.request import Deletion, Impersonation, Patch, PatchType, ResourceType, Selector, Write
-from pymaestro.kube.watch import Added, Change, Deleted, Modified, Pace, Synced, Watch
+from maestropy.aio.clock import Clock
+from maestropy.kube import config, errors, leases, reviews
+from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.discovery import Catalogue, Discovery, read_catalogue
+from maestropy.kube.request import Deletion, Impersonation, Patch, PatchType, ResourceType, Selector, Write
+from maestropy.kube.watch import Added, Change, Deleted, Modified, Pace, Synced, Watch
 
 pytestmark = pytest.mark.peers
 
@@ -308,7 +308,7 @@ def test_both_forms_of_discovery_agree(real_cluster: KubeCluster, monkeypatch: p
     async def both(client: KubeClient) -> tuple[Catalogue, Catalogue]:
         together = await read_catalogue(client, known={})
         with monkeypatch.context() as plain:
-            plain.setattr("pymaestro.kube.discovery._AGGREGATED", "application/json")
+            plain.setattr("maestropy.kube.discovery._AGGREGATED", "application/json")
             return together, await read_catalogue(client, known={})
 
     run(real_cluster, scenario)

@@ -125,12 +125,12 @@ def test_a_new_kind_is_established_and_served(api: httpx.Client, namespace: str)
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.pymaestro.test"},
-        "spec": {"group": "pymaestro.test", "scope": "Namespaced", "names": names, "versions": [version]},
+        "metadata": {"name": f"{plural}.maestropy.test"},
+        "spec": {"group": "maestropy.test", "scope": "Namespaced", "names": names, "versions": [version]},
     }
-    path = f"/apis/pymaestro.test/v1/namespaces/{namespace}/{plural}"
+    path = f"/apis/maestropy.test/v1/namespaces/{namespace}/{plural}"
     body = {
-        "apiVersion": "pymaestro.test/v1",
+        "apiVersion": "maestropy.test/v1",
         "kind": names["kind"],
         "metadata": {"name": "one"},
         "spec": {"unknown": "pruned"},
@@ -138,7 +138,7 @@ def test_a_new_kind_is_established_and_served(api: httpx.Client, namespace: str)
     assert api.post(path, json=body).status_code == 404
     install_crd(api, definition)
     assert answer(api.post(path, json=body))["spec"] == {"size": 3}
-    answer(api.delete(f"{CRDS}/{plural}.pymaestro.test"))
+    answer(api.delete(f"{CRDS}/{plural}.maestropy.test"))
     wait_for(lambda: api.get(path).status_code == 404, what="the kind to be gone", seconds=40)
 
 

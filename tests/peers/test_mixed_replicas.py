@@ -17,7 +17,7 @@ from peer_clients import Agent, Json, Lines, rest
 from peer_processes import wait_for
 from peer_servers import RunningServer, go_server, python_server
 
-from pymaestro import AsyncMaestro, EventType, Work
+from maestropy import AsyncMaestro, EventType, Work
 
 pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)

@@ -9,7 +9,7 @@ import pytest
 from peer_clients import Agent, WorkClient
 from peer_servers import RunningServer
 
-from pymaestro import AsyncMaestro, EventType, Maestro, WatchEvent, Work, errors
+from maestropy import AsyncMaestro, EventType, Maestro, WatchEvent, Work, errors
 
 pytestmark = pytest.mark.peers
 

@@ -19,7 +19,7 @@ from peer_clients import rest
 from peer_processes import wait_for
 from peer_servers import RunningServer, python_server
 
-from pymaestro.wire import envelope, event
+from maestropy.wire import envelope, event
 
 pytestmark = pytest.mark.peers
 

@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import trace_request_logs as logs
 from browser import Page, browser, program
 
-from pymaestro.cli import trace_writing
-from pymaestro.trace.request import scan, survey
-from pymaestro.trace.request.model import Options
+from maestropy.cli import trace_writing
+from maestropy.trace.request import scan, survey
+from maestropy.trace.request.model import Options
 
 pytestmark = [
     pytest.mark.peers,
@@ -72,7 +72,7 @@ def write_logs(folder: Path, count: int) -> Path:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     write_logs(folder / "logs", 600)
-    command = [sys.executable, "-m", "pymaestro.cli.main", "trace", "requests", str(folder / "logs")]
+    command = [sys.executable, "-m", "maestropy.cli.main", "trace", "requests", str(folder / "logs")]
     done = subprocess.run([*command, "--html", str(folder / "report.html")], capture_output=True, check=False)
     assert done.returncode == 1, done.stderr
     return folder / "report.html"

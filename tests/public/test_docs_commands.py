@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.cli.root import app
+from maestropy.cli.root import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "skills").rglob("*.md"))]

@@ -19,28 +19,28 @@ from simulation.memory_cluster import MemoryCluster, MemoryKubeClient
 from simulation.memory_postgres import Engine, Pool
 from simulation.network import Network, Service, Wire
 
-from pymaestro.agent.agent import Agent, Character, Surroundings
-from pymaestro.aio import backoff, tasks
-from pymaestro.aio.clock import Clock
-from pymaestro.journal.emit import Journal
-from pymaestro.kube import errors
-from pymaestro.server import settings as configuration
-from pymaestro.server.auth.agents import AgentIdentityPolicy
-from pymaestro.server.auth.sources import Mode, SourceGate
-from pymaestro.server.metrics import Metrics
-from pymaestro.server.rpc.agents import Agents
-from pymaestro.server.rpc.sources import Sources
-from pymaestro.server.rpc.subscriptions import Heartbeats
-from pymaestro.server.stages import Stages
-from pymaestro.server.world import World
-from pymaestro.store import errors as store_errors
-from pymaestro.store import pool
-from pymaestro.transport import base, mqtt_config
-from pymaestro.transport.grpc_agent import _GrpcConnection
-from pymaestro.transport.grpc_client import StreamTimeout
-from pymaestro.transport.mqtt_agent import MqttMedium
-from pymaestro.transport.status import Refused
-from pymaestro.wire import envelope, event
+from maestropy.agent.agent import Agent, Character, Surroundings
+from maestropy.aio import backoff, tasks
+from maestropy.aio.clock import Clock
+from maestropy.journal.emit import Journal
+from maestropy.kube import errors
+from maestropy.server import settings as configuration
+from maestropy.server.auth.agents import AgentIdentityPolicy
+from maestropy.server.auth.sources import Mode, SourceGate
+from maestropy.server.metrics import Metrics
+from maestropy.server.rpc.agents import Agents
+from maestropy.server.rpc.sources import Sources
+from maestropy.server.rpc.subscriptions import Heartbeats
+from maestropy.server.stages import Stages
+from maestropy.server.world import World
+from maestropy.store import errors as store_errors
+from maestropy.store import pool
+from maestropy.transport import base, mqtt_config
+from maestropy.transport.grpc_agent import _GrpcConnection
+from maestropy.transport.grpc_client import StreamTimeout
+from maestropy.transport.mqtt_agent import MqttMedium
+from maestropy.transport.status import Refused
+from maestropy.wire import envelope, event
 
 SWEEP_SECONDS = 8
 _COMMON = {"--sweep-interval": f"{SWEEP_SECONDS}s", "--db-max-open-connections": "8"}

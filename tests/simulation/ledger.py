@@ -14,8 +14,8 @@ from simulation.memory_cluster import CONFIG_MAPS, MemoryCluster
 from simulation.memory_postgres import Change, Engine, Row
 from simulation.sources import NOBODY, Answer, Bundle, Content
 
-from pymaestro.sandbox.kubeapi.store import Event, Stored
-from pymaestro.wire import order
+from maestropy.sandbox.kubeapi.store import Event, Stored
+from maestropy.wire import order
 
 _PENDING_AT_MOST = 4
 """One event that waits, and those that instances were about to send when it was written."""

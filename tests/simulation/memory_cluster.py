@@ -1,7 +1,7 @@
 """A Kubernetes cluster without HTTP: the sandbox's API, asked directly.
 
-Real: `pymaestro.sandbox.kubeapi` (objects, versions, watches, server-side apply, garbage collection), and for the agent
-the requests, errors, retries, discovery and watches of `pymaestro.kube`. Played: the connection between the two, which
+Real: `maestropy.sandbox.kubeapi` (objects, versions, watches, server-side apply, garbage collection), and for the agent
+the requests, errors, retries, discovery and watches of `maestropy.kube`. Played: the connection between the two, which
 takes time and can be cut; a request that is cut may have been carried out.
 """
 
@@ -19,24 +19,24 @@ from simulation.virtual_loop import EPOCH
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
-from pymaestro.agent import crds
-from pymaestro.aio.clock import Clock
-from pymaestro.aio.tasks import Crew
-from pymaestro.kube import errors
-from pymaestro.kube.address import ClusterAddress
-from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.kube.request import Request
-from pymaestro.sandbox.kubeapi import crds as definitions
-from pymaestro.sandbox.kubeapi import discovery, kinds, seeds
-from pymaestro.sandbox.kubeapi.access import Access
-from pymaestro.sandbox.kubeapi.app import Api
-from pymaestro.sandbox.kubeapi.definitions import Definitions
-from pymaestro.sandbox.kubeapi.faults import Faults
-from pymaestro.sandbox.kubeapi.gc import Collector
-from pymaestro.sandbox.kubeapi.lists import Lists
-from pymaestro.sandbox.kubeapi.objects import Objects, Options
-from pymaestro.sandbox.kubeapi.store import Resource, Store, Stored
-from pymaestro.sandbox.kubeapi.verbs import Verbs
+from maestropy.agent import crds
+from maestropy.aio.clock import Clock
+from maestropy.aio.tasks import Crew
+from maestropy.kube import errors
+from maestropy.kube.address import ClusterAddress
+from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.request import Request
+from maestropy.sandbox.kubeapi import crds as definitions
+from maestropy.sandbox.kubeapi import discovery, kinds, seeds
+from maestropy.sandbox.kubeapi.access import Access
+from maestropy.sandbox.kubeapi.app import Api
+from maestropy.sandbox.kubeapi.definitions import Definitions
+from maestropy.sandbox.kubeapi.faults import Faults
+from maestropy.sandbox.kubeapi.gc import Collector
+from maestropy.sandbox.kubeapi.lists import Lists
+from maestropy.sandbox.kubeapi.objects import Objects, Options
+from maestropy.sandbox.kubeapi.store import Resource, Store, Stored
+from maestropy.sandbox.kubeapi.verbs import Verbs
 
 CONFIG_MAPS = ("", "configmaps")
 _HISTORY = 200

@@ -11,7 +11,7 @@ from typing import Any
 from conformance.memory_broker import MemoryBroker, Session
 from simulation.network import Network
 
-from pymaestro.wire import mqttpackets as packets
+from maestropy.wire import mqttpackets as packets
 
 
 class End(asyncio.Transport):

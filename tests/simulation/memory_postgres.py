@@ -1,9 +1,9 @@
-"""A PostgreSQL in memory that knows the statements of `pymaestro.store` and keeps PostgreSQL's promises about them.
+"""A PostgreSQL in memory that knows the statements of `maestropy.store` and keeps PostgreSQL's promises about them.
 
 Played here: tables as dictionaries, read-committed transactions (nobody sees what is not committed, a statement sees
 all that is), row locks with `SKIP LOCKED`, advisory locks, deadlocks found at once, notifications at commit, sessions
 that can be cut at any moment with or without the answer to the last statement. What each named statement does is in
-`memory_statements`; everything above a connection (`pool.Database` and all of `pymaestro.store`) is the real code.
+`memory_statements`; everything above a connection (`pool.Database` and all of `maestropy.store`) is the real code.
 
 Not played: disks, so a commit is durable when it is made; constraints that no stage can violate.
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import asyncpg
 from simulation import memory_statements
 
-from pymaestro.store import pool
+from maestropy.store import pool
 
 Row = dict[str, Any]
 Key = tuple[str, Any]
@@ -182,7 +182,7 @@ class Transaction:
 
 
 class Session:
-    """One connection, with the methods of asyncpg's that `pymaestro.store` uses."""
+    """One connection, with the methods of asyncpg's that `maestropy.store` uses."""
 
     def __init__(self, engine: Engine, owner: str) -> None:
         self.engine = engine
@@ -274,7 +274,7 @@ class Block:
 
 
 class Pool:
-    """Sessions of one owner, for `pymaestro.store.pool.Database`."""
+    """Sessions of one owner, for `maestropy.store.pool.Database`."""
 
     def __init__(self, engine: Engine, owner: str, *, may_connect: Callable[[], bool] = lambda: True) -> None:
         self._engine = engine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pymaestro.wire import record
+from maestropy.wire import record
 
 if TYPE_CHECKING:
     from simulation.memory_postgres import Row, Transaction

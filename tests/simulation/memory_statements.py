@@ -1,4 +1,4 @@
-"""What each named statement of `pymaestro.store` does, said in Python: one function per statement, under its name.
+"""What each named statement of `maestropy.store` does, said in Python: one function per statement, under its name.
 
 A function gets the transaction it runs in and the statement's parameters, and returns rows (and, where it matters, how
 many rows the command tag would count). `renditions` are kept inside the rows of `resources`, since every writer here
@@ -15,7 +15,7 @@ import asyncpg
 from simulation import memory_rows
 from simulation.virtual_loop import EPOCH
 
-from pymaestro.store import sql
+from maestropy.store import sql
 
 if TYPE_CHECKING:
     from simulation.memory_postgres import Row, Transaction
@@ -187,7 +187,7 @@ async def finish(tx: "Transaction", *columns: Any) -> "list[Row]":
             }
             await memory_rows.announce_status(tx, event_id, id_, told, now)
             await tx.put("resources", id_, None)
-            await tx.put("pymaestro_reminders", id_, None)
+            await tx.put("maestropy_reminders", id_, None)
     return []
 
 
@@ -374,7 +374,7 @@ async def unconfirmed_deletions(
     busy = {row["source_id"] for row in tx.rows("events") if row["reconciled_date"] is None}
     due = []
     for row in tx.rows("resources"):
-        reminder = tx.get("pymaestro_reminders", row["id"])
+        reminder = tx.get("maestropy_reminders", row["id"])
         is_wanted = consumers is None or row["consumer_name"] in consumers
         is_old = row["deleted_at"] is not None and row["deleted_at"] <= marked_before
         is_due = reminder is None or reminder["next_at"] <= now
@@ -387,7 +387,7 @@ async def remind(
     tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], next_at: Sequence[datetime], now: datetime
 ) -> "list[Row]":
     for id_, event_id, moment in zip(ids, event_ids, next_at, strict=True):
-        await tx.put("pymaestro_reminders", id_, {"id": id_, "next_at": moment})
+        await tx.put("maestropy_reminders", id_, {"id": id_, "next_at": moment})
         await memory_rows.announce(tx, event_id, id_, "Delete", now)
     return []
 
@@ -410,7 +410,7 @@ async def beat(tx: "Transaction", instance: str, now: datetime, ready: bool) -> 
 
 
 async def claim(tx: "Transaction", instance: str, now: datetime) -> "list[Row]":
-    await tx.put("pymaestro_instances", instance, {"id": instance, "started_at": now})
+    await tx.put("maestropy_instances", instance, {"id": instance, "started_at": now})
     return []
 
 
@@ -431,7 +431,7 @@ async def judge_liveness(tx: "Transaction", alive_since: datetime, _now: datetim
     changed = []
     for row in list(tx.rows("server_instances")):
         is_alive = row["last_heartbeat"] > alive_since
-        is_ours = tx.get("pymaestro_instances", row["id"]) is not None
+        is_ours = tx.get("maestropy_instances", row["id"]) is not None
         if row["ready"] != is_alive and (not is_alive or not is_ours):
             await memory_rows.amend(tx, "server_instances", row["id"], {"ready": is_alive})
             changed.append({"id": row["id"], "ready": is_alive})
@@ -442,7 +442,7 @@ async def forget_instances(tx: "Transaction", silent_since: datetime) -> "list[R
     gone = [row for row in tx.rows("server_instances") if row["last_heartbeat"] <= silent_since and not row["ready"]]
     for row in gone:
         await tx.put("server_instances", row["id"], None)
-        await tx.put("pymaestro_instances", row["id"], None)
+        await tx.put("maestropy_instances", row["id"], None)
         for told in list(tx.rows("event_instances")):
             if told["instance_id"] == row["id"]:
                 await tx.put("event_instances", (told["event_id"], row["id"]), None)

@@ -12,12 +12,12 @@ from unittest import mock
 
 from simulation import memory_rows, memory_statements
 
-from pymaestro.agent import departure, link, reconcile
-from pymaestro.agent.decide import ownership
-from pymaestro.server import accept, broker_mqtt, deliver, fanout, resyncs, stages
-from pymaestro.server.decide import admission, intake
-from pymaestro.store import events, resources, sql, statuses
-from pymaestro.wire import event, resync
+from maestropy.agent import departure, link, reconcile
+from maestropy.agent.decide import ownership
+from maestropy.server import accept, broker_mqtt, deliver, fanout, resyncs, stages
+from maestropy.server.decide import admission, intake
+from maestropy.store import events, resources, sql, statuses
+from maestropy.wire import event, resync
 
 
 @dataclass(frozen=True, kw_only=True)

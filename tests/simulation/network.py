@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pymaestro.transport.grpc_client import StreamTimeout
-from pymaestro.transport.identity import Peer
-from pymaestro.transport.status import Code, Refused
-from pymaestro.wire import envelope, event
+from maestropy.transport.grpc_client import StreamTimeout
+from maestropy.transport.identity import Peer
+from maestropy.transport.status import Code, Refused
+from maestropy.wire import envelope, event
 
 SILENCE_SECONDS = 20.0
 _CALM_SECONDS = 0.001

@@ -22,9 +22,9 @@ from simulation.schedule import Schedule, Step
 from simulation.sources import HOLDER, Bundle, Content, Source
 from simulation.virtual_loop import Stuck, VirtualLoop
 
-from pymaestro.aio.tasks import Crew
-from pymaestro.sandbox.kubeapi.deleting import Deletion
-from pymaestro.sandbox.kubeapi.problems import Problem
+from maestropy.aio.tasks import Crew
+from maestropy.sandbox.kubeapi.deleting import Deletion
+from maestropy.sandbox.kubeapi.problems import Problem
 
 PATIENCE_SECONDS = 600.0
 """How long after the last trouble everything must have come together."""

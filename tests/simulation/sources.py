@@ -12,11 +12,11 @@ from simulation.actors import Crowd
 from simulation.memory_postgres import Engine
 from simulation.network import Network, Wire
 
-from pymaestro.aio import tasks
-from pymaestro.aio.clock import Clock
-from pymaestro.transport.grpc_client import StreamTimeout
-from pymaestro.transport.status import Code, Refused
-from pymaestro.wire import codec, envelope, event, identity, instant, resync, work
+from maestropy.aio import tasks
+from maestropy.aio.clock import Clock
+from maestropy.transport.grpc_client import StreamTimeout
+from maestropy.transport.status import Code, Refused
+from maestropy.wire import codec, envelope, event, identity, instant, resync, work
 
 HOLDER = "simulation/holder"
 NOBODY = "nobody answered"

@@ -12,14 +12,14 @@ from simulation.actors import _SETTINGS, Listener
 from simulation.memory_postgres import Engine, Pool
 from simulation.virtual_loop import VirtualLoop
 
-from pymaestro.aio.tasks import Crew
-from pymaestro.server.decide import intake
-from pymaestro.server.metrics import Metrics
-from pymaestro.server.stages import Stages
-from pymaestro.server.streams import Subscriber
-from pymaestro.server.world import World
-from pymaestro.store import pool, resources, rows
-from pymaestro.wire import envelope, event, order, record
+from maestropy.aio.tasks import Crew
+from maestropy.server.decide import intake
+from maestropy.server.metrics import Metrics
+from maestropy.server.stages import Stages
+from maestropy.server.streams import Subscriber
+from maestropy.server.world import World
+from maestropy.store import pool, resources, rows
+from maestropy.wire import envelope, event, order, record
 
 PARTS = record.Parts(envelope=b'{"id":"e","source":"s","type":"t","specversion":"1.0"}', metadata=b"{}", data=b"{}")
 IDS = [f"b{number}" for number in range(20)]
@@ -135,7 +135,7 @@ def test_every_deletion_ends(works: dict[str, Copy]) -> None:
     engine, agent = play(works, seconds=180)
     assert list(engine.tables["resources"]) == []
     assert agent.works == {}
-    assert list(engine.tables["pymaestro_reminders"]) == []
+    assert list(engine.tables["maestropy_reminders"]) == []
     assert max(agent.told.values()) <= 5
 
 

@@ -9,12 +9,12 @@ from prometheus_client import CollectorRegistry
 from simulation.actors import Listener
 from simulation.memory_postgres import Engine, Pool
 
-from pymaestro.server.fanout import Fanout
-from pymaestro.server.metrics import Metrics
-from pymaestro.server.streams import Streams
-from pymaestro.server.world import World
-from pymaestro.store import pool
-from pymaestro.wire import envelope, event
+from maestropy.server.fanout import Fanout
+from maestropy.server.metrics import Metrics
+from maestropy.server.streams import Streams
+from maestropy.server.world import World
+from maestropy.store import pool
+from maestropy.wire import envelope, event
 
 NOW = datetime.now(UTC)
 STATUS = '{"id":"%s","source":"agent","type":"' + event.STATUS_UPDATE + '","specversion":"1.0","data":{}}'

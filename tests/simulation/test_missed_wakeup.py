@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry
 from simulation.actors import _SETTINGS, Listener
 from simulation.memory_postgres import Engine, Pool
 
-from pymaestro.aio.tasks import Crew
-from pymaestro.server.metrics import Metrics
-from pymaestro.server.stages import Stages
-from pymaestro.server.streams import Subscriber
-from pymaestro.server.world import World
-from pymaestro.store import pool, resources, rows, statuses
-from pymaestro.wire import envelope, event, record
+from maestropy.aio.tasks import Crew
+from maestropy.server.metrics import Metrics
+from maestropy.server.stages import Stages
+from maestropy.server.streams import Subscriber
+from maestropy.server.world import World
+from maestropy.store import pool, resources, rows, statuses
+from maestropy.wire import envelope, event, record
 
 PARTS = record.Parts(envelope=b'{"id":"e","source":"s","type":"t","specversion":"1.0"}', metadata=b"", data=b"{}")
 PATIENCE_SECONDS = 20

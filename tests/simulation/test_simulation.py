@@ -12,7 +12,7 @@ from simulation.play import play
 from simulation.schedule import Schedule, Step, draw
 from simulation.shrink import shrink
 
-from pymaestro.store import sql
+from maestropy.store import sql
 
 # Processes of their own, on a machine that may be crowded.
 pytestmark = pytest.mark.timeout(400)

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, copy_context
 from typing import Any
 
-from pymaestro.aio.clock import Clock
+from maestropy.aio.clock import Clock
 
 EPOCH = 1_800_000_000.0
 """Where the wall clock of every simulation begins."""

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from pymaestro.wire import envelope, event, instant, order, resync
+from maestropy.wire import envelope, event, instant, order, resync
 
 PATIENCE = 60.0
 MANIFEST = {

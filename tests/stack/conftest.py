@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import harness
 import pytest
 
-from pymaestro.store.dsn import Dsn
+from maestropy.store.dsn import Dsn
 
 
 @pytest.fixture(scope="session")

@@ -23,17 +23,17 @@ import asyncpg
 import httpx
 from prometheus_client import CollectorRegistry
 
-from pymaestro.aio import clock as clocks
-from pymaestro.journal import emit
-from pymaestro.sandbox import ports
-from pymaestro.sandbox.postgres import Cluster
-from pymaestro.server import settings as configuration
-from pymaestro.server.main import Server
-from pymaestro.server.metrics import Metrics
-from pymaestro.server.stages import Stages
-from pymaestro.server.world import World
-from pymaestro.store import dsn as dsns
-from pymaestro.store import migrate, pool
+from maestropy.aio import clock as clocks
+from maestropy.journal import emit
+from maestropy.sandbox import ports
+from maestropy.sandbox.postgres import Cluster
+from maestropy.server import settings as configuration
+from maestropy.server.main import Server
+from maestropy.server.metrics import Metrics
+from maestropy.server.stages import Stages
+from maestropy.server.world import World
+from maestropy.store import dsn as dsns
+from maestropy.store import migrate, pool
 
 BASE = "/api/maestro/v1"
 PATIENCE = 60.0
@@ -305,7 +305,7 @@ class Place:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "pymaestro.cli.main",
+                "maestropy.cli.main",
                 "server",
                 "--server-hostname=127.0.0.1",
                 f"--data-dir={self.folder / 'data'}",

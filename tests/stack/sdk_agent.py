@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pymaestro.aio import clock
-from pymaestro.transport.grpc_client import Endpoint, GrpcClient, StreamTimeout
-from pymaestro.transport.status import Refused
-from pymaestro.wire import codec, envelope, event, instant, order, resync, status, work
+from maestropy.aio import clock
+from maestropy.transport.grpc_client import Endpoint, GrpcClient, StreamTimeout
+from maestropy.transport.status import Refused
+from maestropy.wire import codec, envelope, event, instant, order, resync, status, work
 
 
 def now() -> instant.Timestamp:

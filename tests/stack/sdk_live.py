@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sdk_agent import scripted_agent
 
-from pymaestro.sandbox.process import ServerProcess
-from pymaestro.store.dsn import Dsn
+from maestropy.sandbox.process import ServerProcess
+from maestropy.store.dsn import Dsn
 
 
 @pytest.fixture

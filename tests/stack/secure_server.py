@@ -23,13 +23,13 @@ import grpc.aio
 import harness
 import httpx
 
-from pymaestro.aio import clock as clocks
-from pymaestro.journal import Journal
-from pymaestro.server.main import Server
-from pymaestro.server.world import World
-from pymaestro.store import dsn as dsns
-from pymaestro.wire import envelope, event, instant
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.aio import clock as clocks
+from maestropy.journal import Journal
+from maestropy.server.main import Server
+from maestropy.server.world import World
+from maestropy.store import dsn as dsns
+from maestropy.wire import envelope, event, instant
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 CONSUMER = "cluster1"
 SOURCE = "mw-client-example"

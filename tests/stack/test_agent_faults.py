@@ -11,11 +11,11 @@ import pytest
 from conformance import objects_wanted as want
 from conformance.fleet import RHYTHM, Cluster, Fleet, condition, fleet, letters
 
-from pymaestro.kube import config
-from pymaestro.kube.address import ClusterAddress
-from pymaestro.kube.client import ClientSettings
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.sandbox.kubeapi.paths import Call
+from maestropy.kube import config
+from maestropy.kube.address import ClusterAddress
+from maestropy.kube.client import ClientSettings
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.sandbox.kubeapi.paths import Call
 
 NAME = "faults"
 CM = want.config_map(NAME, "cm")

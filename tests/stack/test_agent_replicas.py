@@ -6,10 +6,10 @@ import harness
 from conformance import replicas
 from conformance.fleet import Cluster
 
-from pymaestro import AsyncMaestro
-from pymaestro.kube import config
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.store.dsn import Dsn
+from maestropy import AsyncMaestro
+from maestropy.kube import config
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.store.dsn import Dsn
 
 
 def test_one_leads_and_others_take_over(database: Dsn, tmp_path: Path) -> None:

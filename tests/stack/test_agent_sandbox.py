@@ -9,8 +9,8 @@ import pytest
 from conformance.agent_cases import Case, every_case
 from conformance.fleet import Cluster, fleet
 
-from pymaestro.kube import config
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.kube import config
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 
 NUMBERS = itertools.count(1)
 

@@ -10,12 +10,12 @@ import harness
 from conformance import objects_wanted as want
 from conformance.fleet import Cluster, condition
 
-from pymaestro import AsyncMaestro, Work
-from pymaestro.journal import emit
-from pymaestro.kube import config
-from pymaestro.sandbox.cluster_agent import agent_on
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.store.dsn import Dsn
+from maestropy import AsyncMaestro, Work
+from maestropy.journal import emit
+from maestropy.kube import config
+from maestropy.sandbox.cluster_agent import agent_on
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.store.dsn import Dsn
 
 CONSUMER = "c1"
 

@@ -13,11 +13,11 @@ from clients import Agent, bundle_data, source
 from conformance.memory_broker import MemoryBroker, memory_broker
 from conformance.transport_cases import greeting
 
-from pymaestro.server import publish
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport import base, mqtt, mqtt_config
-from pymaestro.transport.mqtt_agent import MqttMedium
-from pymaestro.wire import event
+from maestropy.server import publish
+from maestropy.store.dsn import Dsn
+from maestropy.transport import base, mqtt, mqtt_config
+from maestropy.transport.mqtt_agent import MqttMedium
+from maestropy.wire import event
 
 SPECS = "sources/maestro/consumers/cluster1/sourceevents"
 

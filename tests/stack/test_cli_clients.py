@@ -12,8 +12,8 @@ import pytest
 import yaml
 from sdk_live import live_server as live_server
 
-from pymaestro.cli import main
-from pymaestro.sandbox.process import ServerProcess
+from maestropy.cli import main
+from maestropy.sandbox.process import ServerProcess
 
 WORK = """\
 apiVersion: work.open-cluster-management.io/v1
@@ -139,7 +139,7 @@ def test_a_watch_ends_with_ctrl_c(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "work.yaml"
     file.write_text(WORK)
     shell(f"resourcebundle apply -f {file} --wait")
-    command = [sys.executable, "-m", "pymaestro.cli.main", "resourcebundle", "watch", "-o", "json"]
+    command = [sys.executable, "-m", "maestropy.cli.main", "resourcebundle", "watch", "-o", "json"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
     ) as process:

@@ -18,11 +18,11 @@ from secure_server import running
 from test_cli_clients import WORK
 from test_sdk_secure import tls_flags
 
-from pymaestro.cli import main
-from pymaestro.store.dsn import Dsn
-from pymaestro.testing import running_fleet
+from maestropy.cli import main
+from maestropy.store.dsn import Dsn
+from maestropy.testing import running_fleet
 
-MAESTRO = [sys.executable, "-m", "pymaestro.cli.main"]
+MAESTRO = [sys.executable, "-m", "maestropy.cli.main"]
 HELLO = WORK.replace("namespace: c1", "namespace: cluster1")
 
 
@@ -98,7 +98,7 @@ def test_a_server_that_dies_and_comes_back(
         assert told.count(("DELETED", "hello")) == 1
 
         # A reader who leaves, such as `head`, is no failure of ours, and is noticed before there is more to tell.
-        line = f"{sys.executable} -m pymaestro.cli.main resourcebundle watch | head -1; echo ${{PIPESTATUS[0]}}"
+        line = f"{sys.executable} -m maestropy.cli.main resourcebundle watch | head -1; echo ${{PIPESTATUS[0]}}"
         with subprocess.Popen(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as piped:
             assert piped.stdout
             assert "cluster1/second" in piped.stdout.readline()

@@ -16,13 +16,13 @@ import harness
 import pytest
 import yaml
 
-from pymaestro.cli import main
-from pymaestro.sandbox.errors import SandboxError
-from pymaestro.sandbox.process import Ports, ServerProcess
-from pymaestro.store.dsn import Dsn
+from maestropy.cli import main
+from maestropy.sandbox.errors import SandboxError
+from maestropy.sandbox.process import Ports, ServerProcess
+from maestropy.store.dsn import Dsn
 
 README = Path(__file__).parents[2] / "README.md"
-MAESTRO = [sys.executable, "-m", "pymaestro.cli.main"]
+MAESTRO = [sys.executable, "-m", "maestropy.cli.main"]
 
 
 @pytest.mark.timeout(180)
@@ -35,7 +35,7 @@ def test_the_commands_of_the_readme_find_what_is_up(tmp_path: Path) -> None:
         up = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environ)
     try:
         wait_for_text(shown, "Ctrl-C stops everything", up)
-        config = yaml.safe_load((tmp_path / "pymaestro" / "config.yaml").read_text())
+        config = yaml.safe_load((tmp_path / "maestropy" / "config.yaml").read_text())
         assert config["current"] == "local"
         assert config["environments"]["local"]["rest-url"] in shown.read_text()
         said = [run(line, environ, folder=tmp_path) for line in readme_commands()]

@@ -16,11 +16,11 @@ import harness
 import pytest
 from clients import Stream, agent, bundle_data, source
 
-from pymaestro.sandbox import postmaster
-from pymaestro.sandbox.postgres import Cluster
-from pymaestro.store import migrate
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.sandbox import postmaster
+from maestropy.sandbox.postgres import Cluster
+from maestropy.store import migrate
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 LOAD = 200
 CONSUMERS = ("cluster1", "cluster2")
@@ -188,7 +188,7 @@ def test_the_database_is_killed_under_load_and_comes_back(tmp_path: Path, victim
             if victim == "backend":
                 # PostgreSQL ends all connections and recovers, as after any crash of one of its processes.
                 pid = await server.value(
-                    "SELECT pid FROM pg_stat_activity WHERE application_name = 'pymaestro' LIMIT 1"
+                    "SELECT pid FROM pg_stat_activity WHERE application_name = 'maestropy' LIMIT 1"
                 )
                 os.kill(pid, signal.SIGKILL)
             else:

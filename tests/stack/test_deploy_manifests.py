@@ -12,14 +12,14 @@ import pytest
 import yaml
 from conformance.sandbox_thread import Running, sandbox
 
-from pymaestro.agent import settings as agent_settings
-from pymaestro.agent.settings import FLAGS as AGENT_FLAGS
-from pymaestro.cli import commands
-from pymaestro.flags import Flag
-from pymaestro.sdk.manifests import plural
-from pymaestro.server import settings as server_settings
-from pymaestro.server.settings.load import FLAGS as SERVER_FLAGS
-from pymaestro.transport import grpc_config
+from maestropy.agent import settings as agent_settings
+from maestropy.agent.settings import FLAGS as AGENT_FLAGS
+from maestropy.cli import commands
+from maestropy.flags import Flag
+from maestropy.sdk.manifests import plural
+from maestropy.server import settings as server_settings
+from maestropy.server.settings.load import FLAGS as SERVER_FLAGS
+from maestropy.transport import grpc_config
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -120,5 +120,5 @@ def test_the_agent_reads_the_example_of_its_configuration() -> None:
 
 
 def test_the_definition_is_the_one_the_agent_installs() -> None:
-    installed = ROOT / "src" / "pymaestro" / "agent" / "crds" / "appliedmanifestworks.yaml"
+    installed = ROOT / "src" / "maestropy" / "agent" / "crds" / "appliedmanifestworks.yaml"
     assert (DEPLOY / "agent" / "crd.yaml").read_text() == installed.read_text()

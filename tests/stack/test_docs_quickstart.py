@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from pymaestro.testing import running_fleet
+from maestropy.testing import running_fleet
 
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)

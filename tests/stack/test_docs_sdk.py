@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pymaestro.testing import RunningFleet, running_fleet
+from maestropy.testing import RunningFleet, running_fleet
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

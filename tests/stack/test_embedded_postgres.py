@@ -18,16 +18,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from pymaestro.sandbox import postgres, postmaster
-from pymaestro.sandbox.errors import SandboxError
-from pymaestro.sandbox.postgres import EmbeddedPostgres
-from pymaestro.store.dsn import Dsn
+from maestropy.sandbox import postgres, postmaster
+from maestropy.sandbox.errors import SandboxError
+from maestropy.sandbox.postgres import EmbeddedPostgres
+from maestropy.store.dsn import Dsn
 
 # Holds the database until it is killed; says its address when it is up.
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
-from pymaestro.sandbox.postgres import EmbeddedPostgres
+from maestropy.sandbox.postgres import EmbeddedPostgres
 
 async def main():
     async with EmbeddedPostgres(Path(sys.argv[1])) as dsn:
@@ -105,7 +105,7 @@ def test_one_that_nobody_will_miss_is_copied_and_not_made_again(
 ) -> None:
     cache = tmp_path / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    left_by_an_older_version = cache / "pymaestro" / "sandbox" / "postgres-0123456789abcdef"
+    left_by_an_older_version = cache / "maestropy" / "sandbox" / "postgres-0123456789abcdef"
     left_by_an_older_version.mkdir(parents=True)
 
     async def scenario() -> None:
@@ -120,7 +120,7 @@ def test_one_that_nobody_will_miss_is_copied_and_not_made_again(
             assert await ask(dsn, "SHOW fsync") == "on"
 
     asyncio.run(scenario())
-    assert len(list((cache / "pymaestro" / "sandbox").iterdir())) == 1
+    assert len(list((cache / "maestropy" / "sandbox").iterdir())) == 1
     assert not left_by_an_older_version.exists()
 
 
@@ -135,7 +135,7 @@ def test_two_at_once_make_one_template(tmp_path: Path, monkeypatch: pytest.Monke
         return await asyncio.gather(run("one"), run("other"))
 
     assert asyncio.run(scenario()) == [1, 1]
-    assert len(list((tmp_path / "cache" / "pymaestro" / "sandbox").iterdir())) == 1
+    assert len(list((tmp_path / "cache" / "maestropy" / "sandbox").iterdir())) == 1
 
 
 def test_without_a_cache_it_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +371,7 @@ def test_an_ordinary_user_needs_no_rights() -> None:
 
     def works(python: str) -> bool:
         try:
-            return run(python, "-c", "import pymaestro.sandbox.postgres").returncode == 0
+            return run(python, "-c", "import maestropy.sandbox.postgres").returncode == 0
         except OSError:
             return False
 

@@ -33,12 +33,12 @@ from secure_server import (
 )
 from secure_server import channel as connect
 
-from pymaestro.server.listeners import _limits
-from pymaestro.server.settings import load
-from pymaestro.server.settings.surfaces import GrpcSettings
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import envelope, event, instant
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.server.listeners import _limits
+from maestropy.server.settings import load
+from maestropy.server.settings.surfaces import GrpcSettings
+from maestropy.store.dsn import Dsn
+from maestropy.wire import envelope, event, instant
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 MIB = 2**20
 CLIENTS = "grpc_server_registered_source_clients"

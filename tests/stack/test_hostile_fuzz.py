@@ -27,9 +27,9 @@ from secure_server import (
     subscribe,
 )
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import envelope, event, record
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.store.dsn import Dsn
+from maestropy.wire import envelope, event, record
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 TAKEN_OR_REFUSED = frozenset({"OK", "UNKNOWN", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED"})
 SOON = settings(max_examples=350, deadline=None, suppress_health_check=list(HealthCheck))

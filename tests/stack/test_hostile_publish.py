@@ -18,8 +18,8 @@ from secure_server import (
     spec,
 )
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import envelope
+from maestropy.store.dsn import Dsn
+from maestropy.wire import envelope
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import asyncio
 import harness
 from clients import agent, bundle_data, source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 
 def test_what_one_instance_takes_another_one_passes_on(database: Dsn) -> None:

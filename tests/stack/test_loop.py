@@ -6,8 +6,8 @@ import json
 import harness
 from clients import agent, bundle_data, is_about, source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 
 def is_deleting(received: event.Event) -> bool:

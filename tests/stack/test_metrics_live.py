@@ -3,7 +3,7 @@
 import harness
 from clients import agent, bundle_data, source
 
-from pymaestro.store.dsn import Dsn
+from maestropy.store.dsn import Dsn
 
 COUNTED = (
     "rest_api_inbound_request_count",

@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rest_live.Live]
 
 
 # Read from the package, because tests are collected before there is a server; that it serves the same is tested below.
-DOCUMENT = json.loads((resources.files("pymaestro.server.rest") / "openapi.json").read_bytes())
+DOCUMENT = json.loads((resources.files("maestropy.server.rest") / "openapi.json").read_bytes())
 CONFIG = schemathesis.Config.from_dict({"generation": {"allow-x00": False}})
 schema = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
 

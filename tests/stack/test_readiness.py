@@ -2,7 +2,7 @@
 
 import harness
 
-from pymaestro.store.dsn import Dsn
+from maestropy.store.dsn import Dsn
 
 READY = "SELECT ready FROM server_instances WHERE id = 'maestro'"
 

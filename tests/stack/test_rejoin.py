@@ -8,11 +8,11 @@ import harness
 import pytest
 from clients import agent, is_about, source
 
-from pymaestro.server import rejoin
-from pymaestro.server.lacks import Holdings, Lacks, find
-from pymaestro.server.world import World
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.server import rejoin
+from maestropy.server.lacks import Holdings, Lacks, find
+from maestropy.server.world import World
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 FLEET = 40
 

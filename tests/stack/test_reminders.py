@@ -8,20 +8,20 @@ import harness
 import pytest
 from clients import Stream, agent, bundle_data, source
 
-from pymaestro.server.decide import patience
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.server.decide import patience
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 SPEC = """INSERT INTO resources
           (id, created_at, updated_at, deleted_at, name, source, consumer_name, version, type, payload)
           SELECT id, now(), now(), now() - $3 * interval '1 second', id, 'source-a', $2, 1, '', $4::jsonb
           FROM unnest($1::text[]) AS n (id)"""
-REMINDER = "INSERT INTO pymaestro_reminders VALUES ($1, now() + $2 * interval '1 second')"
+REMINDER = "INSERT INTO maestropy_reminders VALUES ($1, now() + $2 * interval '1 second')"
 EVENT = """INSERT INTO events (id, created_at, updated_at, source, source_id, event_type, reconciled_date)
            VALUES ('event-' || $1, now(), now(), 'Resources', $1, 'Delete', $2::timestamptz)"""
 TIME_PASSES = [
     "UPDATE resources SET deleted_at = deleted_at - interval '1 hour' WHERE deleted_at IS NOT NULL",
-    "UPDATE pymaestro_reminders SET next_at = next_at - interval '1 hour'",
+    "UPDATE maestropy_reminders SET next_at = next_at - interval '1 hour'",
 ]
 
 
@@ -72,7 +72,7 @@ def test_a_forgotten_deletion_is_sent_again_less_and_less_often(database: Dsn) -
 
             await one.tell("w1", 1, "Deleted")
             assert await server.bundle("w1") is None
-            assert await server.value("SELECT count(*) FROM pymaestro_reminders") == 0
+            assert await server.value("SELECT count(*) FROM maestropy_reminders") == 0
 
     harness.play(scenario())
 
@@ -98,7 +98,7 @@ def test_an_agent_that_says_nothing_is_told_in_other_words(database: Dsn) -> Non
             assert await server.bundle("w1") is not None
 
             await server.sql("UPDATE resources SET deleted_at = deleted_at - interval '41 seconds'")
-            await server.sql("UPDATE pymaestro_reminders SET next_at = now()")
+            await server.sql("UPDATE maestropy_reminders SET next_at = now()")
             assert await reminded(server) == {"w1"}
             await deletion_of(got, "w1")
             await one.tell("w1", 1, "Deleted")

@@ -5,8 +5,8 @@ import harness
 import pytest
 from clients import agent, source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event, resync
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event, resync
 
 
 def is_status_resync(received: event.Event) -> bool:

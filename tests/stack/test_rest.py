@@ -13,8 +13,8 @@ import pytest
 import rest_live
 from rest_live import BASE, Live
 
-from pymaestro.server.auth.rest import Unverified
-from pymaestro.server.rest import bundle_list
+from maestropy.server.auth.rest import Unverified
+from maestropy.server.rest import bundle_list
 
 CONSUMERS = f"{BASE}/consumers"
 BUNDLES = f"{BASE}/resource-bundles"
@@ -335,7 +335,7 @@ def test_gzip_is_for_those_who_ask(api: httpx.Client, server: Live) -> None:
 
 def busy_connections(server: Live) -> int:
     found = server.sql(
-        "SELECT count(*) AS busy FROM pg_stat_activity WHERE application_name = 'pymaestro' AND xact_start IS NOT NULL"
+        "SELECT count(*) AS busy FROM pg_stat_activity WHERE application_name = 'maestropy' AND xact_start IS NOT NULL"
     )
     return int(found[0]["busy"])
 
@@ -379,7 +379,7 @@ def test_a_list_that_breaks_off_is_seen_to_be_incomplete(api: httpx.Client, serv
         rest_live.until(lambda: busy_connections(server) == 1)
         server.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'pymaestro' AND xact_start IS NOT NULL"
+            " WHERE application_name = 'maestropy' AND xact_start IS NOT NULL"
         )
         received = b"".join(iter(lambda: plug.recv(1 << 20), b""))
 
@@ -609,7 +609,7 @@ def test_a_database_that_is_away_is_said_so(server: Live) -> None:
 
 
 def test_a_bug_is_answered_without_its_traceback(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pymaestro.server.rest.views.consumer", lambda *_: 1 / 0)
+    monkeypatch.setattr("maestropy.server.rest.views.consumer", lambda *_: 1 / 0)
     server.clear()
     server.add_consumer()
     with server.client() as api:

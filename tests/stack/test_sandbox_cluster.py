@@ -62,7 +62,7 @@ def test_a_deployment_becomes_available_and_follows_its_spec(kube: Kube) -> None
 
 @pytest.mark.parametrize(
     ("annotations", "condition"),
-    [pytest.param({}, "Complete", id="well"), pytest.param({"sandbox.pymaestro/fail": "true"}, "Failed", id="badly")],
+    [pytest.param({}, "Complete", id="well"), pytest.param({"sandbox.maestropy/fail": "true"}, "Failed", id="badly")],
 )
 def test_a_job_ends(kube: Kube, annotations: dict[str, str], condition: str) -> None:
     path = kube.path("jobs", "job", group="batch/v1")

@@ -12,9 +12,9 @@ import pytest
 from sdk_live import live_server as live_server
 from test_sdk_lifecycle import work
 
-from pymaestro import EventType, Maestro, errors
-from pymaestro.sandbox.process import ServerProcess
-from pymaestro.store.dsn import Dsn
+from maestropy import EventType, Maestro, errors
+from maestropy.sandbox.process import ServerProcess
+from maestropy.store.dsn import Dsn
 
 
 def client_of(server: ServerProcess) -> Maestro:
@@ -67,7 +67,7 @@ def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
     # Said only once the main thread really blocks in the wait: an interrupt before that would prove nothing.
     script = (
         "import sys, threading, time\n"
-        "from pymaestro import Maestro\n"
+        "from maestropy import Maestro\n"
         "def say_when_blocked(main):\n"
         "    while sys._current_frames()[main].f_code.co_name != 'run':\n"
         "        time.sleep(0.01)\n"

@@ -8,9 +8,9 @@ import harness
 import pytest
 from sdk_agent import scripted_agent
 
-from pymaestro import AsyncMaestro, RetryPolicy, Work, errors
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport.status import Code, Refused
+from maestropy import AsyncMaestro, RetryPolicy, Work, errors
+from maestropy.store.dsn import Dsn
+from maestropy.transport.status import Code, Refused
 
 CONFIG_MAP: dict[str, Any] = {
     "apiVersion": "v1",

@@ -10,8 +10,8 @@ from review_api import ReviewApi
 from secure_server import Running, running
 from test_sdk_lifecycle import work
 
-from pymaestro import AsyncMaestro, RetryPolicy, errors
-from pymaestro.store.dsn import Dsn
+from maestropy import AsyncMaestro, RetryPolicy, errors
+from maestropy.store.dsn import Dsn
 
 SOURCE = "sdk-test"
 QUICK = RetryPolicy(attempts=2, base_seconds=0.01, deadline_seconds=2)

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pymaestro import errors, targeting
-from pymaestro.transport.http_listener import HttpListener
+from maestropy import errors, targeting
+from maestropy.transport.http_listener import HttpListener
 
 CLUSTERS = [
     {"name": f"us-east-mgmt-{number:03}", "region": "us-east", "status": "healthy", "load": 500 - number}

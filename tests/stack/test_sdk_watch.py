@@ -12,10 +12,10 @@ import pytest
 from sdk_agent import ScriptedAgent, scripted_agent
 from test_sdk_lifecycle import client_of, work
 
-from pymaestro import AsyncMaestro, EventType, RetryPolicy, WatchEvent, errors
-from pymaestro.sandbox.process import ServerProcess
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport.status import Refused
+from maestropy import AsyncMaestro, EventType, RetryPolicy, WatchEvent, errors
+from maestropy.sandbox.process import ServerProcess
+from maestropy.store.dsn import Dsn
+from maestropy.transport.status import Refused
 
 
 class Diary:
@@ -193,7 +193,7 @@ def test_what_was_deleted_and_made_anew_during_an_interruption_is_told(database:
 
 
 def test_a_slow_watcher_holds_nobody_up_and_misses_no_state(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pymaestro.sdk.hub.Inbox.__init__.__kwdefaults__", {"max_events": 5, "max_bytes": 2**20})
+    monkeypatch.setattr("maestropy.sdk.hub.Inbox.__init__.__kwdefaults__", {"max_events": 5, "max_bytes": 2**20})
 
     async def scenario() -> None:
         async with harness.in_process(database) as server, client_of(server) as client:

@@ -23,8 +23,8 @@ from secure_server import (
     subscribe,
 )
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import envelope, event
+from maestropy.store.dsn import Dsn
+from maestropy.wire import envelope, event
 
 NAMES = ["localhost", "127.0.0.1"]
 

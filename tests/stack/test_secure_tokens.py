@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from review_api import ACCESS, TOKENS, ReviewApi, status_body
 from secure_server import BUNDLES, CONSUMER, SOURCE, add_consumers, refusal, running, send, spec, subscribe
 
-from pymaestro.server.auth import remembered
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import envelope
+from maestropy.server.auth import remembered
+from maestropy.store.dsn import Dsn
+from maestropy.wire import envelope
 
 TOKEN = "s3cr3t-t0ken-0f-alice"
 

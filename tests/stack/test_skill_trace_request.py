@@ -11,8 +11,8 @@ import pytest
 from log_api import LogApi, kubeconfig, serving
 from trace_request_logs import BASE, Story, write
 
-from pymaestro.cli import main
-from pymaestro.store.dsn import Dsn
+from maestropy.cli import main
+from maestropy.store.dsn import Dsn
 
 SKILL = Path(__file__).parents[2] / "skills" / "trace-resource-request"
 PAGES = ("SKILL.md", "references/logs.md", "references/stages.md", "references/errors.md")
@@ -101,7 +101,7 @@ def test_a_command_of_the_skill_works(
 
 
 def test_the_pages_name_all_stages_errors_and_the_scripts_variables() -> None:
-    from pymaestro.trace.request.codes import CODES, STAGES
+    from maestropy.trace.request.codes import CODES, STAGES
 
     errors = (SKILL / "references" / "errors.md").read_text(encoding="utf-8")
     stages = (SKILL / "references" / "stages.md").read_text(encoding="utf-8")

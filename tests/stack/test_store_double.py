@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from simulation.memory_postgres import Engine, Pool
 
-from pymaestro.store import consumers, errors, events, instances, locks, pool, reminders, resources, rows, statuses
-from pymaestro.store.dsn import Dsn
-from pymaestro.store.listen import listen
-from pymaestro.wire import record
+from maestropy.store import consumers, errors, events, instances, locks, pool, reminders, resources, rows, statuses
+from maestropy.store.dsn import Dsn
+from maestropy.store.listen import listen
+from maestropy.wire import record
 
 DAY = datetime(2026, 8, 20, tzinfo=UTC)
 IDS = ("b0", "b1", "b2", "b3")
@@ -102,7 +102,7 @@ COLUMNS = {
     "status_events": ("id", "created_at", "resource_id", "resource_source", "status", "status_event_type"),
     "event_instances": ("event_id", "instance_id"),
     "server_instances": ("id", "last_heartbeat", "ready"),
-    "pymaestro_reminders": ("id", "next_at"),
+    "maestropy_reminders": ("id", "next_at"),
 }
 
 

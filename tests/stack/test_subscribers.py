@@ -7,8 +7,8 @@ import grpc
 import harness
 from clients import Client, Stream, agent, bundle_data, source
 
-from pymaestro.server.streams import Streams
-from pymaestro.store.dsn import Dsn
+from maestropy.server.streams import Streams
+from maestropy.store.dsn import Dsn
 
 LARGE = 100_000
 SMALL_BOX = 2 * 2**20

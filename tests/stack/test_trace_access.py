@@ -9,12 +9,12 @@ import yaml
 from test_trace_work import applied, id_of, maestro
 from trace_stage import CONSUMER, config_map
 
-from pymaestro import Work
-from pymaestro.kube.request import ResourceType
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace.work import render
-from pymaestro.trace.work.question import Manifest, Question
+from maestropy import Work
+from maestropy.kube.request import ResourceType
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.store.dsn import Dsn
+from maestropy.trace.work import render
+from maestropy.trace.work.question import Manifest, Question
 
 PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
 
@@ -174,8 +174,8 @@ def test_a_database_of_a_hundred_thousand_works_answers_at_once(database: Dsn) -
                  'null'::jsonb, now() - g * interval '1 second', now()
                FROM generate_series(1, 100000) g""",
         )
-        from pymaestro.trace.database import DsnDatabase
-        from pymaestro.trace.work.sides import SqlSide
+        from maestropy.trace.database import DsnDatabase
+        from maestropy.trace.work.sides import SqlSide
 
         # The aim is under one second; the statement timeout makes anything beyond three a failure.
         side = SqlSide(DsnDatabase(dsn=trace_stage.url(database), timeout_seconds=3))

@@ -15,16 +15,16 @@ import pytest
 import yaml
 from aiohttp import web
 
-from pymaestro.kube.address import ClusterAddress, Credentials
-from pymaestro.sandbox.hcp import cast, services
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.trace.access import choosing, hcp, portforward
-from pymaestro.trace.access.portforward import Target
-from pymaestro.trace.errors import NoAccess
-from pymaestro.trace.hcp import identity, walk
-from pymaestro.trace.hcp.model import State, Walk
-from pymaestro.trace.hcp.question import Place, Taken
-from pymaestro.transport.http_listener import HttpListener
+from maestropy.kube.address import ClusterAddress, Credentials
+from maestropy.sandbox.hcp import cast, services
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.trace.access import choosing, hcp, portforward
+from maestropy.trace.access.portforward import Target
+from maestropy.trace.errors import NoAccess
+from maestropy.trace.hcp import identity, walk
+from maestropy.trace.hcp.model import State, Walk
+from maestropy.trace.hcp.question import Place, Taken
+from maestropy.transport.http_listener import HttpListener
 
 NOW = "2026-08-20T10:00:00Z"
 SCENARIO = cast.SCENARIOS["etcd"]
@@ -208,7 +208,7 @@ def kubeconfig(folder: Path, url: str) -> str:
 async def walked(reach: hcp.Reach, folder: Path) -> Walk:
     place = choosing.Place(environ={}, home=folder)
     async with hcp.Live(reach, place=place) as live:
-        from pymaestro.aio.clock import Clock
+        from maestropy.aio.clock import Clock
 
         taken = Taken(now=Clock().now(), source=reach.source)
         return await walk.run(identity.parse(cast.ARM_ID), answerer=live, taken=taken)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.cli.main import call
-from pymaestro.sandbox.hcp import cast
-from pymaestro.sandbox.hcp.stage import Stage, stage
+from maestropy.cli.main import call
+from maestropy.sandbox.hcp import cast
+from maestropy.sandbox.hcp.stage import Stage, stage
 
 
 def walked(tmp_path: Path, scenario: str, *more: str) -> dict:
@@ -27,7 +27,7 @@ async def command(started: Stage, *more: str) -> dict:
     began = time.monotonic()
     words = ["trace", "hcp", *started.arguments, "-o", "json", *more]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "pymaestro.cli.main", *words, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "maestropy.cli.main", *words, stdout=asyncio.subprocess.PIPE
     )
     told, _ = await process.communicate()
     return {**json.loads(told), "code": process.returncode, "seconds": time.monotonic() - began}

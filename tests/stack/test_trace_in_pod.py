@@ -10,14 +10,14 @@ import trace_stage
 from test_trace_work import applied, id_of
 from trace_stage import Stage, config_map
 
-from pymaestro.kube.request import ResourceType
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace.access.choosing import Place, Wanted, management_clusters
-from pymaestro.trace.access.cluster import Cluster
-from pymaestro.trace.errors import NoAccess
-from pymaestro.trace.output import Exit
-from pymaestro.trace.work import gather, render, report
-from pymaestro.trace.work.question import Question
+from maestropy.kube.request import ResourceType
+from maestropy.store.dsn import Dsn
+from maestropy.trace.access.choosing import Place, Wanted, management_clusters
+from maestropy.trace.access.cluster import Cluster
+from maestropy.trace.errors import NoAccess
+from maestropy.trace.output import Exit
+from maestropy.trace.work import gather, render, report
+from maestropy.trace.work.question import Question
 
 RBAC = "rbac.authorization.k8s.io"
 ACCOUNT = {"kind": "ServiceAccount", "name": "tracer", "namespace": "default"}

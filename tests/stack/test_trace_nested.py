@@ -16,12 +16,12 @@ import yaml
 from test_trace_work import APPLIED, CONFIG_MAPS, PATIENCE, id_of, namespace
 from trace_stage import CONSUMER, Stage, config_map
 
-from pymaestro import Work
-from pymaestro.kube.request import Patch, ResourceType, Write
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace.output import Exit
-from pymaestro.trace.work import exports, render, report
-from pymaestro.trace.work.question import Manifest, Question
+from maestropy import Work
+from maestropy.kube.request import Patch, ResourceType, Write
+from maestropy.store.dsn import Dsn
+from maestropy.trace.output import Exit
+from maestropy.trace.work import exports, render, report
+from maestropy.trace.work.question import Manifest, Question
 
 WORKS = ResourceType(
     group="work.open-cluster-management.io", version="v1", plural="manifestworks", kind="ManifestWork", namespaced=True
@@ -60,7 +60,7 @@ def condition(kind: str, status: str) -> dict[str, str]:
 async def nested_stage(database: Dsn) -> AsyncIterator[Stage]:
     """A stage whose cluster knows ManifestWorks."""
     async with trace_stage.stage(database) as stage:
-        text = (resources.files("pymaestro.agent.crds") / "manifestworks.yaml").read_text()
+        text = (resources.files("maestropy.agent.crds") / "manifestworks.yaml").read_text()
         await stage.kube.create(DEFINITIONS, yaml.safe_load(text))
 
         async def is_served() -> bool:

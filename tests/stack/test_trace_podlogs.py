@@ -15,14 +15,14 @@ import pytest
 from log_api import LogApi, kubeconfig, serving
 from trace_request_logs import AGENT, BASE, SERVERS, Story
 
-from pymaestro.trace.access import podlogs
+from maestropy.trace.access import podlogs
 
 
 @contextlib.asynccontextmanager
 async def maestro(*words: str, environ: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "pymaestro.cli.main", "trace", *words),
+        *("-m", "maestropy.cli.main", "trace", *words),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **environ},

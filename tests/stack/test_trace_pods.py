@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pod_api import TOKEN, Person, PodApi, serving
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace import psql
-from pymaestro.trace.access.breakglass import Breakglass, Permissions
-from pymaestro.trace.access.poddatabase import MaestroDbPod, Spot
-from pymaestro.trace.errors import Declined, NoAccess
-from pymaestro.trace.work.question import Manifest, Question
-from pymaestro.trace.work.sides import SqlSide
+from maestropy.store.dsn import Dsn
+from maestropy.trace import psql
+from maestropy.trace.access.breakglass import Breakglass, Permissions
+from maestropy.trace.access.poddatabase import MaestroDbPod, Spot
+from maestropy.trace.errors import Declined, NoAccess
+from maestropy.trace.work.question import Manifest, Question
+from maestropy.trace.work.sides import SqlSide
 
 HOSTILE = (
     "x'; DROP TABLE resources; --",
@@ -132,7 +132,7 @@ def test_nothing_can_be_written_even_by_a_statement_that_tries(database: Dsn) ->
             pod = MaestroDbPod(cluster=cluster, spot=Spot())
             with pytest.raises(NoAccess, match="read-only transaction"):
                 await pod.documents("DELETE FROM resources WHERE id = $1", ("x",))
-        from pymaestro.trace.database import DsnDatabase
+        from maestropy.trace.database import DsnDatabase
 
         with pytest.raises(NoAccess, match="read-only transaction"):
             await DsnDatabase(dsn=trace_stage.url(database)).documents("DELETE FROM resources", ())
@@ -254,7 +254,7 @@ async def command(file: Path, *flags: str, stdin: int) -> asyncio.subprocess.Pro
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "pymaestro.cli.main",
+        "maestropy.cli.main",
         *words,
         stdin=stdin,
         stdout=asyncio.subprocess.PIPE,

@@ -12,15 +12,15 @@ from typing import Any
 import harness
 import pytest
 
-from pymaestro.aio import clock as clocks
-from pymaestro.cli import main
-from pymaestro.journal import emit
-from pymaestro.sandbox.cluster_agent import agent_on
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.sandbox.process import ServerProcess
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport.grpc_client import Endpoint, GrpcClient
-from pymaestro.wire import codec, envelope, event, identity, instant, work
+from maestropy.aio import clock as clocks
+from maestropy.cli import main
+from maestropy.journal import emit
+from maestropy.sandbox.cluster_agent import agent_on
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.sandbox.process import ServerProcess
+from maestropy.store.dsn import Dsn
+from maestropy.transport.grpc_client import Endpoint, GrpcClient
+from maestropy.wire import codec, envelope, event, identity, instant, work
 
 CLUSTER = "cluster1"
 RESOURCE = identity.resource_id("demo", namespace=CLUSTER, name="w1")

@@ -13,16 +13,16 @@ import pytest
 import trace_stage
 from trace_stage import CONSUMER, SOURCE, Stage, config_map
 
-from pymaestro import Work
-from pymaestro.kube.request import ResourceType
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace.output import Exit
-from pymaestro.trace.restside import RestSide
-from pymaestro.trace.work import gather, render
-from pymaestro.trace.work.facts import Wish
-from pymaestro.trace.work.looking import Depth
-from pymaestro.trace.work.question import Manifest, Question
-from pymaestro.wire import identity
+from maestropy import Work
+from maestropy.kube.request import ResourceType
+from maestropy.store.dsn import Dsn
+from maestropy.trace.output import Exit
+from maestropy.trace.restside import RestSide
+from maestropy.trace.work import gather, render
+from maestropy.trace.work.facts import Wish
+from maestropy.trace.work.looking import Depth
+from maestropy.trace.work.question import Manifest, Question
+from maestropy.wire import identity
 
 CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 APPLIED = ResourceType(
@@ -147,7 +147,7 @@ def test_what_goes_wrong_on_the_cluster_is_told_apart(database: Dsn) -> None:
 def test_without_an_agent_a_work_is_pending_then_undelivered_then_its_deletion_stuck(database: Dsn) -> None:
     async def scenario() -> None:
         async with trace_stage.stage(database, with_agent=False) as stage:
-            crd = Path(__file__).parents[2] / "src/pymaestro/agent/crds"
+            crd = Path(__file__).parents[2] / "src/maestropy/agent/crds"
             await _install(stage, crd)
             works = stage.client.works(CONSUMER)
             await works.apply(Work("waiting").add(config_map("cm")))
@@ -227,7 +227,7 @@ def test_a_deletion_names_the_finalizer_that_blocks_it(database: Dsn) -> None:
 
 
 def _merge(body: dict[str, Any]) -> Any:
-    from pymaestro.kube.request import Patch
+    from maestropy.kube.request import Patch
 
     return Patch(body=body)
 
@@ -268,7 +268,7 @@ def test_orphans_leftovers_and_other_consumers(database: Dsn) -> None:
 
 
 async def _fresh_cluster(stage: Stage, *, consumer: str = CONSUMER) -> Any:
-    from pymaestro.trace.access.cluster import Cluster
+    from maestropy.trace.access.cluster import Cluster
 
     cluster = Cluster(trace_stage.choices(stage.sandbox.kubeconfig, consumer=consumer)[0])
     cluster.client = stage.kube
@@ -336,7 +336,7 @@ async def maestro(*arguments: str, environ: dict[str, str] | None = None) -> tup
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "pymaestro.cli.main",
+        "maestropy.cli.main",
         "trace",
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
@@ -405,8 +405,8 @@ HOSTILE = [
 def test_hostile_identifiers_are_looked_for_and_nothing_else(database: Dsn, text: str) -> None:
     async def scenario() -> None:
         async with harness.in_process(database) as server:
-            from pymaestro.trace.database import DsnDatabase
-            from pymaestro.trace.work.sides import SqlSide
+            from maestropy.trace.database import DsnDatabase
+            from maestropy.trace.work.sides import SqlSide
 
             side = SqlSide(DsnDatabase(dsn=trace_stage.url(server.address)))
             for question in (

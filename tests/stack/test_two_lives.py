@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from prometheus_client import CollectorRegistry
 from simulation.actors import Listener
 
-from pymaestro.aio.tasks import Crew
-from pymaestro.server.absorb import Absorb
-from pymaestro.server.decide import intake
-from pymaestro.server.metrics import Metrics
-from pymaestro.server.world import World
-from pymaestro.store import pool, resources, rows
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event, order, record
+from maestropy.aio.tasks import Crew
+from maestropy.server.absorb import Absorb
+from maestropy.server.decide import intake
+from maestropy.server.metrics import Metrics
+from maestropy.server.world import World
+from maestropy.store import pool, resources, rows
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event, order, record
 
 SECOND = "2026-08-20T10:11:12"
 PATIENCE_SECONDS = 30

@@ -8,9 +8,9 @@ import harness
 import pytest
 from clients import Stream, agent, bundle_data, source
 
-from pymaestro.server import fanout
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.server import fanout
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%LISTEN%'"
 SPEC = """INSERT INTO resources (id, created_at, updated_at, name, source, consumer_name, version, type, payload)

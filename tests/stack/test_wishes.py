@@ -10,9 +10,9 @@ import harness
 import pytest
 from clients import agent, bundle_data, new_id, source
 
-from pymaestro.store import pool, resources, rows
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event, record
+from maestropy.store import pool, resources, rows
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event, record
 
 
 async def pending_and_done(server: harness.InProcess, resource_id: str) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.server import workers
+from maestropy.server import workers
 
 # Leaves a file with its pid named after its index and the number of its life; ends in good order on SIGTERM.
 CHILD = """
@@ -153,10 +153,10 @@ async def run(settings, *, dsn):
     finally:
         print("cleaned up", flush=True)
 
-module = types.ModuleType("pymaestro.server.main")
+module = types.ModuleType("maestropy.server.main")
 module.run = run
-sys.modules["pymaestro.server.main"] = module
-from pymaestro.cli.main import call
+sys.modules["maestropy.server.main"] = module
+from maestropy.cli.main import call
 sys.exit(call(sys.argv[1:]))
 """
 

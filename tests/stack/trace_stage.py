@@ -11,22 +11,22 @@ from urllib.parse import quote
 
 import harness
 
-from pymaestro import AsyncMaestro
-from pymaestro.aio import clock as clocks
-from pymaestro.journal.emit import Journal
-from pymaestro.kube import config
-from pymaestro.kube.client import KubeClient
-from pymaestro.sandbox.cluster_agent import agent_on
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.store.dsn import Dsn
-from pymaestro.trace.access.choosing import Place, Wanted, management_clusters
-from pymaestro.trace.access.cluster import Cluster
-from pymaestro.trace.database import DsnDatabase
-from pymaestro.trace.work import gather, report
-from pymaestro.trace.work.facts import Wish
-from pymaestro.trace.work.looking import Depth
-from pymaestro.trace.work.question import Question, checked
-from pymaestro.trace.work.sides import DatabaseSide, SqlSide
+from maestropy import AsyncMaestro
+from maestropy.aio import clock as clocks
+from maestropy.journal.emit import Journal
+from maestropy.kube import config
+from maestropy.kube.client import KubeClient
+from maestropy.sandbox.cluster_agent import agent_on
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.store.dsn import Dsn
+from maestropy.trace.access.choosing import Place, Wanted, management_clusters
+from maestropy.trace.access.cluster import Cluster
+from maestropy.trace.database import DsnDatabase
+from maestropy.trace.work import gather, report
+from maestropy.trace.work.facts import Wish
+from maestropy.trace.work.looking import Depth
+from maestropy.trace.work.question import Question, checked
+from maestropy.trace.work.sides import DatabaseSide, SqlSide
 
 CONSUMER = "mgmt-1"
 SOURCE = "trace-test"

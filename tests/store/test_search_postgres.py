@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pymaestro.store import search
+from maestropy.store import search
 
 SCHEMA = """
 CREATE TABLE resources (

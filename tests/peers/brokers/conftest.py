@@ -7,7 +7,7 @@ import pytest
 from mosquitto import Mosquitto, mosquitto
 from stack import harness
 
-from pymaestro.store.dsn import Dsn
+from maestropy.store.dsn import Dsn
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from stack import clients
 
-from pymaestro.transport import base, mqtt, mqtt_config
-from pymaestro.transport.mqtt_agent import MqttMedium
-from pymaestro.wire import event, resync
+from maestropy.transport import base, mqtt, mqtt_config
+from maestropy.transport.mqtt_agent import MqttMedium
+from maestropy.wire import event, resync
 
 PATIENCE = 60.0
 

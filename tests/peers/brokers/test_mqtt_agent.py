@@ -13,12 +13,12 @@ from peer_processes import tail
 from stack import harness
 from stack.clients import MANIFEST, bundle_data, is_about, source
 
-from pymaestro.kube import config as kube_config
-from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.kube.errors import NotFound
-from pymaestro.kube.request import ResourceType
-from pymaestro.sandbox.kubeapi.cluster import SandboxCluster
-from pymaestro.store.dsn import Dsn
+from maestropy.kube import config as kube_config
+from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.errors import NotFound
+from maestropy.kube.request import ResourceType
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.store.dsn import Dsn
 
 pytestmark = pytest.mark.peers
 CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
@@ -28,7 +28,7 @@ CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="Co
 async def running_agent(kubeconfig: Path, config: Path, *, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pymaestro.cli.main", "agent", "--consumer-name=cluster1", "--listen="),
+            *(sys.executable, "-m", "maestropy.cli.main", "agent", "--consumer-name=cluster1", "--listen="),
             *("--workload-source-driver=mqtt", f"--workload-source-config={config}", f"--kubeconfig={kubeconfig}"),
             stdout=output,
             stderr=output,

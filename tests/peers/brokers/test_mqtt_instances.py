@@ -15,9 +15,9 @@ from mqtt_agents import MqttAgent, agent
 from stack import harness
 from stack.clients import source
 
-from pymaestro.server.decide import ring
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event, resync
+from maestropy.server.decide import ring
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event, resync
 
 pytestmark = pytest.mark.peers
 

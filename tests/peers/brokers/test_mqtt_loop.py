@@ -12,9 +12,9 @@ from mqtt_agents import agent, question, raw_client
 from stack import harness
 from stack.clients import bundle_data, is_about, source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport import base
-from pymaestro.wire import event, mqtt, resync
+from maestropy.store.dsn import Dsn
+from maestropy.transport import base
+from maestropy.wire import event, mqtt, resync
 
 pytestmark = pytest.mark.peers
 

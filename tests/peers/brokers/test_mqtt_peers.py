@@ -16,8 +16,8 @@ from peer_processes import wait_for
 from peer_servers import RunningServer, go_server, python_server
 from stack import harness
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.wire import event
+from maestropy.store.dsn import Dsn
+from maestropy.wire import event
 
 pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)

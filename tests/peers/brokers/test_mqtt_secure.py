@@ -12,9 +12,9 @@ from mqtt_agents import agent, raw_client
 from stack import harness
 from stack.clients import source
 
-from pymaestro.store.dsn import Dsn
-from pymaestro.transport import base, mqtt, mqtt_config
-from pymaestro.wire import mqtt as binding
+from maestropy.store.dsn import Dsn
+from maestropy.transport import base, mqtt, mqtt_config
+from maestropy.wire import mqtt as binding
 
 pytestmark = pytest.mark.peers
 

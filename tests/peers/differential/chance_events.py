@@ -6,7 +6,7 @@ import twin_events as make
 from event_cases import Step, Stories, again, create, delete, update, wish, word
 from spoiled_values import NAMES, VALUES, with_attribute
 
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 
 def by_chance(seed: int, count: int) -> Stories:

@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00|\+00)?")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -12,7 +12,7 @@ import twin_events as make
 from twin_events import bundle, manifest, moment, text
 from twins import CONSUMER, SOURCE
 
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 Stories = Iterator[tuple[str, Callable[[str], list["Step"]]]]
 """Names, and what happens to a bundle of the name that each is told."""

@@ -8,7 +8,7 @@ from event_cases import Stories, create, wish, word
 from spoiled_values import DATA, METADATA, NAMES, TYPES, VALUES, with_attribute
 from twin_events import text
 
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 
 def spoiled(kind: str) -> Stories:

@@ -6,7 +6,7 @@ from typing import Any
 import twin_events as make
 from twin_events import Attribute, bundle, manifest, moment, number, text
 
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 VALUES: dict[str, Attribute | None] = {
     "absent": None,

@@ -9,11 +9,11 @@ import pytest
 from intended import FLAG_DEFAULTS, FLAGS_LEFT_OUT
 from peer_build import Programs
 
-from pymaestro.agent import settings as agent
-from pymaestro.cli import migration
-from pymaestro.cli.commands import read
-from pymaestro.flags import Flag, duration
-from pymaestro.server.settings.load import FLAGS as SERVER
+from maestropy.agent import settings as agent
+from maestropy.cli import migration
+from maestropy.cli.commands import read
+from maestropy.flags import Flag, duration
+from maestropy.server.settings.load import FLAGS as SERVER
 
 pytestmark = pytest.mark.peers
 FLAGS: dict[str, Mapping[str, Flag]] = {

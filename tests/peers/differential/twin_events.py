@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf import timestamp_pb2
 from twins import CONSUMER, SOURCE
 
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 DATA_TYPE = "io.open-cluster-management.works.v1alpha1.manifestbundles"
 SECOND = 1_760_000_000

@@ -20,8 +20,8 @@ from peer_clients import Json
 from peer_processes import wait_for
 from peer_servers import RunningServer
 
-from pymaestro.wire import envelope, event
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire import envelope, event
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 CONSUMER = "cluster1"
 SOURCE = "twin-source"

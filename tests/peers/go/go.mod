@@ -1,4 +1,4 @@
-module pymaestro/peers
+module maestropy/peers
 
 go 1.25.0
 

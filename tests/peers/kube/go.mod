@@ -1,6 +1,6 @@
 // A Kubernetes control plane without nodes, for tests: nothing here is ours but the choice of versions.
 // The replace lines are needed because Kubernetes names its own staging modules only by v0.0.0.
-module pymaestro/kube
+module maestropy/kube
 
 go 1.24.0
 

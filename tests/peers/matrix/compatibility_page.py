@@ -94,7 +94,7 @@ def _cell(outcome: str, *, notes: Sequence[str]) -> str:
 def versions(*, postgres: Path) -> dict[str, str]:
     """Return the versions of all parts."""
     return {
-        "pymaestro": f"{metadata.version('pymaestro')}, Python {platform.python_version()}",
+        "maestropy": f"{metadata.version('maestropy')}, Python {platform.python_version()}",
         "Go Maestro": peer_build.maestro_version(),
         "its sdk-go": go_build.pinned_version(peer_build.MODULE, "open-cluster-management.io/sdk-go"),
         "its work agent (ocm)": go_build.pinned_version(peer_build.MODULE, "open-cluster-management.io/ocm"),

@@ -72,5 +72,5 @@ def recorded(postgres: peer_postgres.Cluster) -> Iterator[Callable[[matrix_repor
     """Remember the rows of this run; write the page of them when asked."""
     rows: list[matrix_report.Row] = []
     yield rows.append
-    if os.environ.get("PYMAESTRO_WRITE_DOCS"):
+    if os.environ.get("MAESTROPY_WRITE_DOCS"):
         compatibility_page.write(rows, postgres=postgres.binaries / "postgres")

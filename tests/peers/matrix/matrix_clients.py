@@ -14,7 +14,7 @@ from peer_build import Programs
 from peer_clients import Json, Lines, Refused, WorkClient
 from peer_servers import Server
 
-from pymaestro import AsyncMaestro, Maestro, MaestroError, RetryPolicy, Work
+from maestropy import AsyncMaestro, Maestro, MaestroError, RetryPolicy, Work
 
 
 class Client(Protocol):

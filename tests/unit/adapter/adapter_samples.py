@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from pymaestro.adapter.event import Event
-from pymaestro.adapter.resource import Resource
-from pymaestro.sdk.work import Work
-from pymaestro.wire.work import ManifestWork
+from maestropy.adapter.event import Event
+from maestropy.adapter.resource import Resource
+from maestropy.sdk.work import Work
+from maestropy.wire.work import ManifestWork
 
 EVENT = Event(resource_id="abc", kind="Cluster", generation=5, data={"id": "abc", "kind": "Cluster", "generation": 5})
 CLUSTER = Resource(id="abc", kind="Cluster", generation=5, name="my-cluster", spec={"x": 1})

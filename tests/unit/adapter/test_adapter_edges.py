@@ -9,14 +9,14 @@ import httpx
 import pytest
 from adapter_samples import EVENT, work
 
-from pymaestro.adapter import hyperfleet, kuberecord, report
-from pymaestro.adapter.event import Event
-from pymaestro.adapter.failure import Failure
-from pymaestro.adapter.pipeline import Outcome
-from pymaestro.adapter.running import AGAIN, DONE, FAILED, MISUSED, exit_code
-from pymaestro.adapter.service import Again, Delivery, Done, Service, Settlement
-from pymaestro.sdk import errors
-from pymaestro.testing.hyperfleet import judge
+from maestropy.adapter import hyperfleet, kuberecord, report
+from maestropy.adapter.event import Event
+from maestropy.adapter.failure import Failure
+from maestropy.adapter.pipeline import Outcome
+from maestropy.adapter.running import AGAIN, DONE, FAILED, MISUSED, exit_code
+from maestropy.adapter.service import Again, Delivery, Done, Service, Settlement
+from maestropy.sdk import errors
+from maestropy.testing.hyperfleet import judge
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.adapter import event
-from pymaestro.adapter.errors import MalformedEvent
+from maestropy.adapter import event
+from maestropy.adapter.errors import MalformedEvent
 
 DATA = {"id": "abc", "kind": "Cluster", "href": "/api/hyperfleet/v1/clusters/abc", "generation": 5}
 ENVELOPE = {

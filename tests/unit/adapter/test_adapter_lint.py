@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from adapter_samples import MAP
 
-from pymaestro.adapter import lint, loading, scaffold
-from pymaestro.adapter.definition import Adapter
-from pymaestro.adapter.errors import BadAdapter, UnknownKind
-from pymaestro.adapter.wish import Reading, Wish
-from pymaestro.sdk.work import Work
+from maestropy.adapter import lint, loading, scaffold
+from maestropy.adapter.definition import Adapter
+from maestropy.adapter.errors import BadAdapter, UnknownKind
+from maestropy.adapter.wish import Reading, Wish
+from maestropy.sdk.work import Work
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TURNS = itertools.count()

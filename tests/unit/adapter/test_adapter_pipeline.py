@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from adapter_samples import CLUSTER, EVENT, reported, work
 
-from pymaestro.adapter import dryrun, pipeline, stamping
-from pymaestro.adapter.effects import Answer, Apply, Await, Delete, Effect, Fetch, Locate, Query, Tell
-from pymaestro.adapter.perform import drive
-from pymaestro.adapter.pipeline import Outcome, Part
-from pymaestro.adapter.report import Report
-from pymaestro.adapter.resource import Resource
-from pymaestro.adapter.wish import Handler, Hold, Reading, Wish
-from pymaestro.sdk import errors
-from pymaestro.sdk.work import Work
+from maestropy.adapter import dryrun, pipeline, stamping
+from maestropy.adapter.effects import Answer, Apply, Await, Delete, Effect, Fetch, Locate, Query, Tell
+from maestropy.adapter.perform import drive
+from maestropy.adapter.pipeline import Outcome, Part
+from maestropy.adapter.report import Report
+from maestropy.adapter.resource import Resource
+from maestropy.adapter.wish import Handler, Hold, Reading, Wish
+from maestropy.sdk import errors
+from maestropy.sdk.work import Work
 
 MINE = stamping.stamped(work(), adapter="a", resource=CLUSTER)
 OLD = stamping.stamped(work("old-abc"), adapter="a", resource=CLUSTER)

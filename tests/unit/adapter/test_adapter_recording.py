@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from adapter_samples import CLUSTER, EVENT, reported, work
 
-from pymaestro.adapter import dryrun, pipeline, recording, stamping
-from pymaestro.adapter.effects import Answer, Apply, Await, Effect, Fetch, Query
-from pymaestro.adapter.errors import BadAdapter
-from pymaestro.adapter.perform import drive
-from pymaestro.adapter.pipeline import Outcome, Part
-from pymaestro.adapter.wish import Wish
-from pymaestro.sdk import errors
+from maestropy.adapter import dryrun, pipeline, recording, stamping
+from maestropy.adapter.effects import Answer, Apply, Await, Effect, Fetch, Query
+from maestropy.adapter.errors import BadAdapter
+from maestropy.adapter.perform import drive
+from maestropy.adapter.pipeline import Outcome, Part
+from maestropy.adapter.wish import Wish
+from maestropy.sdk import errors
 
 PART = Part(adapter="a", handler=lambda _, __: Wish(work()))
 RAW = {"id": "abc", "kind": "Cluster", "generation": 5, "spec": {"x": 1}}

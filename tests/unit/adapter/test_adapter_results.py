@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.adapter import report
-from pymaestro.adapter.errors import BadResults
-from pymaestro.adapter.report import Report, condition
-from pymaestro.adapter.results import Results
+from maestropy.adapter import report
+from maestropy.adapter.errors import BadResults
+from maestropy.adapter.report import Report, condition
+from maestropy.adapter.results import Results
 
 NOW = datetime(2026, 8, 20, 10, 0, 7, tzinfo=UTC)
 

@@ -1,10 +1,10 @@
 import pytest
 from adapter_samples import CLUSTER, MAP, reported, work
 
-from pymaestro.adapter import stamping
-from pymaestro.sdk import changing
-from pymaestro.sdk.errors import Invalid
-from pymaestro.sdk.work import Work
+from maestropy.adapter import stamping
+from maestropy.sdk import changing
+from maestropy.sdk.errors import Invalid
+from maestropy.sdk.work import Work
 
 
 def stamp(found: Work, *, adapter: str = "a", generation: int = 5) -> Work:

@@ -1,6 +1,6 @@
 from prometheus_client import CollectorRegistry
 
-from pymaestro.agent.metrics import EventKind, Metrics
+from maestropy.agent.metrics import EventKind, Metrics
 
 BUNDLES = "io.open-cluster-management.works.v1alpha1.manifestbundles"
 

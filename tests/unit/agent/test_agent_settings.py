@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.agent.settings import FLAGS, AgentSettings, Listen, load
-from pymaestro.flags import SettingsError
-from pymaestro.flags.explanation import explanations
+from maestropy.agent.settings import FLAGS, AgentSettings, Listen, load
+from maestropy.flags import SettingsError
+from maestropy.flags.explanation import explanations
 
 LEAST = {"--consumer-name": "cluster1", "--grpc-url": "maestro:8091"}
 

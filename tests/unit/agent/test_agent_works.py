@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pymaestro.agent.decide import deletion
-from pymaestro.agent.works import Works
-from pymaestro.wire import instant, work
+from maestropy.agent.decide import deletion
+from maestropy.agent.works import Works
+from maestropy.wire import instant, work
 
 NOW = instant.Timestamp(1_700_000_000, 0)
 GONE = "2023-11-14T22:13:20Z"

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.agent import leadership, settings
-from pymaestro.flags import SettingsError
-from pymaestro.kube.address import ClusterAddress
-from pymaestro.kube.leases import Terms
+from maestropy.agent import leadership, settings
+from maestropy.flags import SettingsError
+from maestropy.kube.address import ClusterAddress
+from maestropy.kube.leases import Terms
 
 HOME = ClusterAddress(server="https://k:6443", namespace="home")
 

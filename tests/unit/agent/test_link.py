@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pymaestro.agent import link
-from pymaestro.journal import emit
-from pymaestro.transport import base
-from pymaestro.wire import event, instant
+from maestropy.agent import link
+from maestropy.journal import emit
+from maestropy.transport import base
+from maestropy.wire import event, instant
 
 GREETING = "greeting"
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from scripted_api import Answer, Asked, ScriptedApi, says
 
-from pymaestro.agent.observe import Observer, Place, Wakes
-from pymaestro.journal import emit
-from pymaestro.kube.client import KubeClient
-from pymaestro.kube.request import ResourceType
+from maestropy.agent.observe import Observer, Place, Wakes
+from maestropy.journal import emit
+from maestropy.kube.client import KubeClient
+from maestropy.kube.request import ResourceType
 
 CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 CM, OTHER = Place(CONFIG_MAPS, "ns", "cm"), Place(CONFIG_MAPS, "ns", "other")

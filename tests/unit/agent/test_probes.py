@@ -14,10 +14,10 @@ from certificates import CertFiles, make_ca, put
 from prometheus_client import CollectorRegistry
 from review_api import ACCESS, TOKENS, ReviewApi, status_body
 
-from pymaestro.agent import probes
-from pymaestro.agent.metrics import Metrics
-from pymaestro.agent.settings import Listen
-from pymaestro.kube import config
+from maestropy.agent import probes
+from maestropy.agent.metrics import Metrics
+from maestropy.agent.settings import Listen
+from maestropy.kube import config
 
 LOOPBACK = Listen(host="127.0.0.1", port=0)
 NOW = dt.datetime.now(dt.UTC)

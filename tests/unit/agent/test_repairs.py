@@ -1,6 +1,6 @@
 """Fights slow down, and end."""
 
-from pymaestro.agent.repairs import Repairs
+from maestropy.agent.repairs import Repairs
 
 
 class Time:

@@ -5,7 +5,7 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.aio import backoff
+from maestropy.aio import backoff
 
 
 def test_without_chance_they_double_up_to_the_cap() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pymaestro.aio import batches
+from maestropy.aio import batches
 
 
 class Kitchen:

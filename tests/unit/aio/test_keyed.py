@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pymaestro.aio import keyed
+from maestropy.aio import keyed
 
 LONG, SHORT = 3600.0, 0.01
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.aio import mailbox
+from maestropy.aio import mailbox
 
 
 def box(*, items: int = 4, size: int = 100) -> mailbox.Mailbox:

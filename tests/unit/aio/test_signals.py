@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pymaestro.aio import signals
+from maestropy.aio import signals
 
 
 def test_ids_pile_up_until_somebody_looks() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pymaestro.aio import tasks
+from maestropy.aio import tasks
 
 
 async def for_ever() -> None:

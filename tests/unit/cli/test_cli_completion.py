@@ -17,7 +17,7 @@ echo "${{COMPREPLY[@]}}"
 
 
 def script(shell: str) -> str:
-    command = [sys.executable, "-m", "pymaestro.cli.main", "completion", shell]
+    command = [sys.executable, "-m", "maestropy.cli.main", "completion", shell]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

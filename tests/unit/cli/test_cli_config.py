@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pymaestro.cli import connection, environments, main
-from pymaestro.cli.failure import UsageError
-from pymaestro.sdk.settings import VARIABLES
+from maestropy.cli import connection, environments, main
+from maestropy.cli.failure import UsageError
+from maestropy.sdk.settings import VARIABLES
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [each for each in os.environ if each.startswith(("MAESTRO_", "HYPERFLEET_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    return tmp_path / "pymaestro" / "config.yaml"
+    return tmp_path / "maestropy" / "config.yaml"
 
 
 def run(line: str, capsys: pytest.CaptureFixture[str], *, expect: int = 0) -> str:

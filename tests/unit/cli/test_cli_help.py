@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from pymaestro.cli import main, panels
+from maestropy.cli import main, panels
 
 _WALK = """
 import contextlib, io, json, sys
-from pymaestro.cli import main
+from maestropy.cli import main
 
 HEAVY = {
     "aiohttp", "asyncio", "asyncpg", "cryptography", "google.protobuf", "grpc", "httpx", "jwt", "msgspec", "orjson",
@@ -34,7 +34,7 @@ def walk(app, above):
 shown, seen = {}, set()
 for words in (["server"], ["agent"], ["migration"], []):
     ask(words)
-from pymaestro.cli.root import app
+from maestropy.cli.root import app
 walk(app, ())
 json.dump(shown, sys.stdout)
 """

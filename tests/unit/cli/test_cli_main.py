@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.agent.settings import FLAGS as AGENT_FLAGS
-from pymaestro.cli import failure, main
-from pymaestro.flags import Flag
-from pymaestro.server.settings.load import FLAGS
+from maestropy.agent.settings import FLAGS as AGENT_FLAGS
+from maestropy.cli import failure, main
+from maestropy.flags import Flag
+from maestropy.server.settings.load import FLAGS
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         pytest.param(
             ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp"),
-            "Error: aiohttp is not installed, and this command needs it; pip install 'pymaestro[all]'\n",
+            "Error: aiohttp is not installed, and this command needs it; pip install 'maestropy[all]'\n",
             id="only-the-client-is-installed",
         ),
         pytest.param(
@@ -135,7 +135,7 @@ def test_the_traceback_is_there_for_those_who_ask() -> None:
     ],
 )
 def test_streams_that_are_not_there(line: str, environ: dict[str, str], code: int, told: str) -> None:
-    command = ["sh", "-c", f"{sys.executable} -m pymaestro.cli.main {line}"]
+    command = ["sh", "-c", f"{sys.executable} -m maestropy.cli.main {line}"]
     done = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert told in done.stdout + done.stderr

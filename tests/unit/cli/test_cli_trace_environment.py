@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from pymaestro.cli import environments, main, trace_environment
-from pymaestro.cli.failure import UsageError
-from pymaestro.cli.trace_options import AccessOptions
+from maestropy.cli import environments, main, trace_environment
+from maestropy.cli.failure import UsageError
+from maestropy.cli.trace_options import AccessOptions
 
 PROD = """\
 current: prod
@@ -28,7 +28,7 @@ environments:
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    folder = tmp_path / "pymaestro"
+    folder = tmp_path / "maestropy"
     folder.mkdir()
     (folder / "config.yaml").write_text(PROD)
     return {"XDG_CONFIG_HOME": str(tmp_path)}
@@ -104,7 +104,7 @@ def test_kept_by_the_command_and_shown(
     monkeypatch.chdir(tmp_path)
     line = "config set-env prod --svc-context svc --mgmt-kubeconfig c1=one.yaml --mgmt-kubeconfig two.yaml"
     assert main.call(line.split()) == 0
-    kept = environments.read(tmp_path / "pymaestro" / "config.yaml").named["prod"]
+    kept = environments.read(tmp_path / "maestropy" / "config.yaml").named["prod"]
     assert kept == {"svc-context": "svc", "mgmt-kubeconfig": f"c1={tmp_path}/one.yaml,{tmp_path}/two.yaml"}
     capsys.readouterr()
     assert main.call(["config", "show", "-o", "json"]) == 0

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pymaestro.cli import bundle_story
-from pymaestro.sdk import errors
+from maestropy.cli import bundle_story
+from maestropy.sdk import errors
 
 
 def test_a_server_that_is_started_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from pymaestro.cli import goflags
+from maestropy.cli import goflags
 
 SWITCHES = {"--enable-https"}
 VALUED = {"--client-id", "-v"}

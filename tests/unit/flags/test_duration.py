@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.flags import duration
+from maestropy.flags import duration
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Literal
 
 import pytest
 
-from pymaestro.flags import SettingsError, fill, flag, flags_of
-from pymaestro.flags.explanation import explanations
+from maestropy.flags import SettingsError, fill, flag, flags_of
+from maestropy.flags.explanation import explanations
 
 
 def read_secret(text: str) -> str:

@@ -1,6 +1,6 @@
 import pytest
 
-from pymaestro.journal import chain
+from maestropy.journal import chain
 
 
 def raised(outer: Exception, *causes: Exception) -> Exception:

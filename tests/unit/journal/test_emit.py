@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from pymaestro.journal import Journal, spool
-from pymaestro.journal.fields import Key, Own
+from maestropy.journal import Journal, spool
+from maestropy.journal.fields import Key, Own
 
 MORNING = 1768467600.0
 
@@ -317,7 +317,7 @@ def test_a_full_pipe_without_blocking() -> None:
 def test_the_last_words_are_written_at_exit() -> None:
     program = (
         "import asyncio\n"
-        "from pymaestro.journal import Journal, stderr\n"
+        "from maestropy.journal import Journal, stderr\n"
         "pen = Journal(stderr(), clock=lambda: 0.0)\n"
         "loop = asyncio.new_event_loop()\n"
         "loop.call_soon(lambda: (loop.stop(), pen.info('last words')))\n"

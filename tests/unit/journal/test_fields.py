@@ -2,7 +2,7 @@
 
 import pytest
 
-from pymaestro.journal import fields
+from maestropy.journal import fields
 
 PHRASES = {
     text

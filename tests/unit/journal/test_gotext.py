@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.journal import gotext
+from maestropy.journal import gotext
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import json
 from datetime import timedelta
 
-from pymaestro.journal import jsonl
-from pymaestro.journal.record import Record
+from maestropy.journal import jsonl
+from maestropy.journal.record import Record
 
 NOON = 1768478400.25
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.journal import klog
-from pymaestro.journal.fields import Absorb, Accept, Agent, Broker, Deliver, Fanout, Key, Logger, Sweep
-from pymaestro.journal.record import Record, Severity
+from maestropy.journal import klog
+from maestropy.journal.fields import Absorb, Accept, Agent, Broker, Deliver, Fanout, Key, Logger, Sweep
+from maestropy.journal.record import Record, Severity
 
 MORNING = 1768467600.0  # 2026-01-15T09:00:00Z
 OP = "2dd9d768-a02d-4539-a99f-8a2c801a1c4b"

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from pymaestro.journal import redact
-from pymaestro.journal.redact import HIDDEN
+from maestropy.journal import redact
+from maestropy.journal.redact import HIDDEN
 
 PEM = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----"
 SECRET = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "aHVudGVyMg=="}, "stringData": {"b": "hunter2"}}

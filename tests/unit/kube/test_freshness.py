@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.kube.freshness import Verdict, is_newer, judge
-from pymaestro.kube.roster import Sighting
+from maestropy.kube.freshness import Verdict, is_newer, judge
+from maestropy.kube.roster import Sighting
 
 FIRST, SECOND = "first-life", "second-life"
 

@@ -10,10 +10,10 @@ import pytest
 from certificates import make_ca
 from scripted_api import Answer, Asked, Script, ScriptedApi, fails, says
 
-from pymaestro.kube import errors, request
-from pymaestro.kube.address import ClusterAddress, Credentials, ExecPlugin, Pem
-from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.kube.request import Deletion, Patch, ResourceType, Selector, Write
+from maestropy.kube import errors, request
+from maestropy.kube.address import ClusterAddress, Credentials, ExecPlugin, Pem
+from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.request import Deletion, Patch, ResourceType, Selector, Write
 
 PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "ns", "name": "p"}}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from pymaestro.kube import config
-from pymaestro.kube.address import ClusterAddress, Credentials, ExecPlugin, Pem
-from pymaestro.kube.errors import BadConfig
+from maestropy.kube import config
+from maestropy.kube.address import ClusterAddress, Credentials, ExecPlugin, Pem
+from maestropy.kube.errors import BadConfig
 
 EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "get-token", "args": ["-x"]}
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from scripted_api import Answer, Asked, Script, ScriptedApi, fails, says
 
-from pymaestro.kube import discovery, errors
-from pymaestro.kube.client import KubeClient
-from pymaestro.kube.discovery import Discovery
-from pymaestro.kube.request import ResourceType
+from maestropy.kube import discovery, errors
+from maestropy.kube.client import KubeClient
+from maestropy.kube.discovery import Discovery
+from maestropy.kube.request import ResourceType
 
 DEPLOYMENTS = ResourceType(group="apps", version="v1", plural="deployments", kind="Deployment", namespaced=True)
 NAMESPACES = ResourceType(group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False)

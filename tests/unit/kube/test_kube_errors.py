@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pymaestro.kube import errors
+from maestropy.kube import errors
 
 
 def status(reason: str, message: str = "said the server", **details: Any) -> dict[str, Any]:

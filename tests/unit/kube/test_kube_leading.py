@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from scripted_api import Answer, Asked, ScriptedApi, fails, says
 
-from pymaestro.aio.clock import Clock
-from pymaestro.kube.client import KubeClient
-from pymaestro.kube.leases import Candidate, LeadershipLost, Terms, lead
+from maestropy.aio.clock import Clock
+from maestropy.kube.client import KubeClient
+from maestropy.kube.leases import Candidate, LeadershipLost, Terms, lead
 
 
 class LeaseServer:

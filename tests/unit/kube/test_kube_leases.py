@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pymaestro.kube import leases
-from pymaestro.kube.leases import Create, Sighting, Terms, Update, Wait
+from maestropy.kube import leases
+from maestropy.kube.leases import Create, Sighting, Terms, Update, Wait
 
 TERMS = Terms(namespace="maestro", name="lock", identity="me", lease_seconds=15, renew_seconds=10, retry_seconds=2)
 NOW = datetime(2024, 5, 6, 7, 8, 9, 10, tzinfo=UTC)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.kube import errors, limits
-from pymaestro.kube.limits import Patience
+from maestropy.kube import errors, limits
+from maestropy.kube.limits import Patience
 
 
 def waits(times: list[float], *, qps: float, burst: int) -> list[float]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.kube import objects
-from pymaestro.kube.errors import Malformed
+from maestropy.kube import objects
+from maestropy.kube.errors import Malformed
 
 
 @pytest.mark.parametrize("read", [objects.uid, objects.resource_version])

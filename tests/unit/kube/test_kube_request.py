@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.kube import request
-from pymaestro.kube.errors import Malformed
-from pymaestro.kube.request import (
+from maestropy.kube import request
+from maestropy.kube.errors import Malformed
+from maestropy.kube.request import (
     Deletion,
     Impersonation,
     Page,

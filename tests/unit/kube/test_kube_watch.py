@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_api import Answer, Asked, ScriptedApi, fails, says
 
-from pymaestro.kube import errors, watch
-from pymaestro.kube.client import ClientSettings, KubeClient
-from pymaestro.kube.request import ResourceType, Selector
-from pymaestro.kube.watch import Added, Change, Deleted, Modified, Pace, Synced, Watch
+from maestropy.kube import errors, watch
+from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.request import ResourceType, Selector
+from maestropy.kube.watch import Added, Change, Deleted, Modified, Pace, Synced, Watch
 
 PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
 QUICK = Pace(open_for=60, idle=5, first_delay=0.001, longest_delay=0.002)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from review_api import ACCESS, TOKENS, ReviewApi, status_body
 
-from pymaestro.kube import reviews as module
-from pymaestro.kube.errors import BadConfig, KubeError, Refused, Unreachable
-from pymaestro.kube.reviews import Reviews, TokenHolder, connect
+from maestropy.kube import reviews as module
+from maestropy.kube.errors import BadConfig, KubeError, Refused, Unreachable
+from maestropy.kube.reviews import Reviews, TokenHolder, connect
 
 Scenario = Callable[[ReviewApi, Reviews], Awaitable[None]]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.sandbox.kubeapi import builtin_types, patches
+from maestropy.sandbox.kubeapi import builtin_types, patches
 
 DEPLOYMENT = builtin_types.schema_of("apps", "v1", "Deployment")
 scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.text("abc/~", max_size=3)

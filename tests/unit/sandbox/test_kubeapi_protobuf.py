@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.sandbox.kubeapi import protobuf
+from maestropy.sandbox.kubeapi import protobuf
 
 
 def varint(number: int) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.sandbox.kubeapi import (
+from maestropy.sandbox.kubeapi import (
     admission,
     bodies,
     crds,
@@ -19,8 +19,8 @@ from pymaestro.sandbox.kubeapi import (
     selectors,
     watch,
 )
-from pymaestro.sandbox.kubeapi.problems import Problem
-from pymaestro.sandbox.kubeapi.store import Event, Store, Stored
+from maestropy.sandbox.kubeapi.problems import Problem
+from maestropy.sandbox.kubeapi.store import Event, Store, Stored
 
 REGISTRY = kinds.Registry(kinds.builtin())
 PODS = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pymaestro.sandbox.kubeapi import builtin_types, fieldsets, merging, schema, ssa
+from maestropy.sandbox.kubeapi import builtin_types, fieldsets, merging, schema, ssa
 
 DEPLOYMENT = builtin_types.schema_of("apps", "v1", "Deployment")
 CUSTOM = schema.from_openapi(

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.sandbox import ports
+from maestropy.sandbox import ports
 
 FIRST, LAST = 14000, 14009
 ALL = set(range(FIRST, LAST + 1))
 
 HOLDER = f"""
-from pymaestro.sandbox import ports
+from maestropy.sandbox import ports
 ports._FIRST, ports._LAST = {FIRST}, {LAST}
 print(*ports.free(6), flush=True)
 input()

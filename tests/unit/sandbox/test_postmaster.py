@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.sandbox import account, postmaster
-from pymaestro.sandbox.account import Account
-from pymaestro.sandbox.postmaster import Postmaster
+from maestropy.sandbox import account, postmaster
+from maestropy.sandbox.account import Account
+from maestropy.sandbox.postmaster import Postmaster
 
 READY = "4711\n/data\n1700000000\n5432\n/run/pg\n\n  10249139        14\nready   \n"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.sdk import errors, failures
-from pymaestro.transport.status import Code
+from maestropy.sdk import errors, failures
+from maestropy.transport.status import Code
 
 REQUEST = failures.Request(doing="update work c1/x", operation_id="op-1")
 STALE = "failed to update resource: maestro-6: the resource version is not the latest, the latest version: 3"

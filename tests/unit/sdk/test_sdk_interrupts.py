@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pymaestro.sdk import blocking
+from maestropy.sdk import blocking
 
 
 async def numbers() -> AsyncIterator[int]:

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.sdk.observed import EventType, Observed
-from pymaestro.sdk.work import Work
-from pymaestro.wire import status, work
+from maestropy.sdk.observed import EventType, Observed
+from maestropy.sdk.work import Work
+from maestropy.wire import status, work
 
 ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETED
 

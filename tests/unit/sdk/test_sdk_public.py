@@ -6,20 +6,20 @@ import sys
 
 import pytest
 
-import pymaestro
-from pymaestro import Maestro, MaestroError, Work, errors
-from pymaestro.sdk import blocking, bundles, consumers, works
+import maestropy
+from maestropy import Maestro, MaestroError, Work, errors
+from maestropy.sdk import blocking, bundles, consumers, works
 
 
 def test_every_public_name_is_there() -> None:
-    assert all(getattr(pymaestro, name) is not None for name in pymaestro.__all__)
-    assert sorted(pymaestro.__all__) == pymaestro.__all__
+    assert all(getattr(maestropy, name) is not None for name in maestropy.__all__)
+    assert sorted(maestropy.__all__) == maestropy.__all__
     with pytest.raises(AttributeError):
-        _ = pymaestro.nothing  # type: ignore[attr-defined]
+        _ = maestropy.nothing  # type: ignore[attr-defined]
 
 
 def test_importing_the_package_imports_nothing_else() -> None:
-    script = "import sys, pymaestro; sys.exit(any(name in sys.modules for name in ('grpc', 'httpx', 'asyncio')))"
+    script = "import sys, maestropy; sys.exit(any(name in sys.modules for name in ('grpc', 'httpx', 'asyncio')))"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
@@ -29,7 +29,7 @@ def test_importing_the_package_imports_nothing_else() -> None:
         (works.AsyncWorks, blocking.Works),
         (consumers.AsyncConsumers, blocking.Consumers),
         (bundles.AsyncBundles, blocking.Bundles),
-        (pymaestro.AsyncMaestro, pymaestro.Maestro),
+        (maestropy.AsyncMaestro, maestropy.Maestro),
     ],
 )
 def test_both_clients_have_the_same_methods_with_documentation(original: type, without_await: type) -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pymaestro.sdk import errors
-from pymaestro.sdk.retry import Attempt, Retrier, RetryPolicy, pause_before_next
+from maestropy.sdk import errors
+from maestropy.sdk.retry import Attempt, Retrier, RetryPolicy, pause_before_next
 
 POLICY = RetryPolicy(attempts=3, deadline_seconds=10)
 FIRST = Attempt(number=1, elapsed=0.0, pause=0.5)

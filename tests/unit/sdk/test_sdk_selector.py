@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.sdk import errors, selector
+from maestropy.sdk import errors, selector
 
 LABELS = "payload->'metadata'->'labels'"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pymaestro import errors
-from pymaestro.sdk import settings
+from maestropy import errors
+from maestropy.sdk import settings
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro import errors, targeting
-from pymaestro.sdk.targeting import Candidate
+from maestropy import errors, targeting
+from maestropy.sdk.targeting import Candidate
 
 
 def where(target: targeting.Target) -> str:

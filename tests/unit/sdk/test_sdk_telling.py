@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pymaestro.sdk import telling
-from pymaestro.sdk.work import Work
+from maestropy.sdk import telling
+from maestropy.sdk.work import Work
 
 
 def work(*, version: int = 1, observed: int = 1, **conditions: str) -> Work:

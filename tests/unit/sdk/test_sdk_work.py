@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pymaestro.sdk import changing, errors, manifests, telling
-from pymaestro.sdk.work import Work
-from pymaestro.wire import work as wire
+from maestropy.sdk import changing, errors, manifests, telling
+from maestropy.sdk.work import Work
+from maestropy.wire import work as wire
 
 DATA = Path(__file__).parents[2] / "data"
 HOSTED: dict[str, Any] = {

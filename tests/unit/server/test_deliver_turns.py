@@ -5,12 +5,12 @@ import io
 
 from prometheus_client import CollectorRegistry
 
-from pymaestro.journal.emit import Journal
-from pymaestro.server.deliver import Deliver
-from pymaestro.server.metrics import Metrics
-from pymaestro.server.streams import Streams
-from pymaestro.server.world import World
-from pymaestro.store import pool, rows
+from maestropy.journal.emit import Journal
+from maestropy.server.deliver import Deliver
+from maestropy.server.metrics import Metrics
+from maestropy.server.streams import Streams
+from maestropy.server.world import World
+from maestropy.store import pool, rows
 
 
 class Rounds(Deliver):

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from pymaestro.journal import Journal
-from pymaestro.server import health
-from pymaestro.server.health import Readiness
+from maestropy.journal import Journal
+from maestropy.server import health
+from maestropy.server.health import Readiness
 
 
 def probe(path: str, readiness: Callable[[], Awaitable[Readiness]]) -> httpx.Response:

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
-from pymaestro.server.metrics import EventLabels, Metrics
+from maestropy.server.metrics import EventLabels, Metrics
 
 EVENT = EventLabels("s", "c1", "t", "spec", "create")
 
@@ -276,7 +276,7 @@ def test_a_fleet_of_agents_does_not_use_up_the_names_of_sources(metrics: Metrics
 
 WORKER = """
 from prometheus_client import CollectorRegistry
-from pymaestro.server.metrics import Metrics
+from maestropy.server.metrics import Metrics
 metrics = Metrics(CollectorRegistry())
 metrics.request_finished(method="GET", path="/", code=200, seconds=0.5)
 metrics.client_registered("s")
@@ -285,7 +285,7 @@ metrics.oldest_event(30)
 READER = """
 import os, sys
 from prometheus_client import CollectorRegistry
-from pymaestro.server.metrics import Metrics, forget_process
+from maestropy.server.metrics import Metrics, forget_process
 for pid in sys.argv[1:]:
     forget_process(int(pid))
 sys.stdout.buffer.write(Metrics(CollectorRegistry()).render()[0])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.flags.explanation import explanations
-from pymaestro.server.settings import ServerSettings, SettingsError, load, locate
-from pymaestro.server.settings.load import FLAGS
-from pymaestro.store.dsn import Dsn
+from maestropy.flags.explanation import explanations
+from maestropy.server.settings import ServerSettings, SettingsError, load, locate
+from maestropy.server.settings.load import FLAGS
+from maestropy.store.dsn import Dsn
 
 HOME = {"HOME": "/home/me"}
 
@@ -213,9 +213,9 @@ def test_a_disabled_listener_leaves_its_port_to_others() -> None:
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
-        pytest.param(HOME, "/home/me/.local/share/pymaestro", id="home"),
-        pytest.param({"XDG_DATA_HOME": "/data", **HOME}, "/data/pymaestro", id="data-home"),
-        pytest.param({"XDG_DATA_HOME": "data", **HOME}, "/home/me/.local/share/pymaestro", id="relative-is-ignored"),
+        pytest.param(HOME, "/home/me/.local/share/maestropy", id="home"),
+        pytest.param({"XDG_DATA_HOME": "/data", **HOME}, "/data/maestropy", id="data-home"),
+        pytest.param({"XDG_DATA_HOME": "data", **HOME}, "/home/me/.local/share/maestropy", id="relative-is-ignored"),
     ],
 )
 def test_data_belongs_to_the_data_home(environ: Mapping[str, str], expected: str) -> None:

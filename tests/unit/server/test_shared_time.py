@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pymaestro.aio import clock as clocks
-from pymaestro.journal.emit import Journal
-from pymaestro.server.shared_time import SharedTime
+from maestropy.aio import clock as clocks
+from maestropy.journal.emit import Journal
+from maestropy.server.shared_time import SharedTime
 
 
 class Watch:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.store.dsn import SSL_MODES, Dsn, DsnError
+from maestropy.store.dsn import SSL_MODES, Dsn, DsnError
 
 PLAIN = Dsn(host="db", user="maestro", database="maestro")
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.store import listing
+from maestropy.store import listing
 
 SIZES = st.lists(st.integers(min_value=0, max_value=5_000_000), max_size=60)
 LIMITS = st.integers(min_value=1, max_value=4_000_000)

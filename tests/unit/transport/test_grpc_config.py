@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.flags import SettingsError
-from pymaestro.transport import grpc_config as config
-from pymaestro.transport.grpc_client import Endpoint
+from maestropy.flags import SettingsError
+from maestropy.transport import grpc_config as config
+from maestropy.transport.grpc_client import Endpoint
 
 
 def parse(content: str | dict[str, Any]) -> config.HubAddress:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from certificates import CertFiles, make_ca
 
-from pymaestro.transport import grpc_server, identity, tls
-from pymaestro.transport.grpc_client import BadCredentials, Endpoint, GrpcClient
-from pymaestro.transport.status import Code, Refused
-from pymaestro.wire import envelope, errors, event
+from maestropy.transport import grpc_server, identity, tls
+from maestropy.transport.grpc_client import BadCredentials, Endpoint, GrpcClient
+from maestropy.transport.status import Code, Refused
+from maestropy.wire import envelope, errors, event
 
 SENT = event.Event(
     id="1", source="s", type="io.open-cluster-management.works.v1alpha1.manifestbundles.status.update_request"

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from pymaestro.transport.http_listener import HttpListener
-from pymaestro.transport.http_patience import Patience
+from maestropy.transport.http_listener import HttpListener
+from maestropy.transport.http_patience import Patience
 
 SHORT, LONG = 0.3, 60.0
 LARGE = 40_000_000

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from certificates import make_ca
 
-from pymaestro.transport.identity import (
+from maestropy.transport.identity import (
     Identity,
     Peer,
     Unidentified,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from conformance.memory_broker import MemoryBroker, memory_broker
 
-from pymaestro.transport import base, mqtt, mqtt_config, mqtt_inbound
-from pymaestro.transport.mqtt_endpoint import Endpoint
-from pymaestro.wire import mqtt as binding
+from maestropy.transport import base, mqtt, mqtt_config, mqtt_inbound
+from maestropy.transport.mqtt_endpoint import Endpoint
+from maestropy.wire import mqtt as binding
 
 TOPIC = "sources/maestro/consumers/c1/agentevents"
 SECONDS = 10.0

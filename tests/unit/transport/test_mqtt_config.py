@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pymaestro.flags import SettingsError
-from pymaestro.transport import mqtt_config
-from pymaestro.transport.mqtt_endpoint import Endpoint
-from pymaestro.wire.topics import Topics
+from maestropy.flags import SettingsError
+from maestropy.transport import mqtt_config
+from maestropy.transport.mqtt_endpoint import Endpoint
+from maestropy.wire.topics import Topics
 
 TOPICS = {
     "sourceEvents": "sources/maestro/consumers/+/sourceevents",

@@ -13,7 +13,7 @@ from certificates import Authority, CertFiles, make_ca, put, rsa_key
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from pymaestro.transport import tls
+from maestropy.transport import tls
 
 METHOD = "/test.Echo/Say"
 

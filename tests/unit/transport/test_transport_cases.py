@@ -15,11 +15,11 @@ from conformance.memory_server import MemoryServer
 from conformance.mqtt_rig import LIMIT, Broker, rigged
 from conformance.transport_cases import CONSUMER, Case, Rig, report
 
-from pymaestro.transport import base, grpc_server, identity
-from pymaestro.transport.grpc_agent import GrpcMedium
-from pymaestro.transport.grpc_client import Endpoint
-from pymaestro.transport.status import Code, Refused
-from pymaestro.wire import envelope, errors, event
+from maestropy.transport import base, grpc_server, identity
+from maestropy.transport.grpc_agent import GrpcMedium
+from maestropy.transport.grpc_client import Endpoint
+from maestropy.transport.status import Code, Refused
+from maestropy.wire import envelope, errors, event
 
 
 class MemoryRig(MemoryServer):

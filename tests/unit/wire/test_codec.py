@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.wire import codec, errors, event, instant, jsonevent, status, work
+from maestropy.wire import codec, errors, event, instant, jsonevent, status, work
 
 DATA = Path(__file__).parents[2] / "data"
 STAMP = codec.Stamp(id="id-1", source="src", time=instant.parse("2026-01-02T03:04:05.678Z"))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.wire import envelope, errors, event
-from pymaestro.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire import envelope, errors, event
+from maestropy.wire._pb import cloudevents_pb2 as pb
 
 SPEC = event.Event(id="1", source="s", type=event.SPEC_CREATE, subject="about", data_schema="http://a/b")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.wire import errors, hashing
+from maestropy.wire import errors, hashing
 
 DATA = Path(__file__).parents[2] / "data"
 

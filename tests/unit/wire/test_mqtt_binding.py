@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.wire import errors, event, instant, jsonevent, mqtt
+from maestropy.wire import errors, event, instant, jsonevent, mqtt
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.wire import errors
-from pymaestro.wire import mqttpackets as packets
+from maestropy.wire import errors
+from maestropy.wire import mqttpackets as packets
 
 
 def read(data: bytes) -> list[packets.Received]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.wire import errors, order
+from maestropy.wire import errors, order
 
 FIRST = "2000808179721572352"
 SECOND = "2000808179729960960"

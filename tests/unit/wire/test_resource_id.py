@@ -1,6 +1,6 @@
 """The id of a work must be the one every other client computes."""
 
-from pymaestro.wire import identity
+from maestropy.wire import identity
 
 
 def test_known_id() -> None:

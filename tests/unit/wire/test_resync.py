@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pymaestro.wire import errors, resync
+from maestropy.wire import errors, resync
 
 ids = st.text(max_size=6)
 versions = st.dictionaries(ids, st.integers(0, 5), max_size=8)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.wire import errors, topics
+from maestropy.wire import errors, topics
 
 SERVER = topics.Topics(
     source_events="sources/maestro/consumers/+/sourceevents",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.wire import errors, instant, options, status, work
+from maestropy.wire import errors, instant, options, status, work
 
 DATA = Path(__file__).parents[2] / "data"
 NOW = instant.parse("2026-01-02T03:04:05.678Z")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pymaestro.agent.decide import identity, ownership, strategy
-from pymaestro.wire import options, work
+from maestropy.agent.decide import identity, ownership, strategy
+from maestropy.wire import options, work
 
 OWNER = ownership.Owner(name="hub-work1", uid="amw-1", is_wanted=True)
 NO_OWNER = ownership.Owner(name="hub-work1", uid="amw-1", is_wanted=False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.agent.decide.cel import interpreter, regex, values
+from maestropy.agent.decide.cel import interpreter, regex, values
 
 OBJECT = {
     "a": 1,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pymaestro.agent.decide import gotext
-from pymaestro.agent.decide.cel import interpreter, values
+from maestropy.agent.decide import gotext
+from maestropy.agent.decide.cel import interpreter, values
 
 TABLE: dict[str, Any] = json.loads((pathlib.Path(__file__).parent / "cel_answers.json").read_text())
 

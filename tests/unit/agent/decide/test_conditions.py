@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.agent.decide import conditions
-from pymaestro.wire import instant, status
+from maestropy.agent.decide import conditions
+from maestropy.wire import instant, status
 
 THEN, NOW = instant.Timestamp(1_000_000), instant.Timestamp(2_000_000)
 

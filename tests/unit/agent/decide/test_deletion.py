@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from applied_objects import FOREIGN, OTHER_WORK, OWNER, REFERENCE, config_map, living, manifest_work
 
-from pymaestro.agent.decide import deletion, ownership
-from pymaestro.wire import status
+from maestropy.agent.decide import deletion, ownership
+from maestropy.wire import status
 
 RECORDED = ownership.AppliedResource(version="v1", resource="configmaps", namespace="ns1", name="cm1", uid="uid-1")
 GUARD = {"uid": "uid-1", "resourceVersion": "7"}

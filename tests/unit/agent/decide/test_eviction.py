@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from applied_objects import manifest_work
 
-from pymaestro.agent.decide import eviction, ownership
-from pymaestro.wire import instant
+from maestropy.agent.decide import eviction, ownership
+from maestropy.wire import instant
 
 IDENTITY = ownership.Identity(hub_hash="hub", agent_id="agent")
 START = instant.Timestamp(1_000_000)

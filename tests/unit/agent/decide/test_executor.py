@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.agent.decide import executor
-from pymaestro.wire import options, status
+from maestropy.agent.decide import executor
+from maestropy.wire import options, status
 
 WHO = options.Executor(type="ServiceAccount", namespace="ns1", name="runner")
 CONFIG_MAP = status.ResourceMeta(ordinal=0, version="v1", resource="configmaps", name="cm1", namespace="ns1")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.agent.decide import feedback
-from pymaestro.wire import options, status
+from maestropy.agent.decide import feedback
+from maestropy.wire import options, status
 
 LIMIT = feedback.DEFAULT_JSON_RAW_MAX_BYTES
 DEPLOYMENT = {

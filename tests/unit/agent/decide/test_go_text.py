@@ -2,7 +2,7 @@
 
 import pytest
 
-from pymaestro.agent.decide import gotext
+from maestropy.agent.decide import gotext
 
 
 @pytest.mark.parametrize(

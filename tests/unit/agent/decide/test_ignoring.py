@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.agent.decide import ignoring, jqpath
-from pymaestro.wire import options
+from maestropy.agent.decide import ignoring, jqpath
+from maestropy.wire import options
 
 BODY: dict[str, Any] = {
     "metadata": {"annotations": {"a/b": "1", "c": "2"}, "labels": {"x": "y"}},

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pymaestro.agent.decide import jsonpath, pathsyntax
+from maestropy.agent.decide import jsonpath, pathsyntax
 
 STORE = {
     "a": {"b": 1, "c.d": "dotted", "f": 1.5, "none": None},

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from applied_objects import config_map, living, wish
 
-from pymaestro.agent.decide import kinds, strategy
+from maestropy.agent.decide import kinds, strategy
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.agent.decide import matching
-from pymaestro.wire import options, status
+from maestropy.agent.decide import matching
+from maestropy.wire import options, status
 
 META = status.ResourceMeta(
     ordinal=0, version="v1", kind="ConfigMap", resource="configmaps", name="cm1", namespace="ns1"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pymaestro.agent.decide import ordering
+from maestropy.agent.decide import ordering
 
 
 @pytest.mark.parametrize(

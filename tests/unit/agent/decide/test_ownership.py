@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from applied_objects import FOREIGN, NO_OWNER, OTHER_WORK, OWNER, REFERENCE, config_map, living, manifest_work
 
-from pymaestro.agent.decide import ownership
-from pymaestro.wire import options, status
+from maestropy.agent.decide import ownership
+from maestropy.wire import options, status
 
 IDENTITY = ownership.Identity(hub_hash="hub", agent_id="agent")
 META = status.ResourceMeta(

@@ -7,8 +7,8 @@ from applied_objects import OWNER, SERVED, config_map, deployment, living, manif
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.agent.decide import identity, plan, strategy
-from pymaestro.wire import options, status, work
+from maestropy.agent.decide import identity, plan, strategy
+from maestropy.wire import options, status, work
 
 FOO = identity.Kind("my.io", "v1", "Foo")
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from applied_objects import config_map
 
-from pymaestro.agent.decide import conditions, matching, reporting
-from pymaestro.wire import instant, options, status
+from maestropy.agent.decide import conditions, matching, reporting
+from maestropy.wire import instant, options, status
 
 THEN = reporting.Moment(generation=1, now=instant.Timestamp(1_000_000))
 LATER = reporting.Moment(generation=1, now=instant.Timestamp(2_000_000))

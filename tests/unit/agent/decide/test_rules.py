@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.agent.decide import rules
-from pymaestro.wire import options
+from maestropy.agent.decide import rules
+from maestropy.wire import options
 
 
 def cel(*expressions: str, message: str = "", message_expression: str = "") -> options.ConditionRule:

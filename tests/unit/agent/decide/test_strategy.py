@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from applied_objects import FOREIGN, NO_OWNER, OTHER_WORK, OWNER, REFERENCE, config_map, deployment, living, wish
 
-from pymaestro.agent.decide import gotext, strategy
-from pymaestro.wire import options
+from maestropy.agent.decide import gotext, strategy
+from maestropy.wire import options
 
 CREATE_ONLY = options.UpdateStrategy(type=options.CREATE_ONLY)
 READ_ONLY = options.UpdateStrategy(type=options.READ_ONLY)

@@ -7,9 +7,9 @@ from certificates import make_ca
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pymaestro.server.auth.agents import AgentIdentityPolicy, admit_agent, default_policy, may_speak_for
-from pymaestro.server.auth.denied import Code, Denied
-from pymaestro.transport.identity import ANONYMOUS, Identity, Peer
+from maestropy.server.auth.agents import AgentIdentityPolicy, admit_agent, default_policy, may_speak_for
+from maestropy.server.auth.denied import Code, Denied
+from maestropy.transport.identity import ANONYMOUS, Identity, Peer
 
 STRICT, ANY = AgentIdentityPolicy.STRICT, AgentIdentityPolicy.ANY
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pymaestro.server.auth.remembered import NEGATIVE_SECONDS, POSITIVE_SECONDS, Remembered
+from maestropy.server.auth.remembered import NEGATIVE_SECONDS, POSITIVE_SECONDS, Remembered
 
 
 class Oracle:

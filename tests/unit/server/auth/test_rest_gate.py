@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from pymaestro.server.auth.rest import JwtSettings, RestGate, Unverified
-from pymaestro.server.auth.signing_keys import MAX_AGE_SECONDS, REFRESH_SECONDS, RETRY_SECONDS
-from pymaestro.transport.identity import Identity
+from maestropy.server.auth.rest import JwtSettings, RestGate, Unverified
+from maestropy.server.auth.signing_keys import MAX_AGE_SECONDS, REFRESH_SECONDS, RETRY_SECONDS
+from maestropy.transport.identity import Identity
 
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER_KEY = ec.generate_private_key(ec.SECP256R1())

@@ -10,9 +10,9 @@ import pytest
 from certificates import make_ca
 from review_api import ACCESS, TOKENS, ReviewApi, status_body
 
-from pymaestro.server.auth.denied import Code, Denied
-from pymaestro.server.auth.sources import MOCK_IDENTITY, BadMode, Mode, SourceGate, choose_mode, open_gate
-from pymaestro.transport.identity import ANONYMOUS, Identity, Peer
+from maestropy.server.auth.denied import Code, Denied
+from maestropy.server.auth.sources import MOCK_IDENTITY, BadMode, Mode, SourceGate, choose_mode, open_gate
+from maestropy.transport.identity import ANONYMOUS, Identity, Peer
 
 ALICE = Identity(user="alice", groups=("devs",))
 
@@ -87,10 +87,10 @@ def test_modes_that_ask_nobody(tmp_path: Path, mode: Mode, identity: Identity) -
 def test_server_that_asks_nobody_never_loads_the_kubernetes_client() -> None:
     program = """
 import asyncio, sys
-from pymaestro.server.auth.sources import Mode, open_gate
+from maestropy.server.auth.sources import Mode, open_gate
 async def main():
     async with open_gate(Mode.MOCK, kubeconfig="", clock=lambda: 0.0):
-        return [name for name in ("pymaestro.kube.client", "aiohttp") if name in sys.modules]
+        return [name for name in ("maestropy.kube.client", "aiohttp") if name in sys.modules]
 sys.exit(str(asyncio.run(main()) or ""))
 """
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.server.decide import admission, refusal
-from pymaestro.store import rows
-from pymaestro.wire import errors, event, record
+from maestropy.server.decide import admission, refusal
+from maestropy.store import rows
+from maestropy.wire import errors, event, record
 
 DATA = b'{"manifests":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"}}]}'
 METADATA = b'{"name":"work","labels":{"a":"b"}}'

@@ -1,7 +1,7 @@
 import pytest
 
-from pymaestro.server.decide import carriage
-from pymaestro.wire.record import Parts
+from maestropy.server.decide import carriage
+from maestropy.wire.record import Parts
 
 
 @pytest.mark.parametrize(

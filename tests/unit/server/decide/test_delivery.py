@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pymaestro.server.decide import delivery
-from pymaestro.store import rows
-from pymaestro.wire import event, instant, record, resync
+from maestropy.server.decide import delivery
+from maestropy.store import rows
+from maestropy.wire import event, instant, record, resync
 
 CREATED = datetime(2026, 8, 20, 10, 11, 12, 345678, tzinfo=UTC)
 DELETED = datetime(2026, 8, 21, 10, 11, 12, 999999, tzinfo=UTC)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pymaestro.server.decide import intake
-from pymaestro.store import rows
-from pymaestro.wire import errors, event, order
+from maestropy.server.decide import intake
+from maestropy.store import rows
+from maestropy.wire import errors, event, order
 
 EARLY = str(int(order.Snowflake(1_700_000_000_000, order.AGENT_NODE, 0)))
 MIDDLE = str(int(order.Snowflake(1_700_000_000_000, order.AGENT_NODE, 1)))

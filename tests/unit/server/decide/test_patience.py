@@ -5,9 +5,9 @@ from itertools import accumulate, repeat
 
 import pytest
 
-from pymaestro.server.decide import patience
-from pymaestro.store import rows
-from pymaestro.wire import record
+from maestropy.server.decide import patience
+from maestropy.store import rows
+from maestropy.wire import record
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.server.decide import ring
+from maestropy.server.decide import ring
 
 PODS = [f"maestro-7d9f8c6b5-{suffix}" for suffix in ("abcde", "fghij", "klmno", "pqrst")]
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.server.decide import turns
-from pymaestro.store.rows import Pending
+from maestropy.server.decide import turns
+from maestropy.store.rows import Pending
 
 
 def pending(text: str) -> list[Pending]:

@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import QueryParams
 
-from pymaestro.server.rest import compression, fields, operation, parameters, problems
+from maestropy.server.rest import compression, fields, operation, parameters, problems
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from pymaestro.server.auth.rest import Unverified
-from pymaestro.server.rest import catalogue, problems
-from pymaestro.store import errors, search
+from maestropy.server.auth.rest import Unverified
+from maestropy.server.rest import catalogue, problems
+from maestropy.store import errors, search
 
 SECRET = "psql password is hunter2"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.server.rest import fields, views
-from pymaestro.store.consumers import ConsumerRow
-from pymaestro.store.listing import BundleRow
+from maestropy.server.rest import fields, views
+from maestropy.store.consumers import ConsumerRow
+from maestropy.store.listing import BundleRow
 
 CREATED = datetime(2026, 8, 20, 10, 0, 41, 123400, tzinfo=UTC)
 UPDATED = datetime(2026, 8, 20, 10, 6, 2, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pymaestro.store import search
-from pymaestro.store.search import limits
+from maestropy.store import search
+from maestropy.store.search import limits
 
 LABELS = "(resources.payload->'metadata'->'labels')"
 PREFIX = "failed to parse the search query: "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pymaestro.store import search
+from maestropy.store import search
 
 
 @pytest.mark.parametrize(

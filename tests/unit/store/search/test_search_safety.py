@@ -7,7 +7,7 @@ from decimal import Decimal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pymaestro.store import search
+from maestropy.store import search
 
 OWN_WORD = re.compile(
     r"""

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from pymaestro.store import search
-from pymaestro.store.search import limits
+from maestropy.store import search
+from maestropy.store.search import limits
 
 ALL_FIELDS = "id, name, created_at, updated_at, deleted_at, source, consumer_name, version, type, payload, status"
 

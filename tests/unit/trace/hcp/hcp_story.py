@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pymaestro.trace.hcp import identity, offline, walk
-from pymaestro.trace.hcp.model import Walk
-from pymaestro.trace.hcp.question import Taken
+from maestropy.trace.hcp import identity, offline, walk
+from maestropy.trace.hcp.model import Walk
+from maestropy.trace.hcp.question import Taken
 
 DATA = Path(__file__).parents[3] / "data" / "trace_hcp"
 NOW = datetime(2026, 8, 20, 10, 40, tzinfo=UTC)

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from pymaestro.trace import hcp
-from pymaestro.trace.hcp.codes import CODES
+from maestropy.trace import hcp
+from maestropy.trace.hcp.codes import CODES
 
 ROOT = Path(__file__).parents[4]
 

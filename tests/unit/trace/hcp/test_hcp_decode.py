@@ -8,9 +8,9 @@ from hcp_story import CID, DATA, MAIN_BUNDLE, document
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.trace.hcp import decode, expected, recognise
-from pymaestro.trace.hcp.decode import Condition
-from pymaestro.trace.hcp.question import Topic
+from maestropy.trace.hcp import decode, expected, recognise
+from maestropy.trace.hcp.decode import Condition
+from maestropy.trace.hcp.question import Topic
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

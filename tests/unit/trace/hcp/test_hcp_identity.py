@@ -3,9 +3,9 @@
 import pytest
 from hcp_story import ARM, CID, document
 
-from pymaestro.trace.errors import BadQuestion, NoAccess
-from pymaestro.trace.hcp import identity
-from pymaestro.trace.hcp.identity import Known
+from maestropy.trace.errors import BadQuestion, NoAccess
+from maestropy.trace.hcp import identity
+from maestropy.trace.hcp.identity import Known
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ class TestContext:
         ],
     )
     def test_chosen(self, contexts: dict[str, str], chosen: str) -> None:
-        from pymaestro.trace.access import hcp_kube
+        from maestropy.trace.access import hcp_kube
 
         assert hcp_kube.choose_context(contexts, self.management) == chosen
 
     def test_the_service_clusters_file_may_hold_nothing_else(self) -> None:
-        from pymaestro.trace.access import hcp_kube
+        from maestropy.trace.access import hcp_kube
 
         with pytest.raises(NoAccess, match="--mgmt-context"):
             hcp_kube.choose_context({"svc": "svc"}, self.management, takes_the_only_one=False)
@@ -136,7 +136,7 @@ class TestContext:
         ],
     )
     def test_doubt(self, context: str, cluster: str, *, is_doubted: bool) -> None:
-        from pymaestro.trace.access import hcp_kube
+        from maestropy.trace.access import hcp_kube
 
         assert bool(hcp_kube.doubt(context, {context: cluster}, self.management)) is is_doubted
         assert hcp_kube.doubt(context, {context: cluster}, None) == ""
@@ -150,7 +150,7 @@ class TestContext:
         ],
     )
     def test_not_guessed(self, contexts: dict[str, str], management: identity.ManagementCluster | None) -> None:
-        from pymaestro.trace.access import hcp_kube
+        from maestropy.trace.access import hcp_kube
 
         with pytest.raises(NoAccess, match="--mgmt-context"):
             hcp_kube.choose_context(contexts, management)

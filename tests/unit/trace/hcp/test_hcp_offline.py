@@ -8,10 +8,10 @@ import pytest
 import yaml
 from hcp_story import ARM, CID, DATA, MAIN_BUNDLE, NOW, healthy, stuck, walked, write
 
-from pymaestro.cli.main import call
-from pymaestro.trace.errors import Unreadable
-from pymaestro.trace.hcp import offline, picture, render, saving
-from pymaestro.trace.output import Exit
+from maestropy.cli.main import call
+from maestropy.trace.errors import Unreadable
+from maestropy.trace.hcp import offline, picture, render, saving
+from maestropy.trace.output import Exit
 
 AT = "--at=2026-08-20T10:40:00Z"
 

@@ -9,8 +9,8 @@ from hcp_story import ARM, CID, MAIN_BUNDLE, NAMESPACE, NOW, document, stuck
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pymaestro.trace.hcp import identity, offline, recognise, render, saving, walk
-from pymaestro.trace.hcp.question import Taken, Topic
+from maestropy.trace.hcp import identity, offline, recognise, render, saving, walk
+from maestropy.trace.hcp.question import Taken, Topic
 
 BASE = {**stuck(), "checks": document("09-cs-inflight-checks-failed.json")}
 JUNK = [None, 5, "x", [], {}, [None, 5], {"a": {"b": 1}}, True, -1, "\x00\u202e", 1e300]

@@ -22,9 +22,9 @@ from hcp_story import (
     write,
 )
 
-from pymaestro.trace.hcp.codes import CODES
-from pymaestro.trace.hcp.model import State, Walk
-from pymaestro.trace.output import Exit
+from maestropy.trace.hcp.codes import CODES
+from maestropy.trace.hcp.model import State, Walk
+from maestropy.trace.output import Exit
 
 ENTRIES = [
     pytest.param(ARM, id="resource-id"),

@@ -12,12 +12,12 @@ import jsonschema_rs
 import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, Story, write
 
-from pymaestro.cli import main
-from pymaestro.cli.trace_selection import under_way
-from pymaestro.trace.request import scan, survey
-from pymaestro.trace.request.codes import CODES, SQL, STAGES, code_of_apply_error
-from pymaestro.trace.request.kql import Window, query
-from pymaestro.trace.request.model import Options
+from maestropy.cli import main
+from maestropy.cli.trace_selection import under_way
+from maestropy.trace.request import scan, survey
+from maestropy.trace.request.codes import CODES, SQL, STAGES, code_of_apply_error
+from maestropy.trace.request.kql import Window, query
+from maestropy.trace.request.model import Options
 
 CREATE = Story(work="nginx")
 DATA = Path(__file__).parents[3] / "data"

@@ -14,10 +14,10 @@ import pytest
 import trace_request_generations as generations
 from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, records, write
 
-from pymaestro.cli import main
-from pymaestro.trace.request import scan, survey
-from pymaestro.trace.request.inputs import Environment
-from pymaestro.trace.request.model import Options, State, Trace, Verdict
+from maestropy.cli import main
+from maestropy.trace.request import scan, survey
+from maestropy.trace.request.inputs import Environment
+from maestropy.trace.request.model import Options, State, Trace, Verdict
 
 NOW = BASE + 86400
 CREATE = Story(work="nginx")
@@ -99,7 +99,7 @@ def test_expected_instances_can_be_told(tmp_path: Path, capsys: pytest.CaptureFi
 
 _PARTS = """
 import sys
-from pymaestro.trace.request import scan, workers
+from maestropy.trace.request import scan, workers
 scan._WORTH_A_PROCESS = 0
 assert workers.can_fork() or sys.platform != "linux"
 def told(read):

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, lines_g2, lines_g4
 
-from pymaestro.trace.request import news
-from pymaestro.trace.request.model import Options, Trace, Verdict
-from pymaestro.trace.request.stream import Streams
-from pymaestro.trace.request.tails import Tails, existing, follow
+from maestropy.trace.request import news
+from maestropy.trace.request.model import Options, Trace, Verdict
+from maestropy.trace.request.stream import Streams
+from maestropy.trace.request.tails import Tails, existing, follow
 
 OPTIONS = Options(stage_timeout=30.0)
 
@@ -122,7 +122,7 @@ def test_no_bytes_stop_the_following(pieces: list[tuple[str, bytes]]) -> None:
 
 
 def test_memory_does_not_grow_with_what_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pymaestro.trace.request.stream._FULL", 500)
+    monkeypatch.setattr("maestropy.trace.request.stream._FULL", 500)
     watching = Watching()
     for number in range(100):
         watching.feed(chunks(Story(work=f"w-{number}", at=BASE + number * 10)))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, write
 
-from pymaestro.cli import main
-from pymaestro.trace.request import index, scan, sources, survey
-from pymaestro.trace.request.model import Options, Trace
+from maestropy.cli import main
+from maestropy.trace.request import index, scan, sources, survey
+from maestropy.trace.request.model import Options, Trace
 
 NOW = BASE + 86400
 SECRET = "password=hunter2 is wrong"

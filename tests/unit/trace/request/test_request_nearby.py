@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trace_request_logs import AGENT, BASE, Story, klog, write
 
-from pymaestro.cli import main
+from maestropy.cli import main
 
 BAD = Story(work="bad", until=3)
 FAILED = klog(

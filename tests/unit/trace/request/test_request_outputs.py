@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 from trace_request_logs import AGENT, BASE, Story, klog, write
 
-from pymaestro.cli import main
+from maestropy.cli import main
 
 DATA = Path(__file__).parents[3] / "data"
 SCHEMA: dict[str, Any] = json.loads((DATA.parents[1] / "docs" / "trace-request.schema.json").read_text())

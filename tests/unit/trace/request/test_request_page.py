@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_request_logs import AGENT, BASE, Story, klog, write
 
-from pymaestro.cli import main
-from pymaestro.trace.request.page import page
-from pymaestro.trace.request.pagerows import shown_line
+from maestropy.cli import main
+from maestropy.trace.request.page import page
+from maestropy.trace.request.pagerows import shown_line
 
 HOSTILE = '</script><script>alert("x")</script><img src=x onerror=alert(1)> {{script}} \u2028'
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, TYPE, Story, extensions, klog, records, write, zap
 
-from pymaestro.cli import main, trace_reports
-from pymaestro.trace.request import evidence, phrases, scan, survey
-from pymaestro.trace.request.hits import What
-from pymaestro.trace.request.model import Options, Trace, Verdict
+from maestropy.cli import main, trace_reports
+from maestropy.trace.request import evidence, phrases, scan, survey
+from maestropy.trace.request.hits import What
+from maestropy.trace.request.model import Options, Trace, Verdict
 
 CREATE = Story(work="nginx")
 UPDATE = Story(work="nginx", action="update", version=2, at=BASE + 60)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pymaestro.trace.request import lines, reading
-from pymaestro.trace.request.hits import What
+from maestropy.trace.request import lines, reading
+from maestropy.trace.request.hits import What
 
 DATA = Path(__file__).parents[3] / "data"
 RESOURCE = "83dcf85d-3b0a-5f98-a940-fa44f1d2d465"

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trace_request_logs import AGENT, BASE, SERVERS, Story, write
 
-from pymaestro.trace.request import attach, inputs, lines, reading, scan, sources, survey
-from pymaestro.trace.request.hits import Hit
-from pymaestro.trace.request.inputs import Writer
-from pymaestro.trace.request.model import Options, Trace
+from maestropy.trace.request import attach, inputs, lines, reading, scan, sources, survey
+from maestropy.trace.request.hits import Hit
+from maestropy.trace.request.inputs import Writer
+from maestropy.trace.request.model import Options, Trace
 
 NOW = BASE + 86400
 CREATE = Story(work="nginx")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, write
 
-from pymaestro.cli import main
-from pymaestro.trace.request import tally
+from maestropy.cli import main
+from maestropy.trace.request import tally
 
 CREATE = Story(work="nginx")
 UPDATE = replace(CREATE, action="update", version=2, at=BASE + 60)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from trace_request_logs import AGENT, BASE, SERVERS, Story, klog, records, write
 
-from pymaestro.trace.request import scan, survey
-from pymaestro.trace.request.inputs import Environment
-from pymaestro.trace.request.model import Options, State, Trace, Verdict
+from maestropy.trace.request import scan, survey
+from maestropy.trace.request.inputs import Environment
+from maestropy.trace.request.model import Options, State, Trace, Verdict
 
 NOW = BASE + 86400
 CREATE = Story(work="nginx")

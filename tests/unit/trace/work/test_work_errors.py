@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pymaestro.cli import main
-from pymaestro.trace.output import Exit
+from maestropy.cli import main
+from maestropy.trace.output import Exit
 
 APPLIED = {"type": "Applied", "status": "True"}
 MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm", "namespace": "default"}}

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from pymaestro.cli import main
-from pymaestro.trace import identitycard
-from pymaestro.trace.errors import BadQuestion
-from pymaestro.trace.identitycard import Given
-from pymaestro.trace.work import identities
+from maestropy.cli import main
+from maestropy.trace import identitycard
+from maestropy.trace.errors import BadQuestion
+from maestropy.trace.identitycard import Given
+from maestropy.trace.work import identities
 
 SAMPLE = Given(
     source="mw-client-example",

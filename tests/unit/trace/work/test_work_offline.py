@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from pymaestro.cli import main
-from pymaestro.trace import offline
-from pymaestro.trace.errors import NoAccess, Unreadable
-from pymaestro.trace.output import Exit
-from pymaestro.trace.work import exports, gather, render, report
-from pymaestro.trace.work.facts import Wish
-from pymaestro.trace.work.looking import Depth
-from pymaestro.trace.work.model import Json, Kind
-from pymaestro.trace.work.question import Manifest, Question
-from pymaestro.wire import identity
+from maestropy.cli import main
+from maestropy.trace import offline
+from maestropy.trace.errors import NoAccess, Unreadable
+from maestropy.trace.output import Exit
+from maestropy.trace.work import exports, gather, render, report
+from maestropy.trace.work.facts import Wish
+from maestropy.trace.work.looking import Depth
+from maestropy.trace.work.model import Json, Kind
+from maestropy.trace.work.question import Manifest, Question
+from maestropy.wire import identity
 
 DATA = Path(__file__).parents[3] / "data"
 CLUSTER_ID = "2ppsfca8u7368uin9koq9aq1b183mqke"

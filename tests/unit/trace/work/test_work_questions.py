@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pymaestro.trace import psql
-from pymaestro.trace.errors import BadQuestion
-from pymaestro.trace.work import statements
-from pymaestro.trace.work.question import Manifest, Question, checked, parse_label, parse_list, parse_manifest
+from maestropy.trace import psql
+from maestropy.trace.errors import BadQuestion
+from maestropy.trace.work import statements
+from maestropy.trace.work.question import Manifest, Question, checked, parse_label, parse_list, parse_manifest
 
 
 @pytest.mark.parametrize(

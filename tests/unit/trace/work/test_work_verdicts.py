@@ -22,10 +22,10 @@ from traced_works import (
     status,
 )
 
-from pymaestro.trace.output import Exit
-from pymaestro.trace.work import codes
-from pymaestro.trace.work.facts import Wish, establish
-from pymaestro.trace.work.model import (
+from maestropy.trace.output import Exit
+from maestropy.trace.work import codes
+from maestropy.trace.work.facts import Wish, establish
+from maestropy.trace.work.model import (
     AppliedResource,
     Gathered,
     Json,
@@ -35,7 +35,7 @@ from pymaestro.trace.work.model import (
     Sight,
     Tombstone,
 )
-from pymaestro.trace.work.verdicts import Verdict, judge
+from maestropy.trace.work.verdicts import Verdict, judge
 
 DARK = Sight(place="cluster mgmt", is_clear=False, trouble="the login has expired: log in again", consumer="mgmt-1")
 BLIND = Sight(place="database", is_clear=False, trouble="Cannot connect to database")

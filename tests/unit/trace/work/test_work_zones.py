@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pymaestro.trace.errors import BadQuestion
-from pymaestro.trace.work import render, zones
+from maestropy.trace.errors import BadQuestion
+from maestropy.trace.work import render, zones
 
 NOON = datetime(2026, 1, 15, 12, 0, 0, 5000, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pymaestro.trace.work.model import (
+from maestropy.trace.work.model import (
     AppliedResource,
     AppliedWork,
     Condition,
@@ -17,7 +17,7 @@ from pymaestro.trace.work.model import (
     Sight,
     Status,
 )
-from pymaestro.wire import identity
+from maestropy.wire import identity
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 HUB = "f1d8a1049b93dffc1929d57a719c3a09a4dcbfe0cd6e42840325be3b2dde73c8"

@@ -15,7 +15,7 @@ import (
 	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic"
 	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic/types"
 
-	"pymaestro/peers/jsonline"
+	"maestropy/peers/jsonline"
 )
 
 // keeper holds the works of one cluster and says what their status is.

@@ -24,7 +24,7 @@ import (
 	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic/types"
 	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic/utils"
 
-	"pymaestro/peers/jsonline"
+	"maestropy/peers/jsonline"
 )
 
 type order struct {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bwmarrin/snowflake"
 
-	"pymaestro/peers/jsonline"
+	"maestropy/peers/jsonline"
 )
 
 // syncAgents lets the agents of all consumers in -ids connect at the same moment, each knowing all its bundles but

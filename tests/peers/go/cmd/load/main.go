@@ -24,7 +24,7 @@ import (
 	"strings"
 	"time"
 
-	"pymaestro/peers/jsonline"
+	"maestropy/peers/jsonline"
 )
 
 type settings struct {

@@ -12,7 +12,7 @@ import (
 
 	pb "open-cluster-management.io/sdk-go/pkg/cloudevents/generic/options/grpc/protobuf/v1"
 
-	"pymaestro/peers/jsonline"
+	"maestropy/peers/jsonline"
 )
 
 // subscribe counts what arrives on every stream until -requests events came in all, or the deadline.

@@ -33,7 +33,7 @@ import (
 	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic/clients"
 	"open-cluster-management.io/sdk-go/pkg/cloudevents/generic/options/grpc"
 
-	"pymaestro/peers/jsonline"
+	"maestropy/peers/jsonline"
 )
 
 type command struct {
@@ -93,7 +93,7 @@ func main() {
 	}
 	api := openapi.NewAPIClient(&openapi.Configuration{
 		DefaultHeader: map[string]string{},
-		UserAgent:     "pymaestro-peers",
+		UserAgent:     "maestropy-peers",
 		Servers:       openapi.ServerConfigurations{{URL: *rest}},
 		HTTPClient:    &http.Client{Timeout: 30 * time.Second},
 	})

@@ -1,0 +1,112 @@
+"""Which columns may be searched, and of what type each is.
+
+The closed tables below are the only source of names in the SQL this package writes: a name that a user wrote is
+looked up here and never copied. Values and JSON keys are none of this module's business.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, unique
+from types import MappingProxyType
+
+from maestropy.store.search.errors import SearchError
+
+
+@unique
+class ColumnType(Enum):
+    """What a column holds, which decides what it may be compared with."""
+
+    TEXT = "text"
+    BIGINT = "bigint"
+    TIMESTAMPTZ = "timestamptz"
+    JSONB = "jsonb"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """One REST collection: its table, its searchable columns, and its noun in error texts."""
+
+    table: str
+    columns: Mapping[str, ColumnType]
+    noun: str
+
+    def fields(self) -> str:
+        """Return the searchable names as a list for a sentence."""
+        return ", ".join(self.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column that exists."""
+
+    name: str
+    type: ColumnType
+    sql: str
+
+
+BUNDLES = Collection(
+    table="resources",
+    noun="Resource",
+    columns=MappingProxyType(
+        {
+            "id": ColumnType.TEXT,
+            "name": ColumnType.TEXT,
+            "created_at": ColumnType.TIMESTAMPTZ,
+            "updated_at": ColumnType.TIMESTAMPTZ,
+            "deleted_at": ColumnType.TIMESTAMPTZ,
+            "source": ColumnType.TEXT,
+            "consumer_name": ColumnType.TEXT,
+            "version": ColumnType.BIGINT,
+            "type": ColumnType.TEXT,
+            "payload": ColumnType.JSONB,
+            "status": ColumnType.JSONB,
+        }
+    ),
+)
+
+CONSUMERS = Collection(
+    table="consumers",
+    noun="Consumer",
+    columns=MappingProxyType(
+        {
+            "id": ColumnType.TEXT,
+            "name": ColumnType.TEXT,
+            "created_at": ColumnType.TIMESTAMPTZ,
+            "updated_at": ColumnType.TIMESTAMPTZ,
+            "deleted_at": ColumnType.TIMESTAMPTZ,
+            "labels": ColumnType.JSONB,
+        }
+    ),
+)
+
+
+def find(parts: Sequence[str], *, collection: Collection) -> Column | None:
+    """Return the column called `name` or `table.name`, in any case, or None."""
+    *table, name = (part.lower() for part in parts)
+    if table not in ([], [collection.table]):
+        return None
+    for own_name, own_type in collection.columns.items():
+        if own_name == name:
+            return Column(name=own_name, type=own_type, sql=f"{collection.table}.{own_name}")
+    return None
+
+
+def resolve(parts: Sequence[str], *, collection: Collection) -> Column:
+    """Return the column a user named, or refuse with what is wrong with the name."""
+    written = ".".join(parts)
+    if len(parts) > 1 and parts[0].lower() == "properties":
+        raise SearchError(
+            f"{written} is not a valid field name: properties are not stored; "
+            f"searchable fields of {collection.noun}: {collection.fields()}"
+        )
+    if len(parts) > 1 and parts[0].lower() != collection.table:
+        raise SearchError(f"{parts[0]} is not a related resource of {collection.noun}")
+    if len(parts) > 2:
+        raise SearchError(f"{written} is not a valid field name")
+
+    column = find(parts, collection=collection)
+    if column is None:
+        raise SearchError(
+            f"{written} is not a valid field name; searchable fields of {collection.noun}: {collection.fields()}"
+        )
+    return column

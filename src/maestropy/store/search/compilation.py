@@ -1,0 +1,33 @@
+"""Turn the `search` parameter of a list request into a condition.
+
+Which of the two dialects a text is written in shows from the text alone: only the JSON path dialect has `->>` and
+`@>`. Texts that no dialect should have to think about (too long, unprintable to the database) are refused first.
+"""
+
+from maestropy.store.search import jsonb, tsl
+from maestropy.store.search.columns import Collection
+from maestropy.store.search.emit import EVERYTHING, Condition, emit
+from maestropy.store.search.errors import SearchError
+from maestropy.store.search.limits import MAX_BYTES
+
+
+def compile_search(text: str, *, collection: Collection) -> Condition:
+    """Return the condition `text` states, `TRUE` when it states none, or raise SearchError."""
+    search = text.strip()
+    if not search:
+        return EVERYTHING
+    check_text(search, parameter="search")
+    dialect = jsonb if "->>" in search or "@>" in search else tsl
+    return emit(dialect.parse(search, collection=collection))
+
+
+def check_text(text: str, *, parameter: str) -> None:
+    """Refuse a list parameter that is too long or that PostgreSQL could not store as text."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise SearchError(f"{parameter} is not valid Unicode text") from None
+    if size > MAX_BYTES:
+        raise SearchError(f"{parameter} is {size} bytes long; at most {MAX_BYTES} are read")
+    if "\0" in text:
+        raise SearchError(f"{parameter} holds a NUL character, which no field contains")

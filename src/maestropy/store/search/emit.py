@@ -1,0 +1,190 @@
+"""Write the SQL of a search.
+
+The text consists of constants of this package and of `$n`; whatever a user wrote travels as a parameter. The
+result is self-contained: it may be joined to other conditions with AND as it is.
+"""
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from maestropy.store.search import values
+from maestropy.store.search.columns import Column, ColumnType
+from maestropy.store.search.errors import SearchError
+from maestropy.store.search.tree import (
+    All,
+    AnyOf,
+    Arithmetic,
+    Between,
+    Comparator,
+    Compare,
+    Contains,
+    IsNull,
+    JsonText,
+    Like,
+    Literal,
+    Math,
+    Not,
+    OneOf,
+    Operand,
+    Predicate,
+)
+
+_LABELS_PATH = ("metadata", "labels")
+_LABELS_SQL = "(resources.payload->'metadata'->'labels')"
+"""The expression of the GIN index on labels; with keys as parameters the planner would not recognise it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """SQL for a WHERE clause, and its parameters in order."""
+
+    sql: str
+    params: tuple[object, ...]
+
+
+EVERYTHING = Condition(sql="TRUE", params=())
+
+
+def emit(predicate: Predicate) -> Condition:
+    """Return the condition that `predicate` states, or refuse a literal that does not fit its field."""
+    writer = _Writer()
+    sql = writer.predicate(predicate)
+    return Condition(sql=sql, params=tuple(writer.params))
+
+
+@dataclass(slots=True)
+class _Writer:
+    params: list[object] = field(default_factory=list)
+
+    def predicate(self, node: Predicate) -> str:
+        match node:
+            case Not(term):
+                return f"(NOT {self.predicate(term)})"
+            case All(terms):
+                return f"({' AND '.join([self.predicate(term) for term in terms])})"
+            case AnyOf(terms):
+                return f"({' OR '.join([self.predicate(term) for term in terms])})"
+            case _:
+                return self.comparison(node)
+
+    def comparison(self, node: Compare | Like | IsNull | Between | OneOf | Contains) -> str:
+        match node:
+            case Compare():
+                return self.compare(node)
+            case Like():
+                _require(node.operand, {ColumnType.TEXT}, action="matched with LIKE")
+                operator = "ILIKE" if node.any_case else "LIKE"
+                left = self.operand(node.operand)
+                return f"({left} {operator} {self.value(values.pattern(node.pattern, field=_name(node.operand)))})"
+            case IsNull():
+                return f"({self.operand(node.operand)} {'IS NOT NULL' if node.negated else 'IS NULL'})"
+            case Between():
+                _require(node.operand, _ORDERED, action="ordered")
+                left = self.operand(node.operand)
+                word = "NOT BETWEEN" if node.negated else "BETWEEN"
+                low = self.literal(node.low, operand=node.operand)
+                return f"({left} {word} {low} AND {self.literal(node.high, operand=node.operand)})"
+            case OneOf():
+                return self.one_of(node)
+            case Contains():
+                path = self.path(node.column, node.keys)
+                value = values.Value(parameter=values.json_text(node.json, field=node.column.name), cast="text::jsonb")
+                return f"({path} @> {self.value(value)})"
+            case unreachable:
+                assert_never(unreachable)
+
+    def compare(self, node: Compare) -> str:
+        if node.comparator not in (Comparator.EQUAL, Comparator.DIFFERENT):
+            _require(node.operand, _ORDERED, action="ordered")
+        left = self.operand(node.operand)
+        return f"({left} {node.comparator.value} {self.literal(node.literal, operand=node.operand)})"
+
+    def one_of(self, node: OneOf) -> str:
+        # One array parameter: the SQL is the same for any number of values, so its plan is reused.
+        left = self.operand(node.operand)
+        value = values.array(node.literals, _type(node.operand), field=_name(node.operand))
+        quantifier = "<> ALL" if node.negated else "= ANY"
+        return f"({left} {quantifier} ({self.value(value)}))"
+
+    def operand(self, node: Operand) -> str:
+        match node:
+            case Column():
+                return node.sql
+            case JsonText():
+                *path, last = node.keys
+                left = self.path(node.column, tuple(path))
+                return f"({left}->>{self.value(values.Value(parameter=last, cast='text'))})"
+            case Math():
+                return self.math(node)
+            case _:
+                return self.value(values.Value(parameter=node, cast="numeric"))
+
+    def math(self, node: Math) -> str:
+        left, right = self.numeric(node.left), self.numeric(node.right)
+        match node.operator:
+            case Arithmetic.DIVIDE if _is_whole(node.left) and _is_whole(node.right):
+                return f"div({left}, NULLIF({right}, 0))"
+            case Arithmetic.DIVIDE | Arithmetic.MODULO:
+                return f"({left} {node.operator.value} NULLIF({right}, 0))"
+            case _:
+                return f"({left} {node.operator.value} {right})"
+
+    def numeric(self, node: Operand) -> str:
+        _require(node, {ColumnType.BIGINT}, action="calculated with")
+        # Columns too become numeric: bigint arithmetic overflows.
+        return f"{node.sql}::numeric" if isinstance(node, Column) else self.operand(node)
+
+    def path(self, column: Column, keys: tuple[str, ...]) -> str:
+        base = column.sql
+        if column.sql == "resources.payload" and keys[:2] == _LABELS_PATH:
+            base, keys = _LABELS_SQL, keys[2:]
+        arrows = [f"->{self.value(values.Value(parameter=key, cast='text'))}" for key in keys]
+        return f"({base}{''.join(arrows)})" if arrows else base
+
+    def literal(self, literal: Literal, *, operand: Operand) -> str:
+        return self.value(values.scalar(literal, _type(operand), field=_name(operand)))
+
+    def value(self, value: values.Value) -> str:
+        self.params.append(value.parameter)
+        return f"${len(self.params)}::{value.cast}"
+
+
+_ORDERED = {ColumnType.TEXT, ColumnType.BIGINT, ColumnType.TIMESTAMPTZ}
+
+
+def _type(operand: Operand) -> ColumnType:
+    match operand:
+        case Column():
+            return operand.type
+        case JsonText():
+            return ColumnType.TEXT
+        case _:
+            return ColumnType.BIGINT
+
+
+def _name(operand: Operand) -> str:
+    match operand:
+        case Column():
+            return operand.name
+        case JsonText():
+            return operand.column.name
+        case Math():
+            return _name(operand.left)
+        case _:
+            return str(operand)
+
+
+def _is_whole(operand: Operand) -> bool:
+    match operand:
+        case Math():
+            return _is_whole(operand.left) and _is_whole(operand.right)
+        case Column() | JsonText():
+            return True
+        case _:
+            return operand == operand.to_integral_value()
+
+
+def _require(operand: Operand, kinds: set[ColumnType], *, action: str) -> None:
+    kind = _type(operand)
+    if kind not in kinds:
+        raise SearchError(f"{_name(operand)} is of type {kind.value} and cannot be {action}")

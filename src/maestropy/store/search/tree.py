@@ -1,0 +1,136 @@
+"""What a search says, independent of the dialect it was written in.
+
+Both parsers build these values and `emit` turns them into SQL. Columns are already resolved; literals are still as
+written, because only the column they meet decides whether they make sense.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, unique
+
+from maestropy.store.search.columns import Column
+
+Literal = str | Decimal
+"""A quoted or bare word, or a number of the tree dialect."""
+
+
+@unique
+class Comparator(Enum):
+    """Ordering and equality; the value is the SQL operator."""
+
+    EQUAL = "="
+    DIFFERENT = "<>"
+    LESS = "<"
+    LESS_OR_EQUAL = "<="
+    GREATER = ">"
+    GREATER_OR_EQUAL = ">="
+
+
+@unique
+class Arithmetic(Enum):
+    """The five operations on numeric fields."""
+
+    TIMES = "*"
+    DIVIDE = "/"
+    MODULO = "%"
+    PLUS = "+"
+    MINUS = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonText:
+    """`column->'a'->>'b'`: the value at a path, as text."""
+
+    column: Column
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Math:
+    """An operation on a numeric field."""
+
+    operator: Arithmetic
+    left: "Operand"
+    right: "Operand"
+
+
+Operand = Column | JsonText | Math | Decimal
+"""What may stand on the left of a comparison; a bare number only inside arithmetic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compare:
+    """`operand <comparator> literal`."""
+
+    operand: Operand
+    comparator: Comparator
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Like:
+    """`operand LIKE pattern`."""
+
+    operand: Operand
+    pattern: str
+    any_case: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsNull:
+    """`operand IS NULL`; `negated` asks for the opposite, which unlike NOT is never unknown."""
+
+    operand: Operand
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """`operand BETWEEN low AND high`, ends included."""
+
+    operand: Operand
+    low: Literal
+    high: Literal
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneOf:
+    """`operand IN (literals)`; the list may be empty."""
+
+    operand: Operand
+    literals: tuple[Literal, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contains:
+    """`column->'a'->'b' @> json`."""
+
+    column: Column
+    keys: tuple[str, ...]
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite; unknown stays unknown."""
+
+    term: "Predicate"
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Terms joined by AND, kept flat so that a long search is not a deep one."""
+
+    terms: "tuple[Predicate, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Terms joined by OR, kept flat."""
+
+    terms: "tuple[Predicate, ...]"
+
+
+Predicate = Compare | Like | IsNull | Between | OneOf | Contains | Not | All | AnyOf
