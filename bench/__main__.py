@@ -23,13 +23,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import peer_build
-import peer_postgres
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench import agents, brokers, figures, measures, show, systems
-from bench.stage import Report, Stage
+from bench.rig import Report, Rig
+from tests.peers import peer_build, peer_postgres
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -43,17 +42,17 @@ QUICK_SCALE = 0.1
 class Measure:
     """What can be asked for by name."""
 
-    run: Callable[[Stage, str], Report]
+    run: Callable[[Rig, str], Report]
     rounds: int = 3
     """Fewer where a run takes minutes."""
     quick: bool = True
 
 
-def _agents(stage: Stage, kind: str) -> Report:
+def _agents(rig: Rig, kind: str) -> Report:
     # At full size the Go agent alone would take half an hour: it notices a change after about 15 seconds.
-    scale = stage.scale * 0.2
-    with stage.server("python") as server:
-        return agents.run(stage.programs, kind, server=server.running, folder=server.folder, scale=scale)
+    scale = rig.scale * 0.2
+    with rig.server("python") as server:
+        return agents.run(rig.programs, kind, server=server.running, folder=server.folder, scale=scale)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -101,8 +100,8 @@ def main() -> int:
     failed: set[str] = set()
     code = 0
     try:
-        with _staged(programs, given, console) as stage, _progress(console) as progress:
-            failed = _measure_all(stage, wanted, given, runs=runs, progress=progress)
+        with _running_rig(programs, given, console) as rig, _progress(console) as progress:
+            failed = _measure_all(rig, wanted, given, runs=runs, progress=progress)
             code = 1 if failed else 0
     except Interrupted:
         console.print("interrupted; what was measured until now:")
@@ -160,14 +159,14 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def _staged(programs: peer_build.Programs, given: argparse.Namespace, console: Console) -> Iterator[Stage]:
+def _running_rig(programs: peer_build.Programs, given: argparse.Namespace, console: Console) -> Iterator[Rig]:
     with (
         tempfile.TemporaryDirectory(prefix="maestropy-bench-", ignore_cleanup_errors=True) as folder,
         peer_postgres.cluster(Path(folder), durable=True) as postgres,
         contextlib.ExitStack() as closing,
     ):
         pid = int((Path(folder) / "data" / "postmaster.pid").read_text().split()[0])
-        yield Stage(
+        yield Rig(
             programs=programs,
             postgres=postgres,
             postgres_pid=pid,
@@ -190,7 +189,7 @@ def _progress(console: Console) -> Progress:
 
 
 def _measure_all(
-    stage: Stage,
+    rig: Rig,
     wanted: Sequence[tuple[str, Measure, int]],
     given: argparse.Namespace,
     *,
@@ -208,7 +207,7 @@ def _measure_all(
                 progress.update(task, description=f"{name}: {kind}")
                 started = time.monotonic()
                 try:
-                    for figure, value in measure.run(stage, kind).items():
+                    for figure, value in measure.run(rig, kind).items():
                         found.setdefault(figure, {}).setdefault(kind, []).append(value)
                 except Exception as error:
                     if _end_is_wanted.is_set():

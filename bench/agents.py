@@ -1,4 +1,4 @@
-"""How fast an agent makes wishes true on a real Kubernetes API server, and how soon a change there is known.
+"""How fast an agent applies works on a real Kubernetes API server, and how soon a change there is known.
 
 The server is ours in every run; what differs is the agent. Each agent gets a cluster of its own.
 """
@@ -10,14 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import kube_agents
-import kube_build
-import kube_cluster
-import peer_build
-import peer_clients
-import peer_servers
-
 from maestropy import AsyncMaestro, Work
+from tests.peers import kube_agents, kube_build, kube_cluster, peer_build, peer_clients, peer_servers
 
 _CONSUMER = "cluster1"
 # A Go agent looks at a work again just after it has reported on it, and would find the next change by that alone.
@@ -209,7 +203,7 @@ async def _changes(client: AsyncMaestro, bench: AgentBench, *, rounds: int, seco
                 json={"data": {"seen": value}},
                 headers={"Content-Type": "application/merge-patch+json"},
             ).raise_for_status()
-            await works.wait_for(name, lambda seen, value=value: seen.feedback("seen") == value, timeout=60)
+            await works.wait_for(name, lambda seen: seen.feedback("seen") == value, timeout=60)
             taken.append(time.perf_counter() - started)
     return taken
 

@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import peer_postgres
-import peer_processes
-
 from bench import measures, usage
-from bench.stage import Report, Server, Stage
+from bench.rig import Report, Rig, Server
+from tests import waiting
+from tests.peers import peer_postgres, peer_processes
 
 _TOPICS = """
 brokerHost: 127.0.0.1:{port}
@@ -48,7 +47,7 @@ def mosquitto(folder: Path) -> Iterator[int]:
     )
     log = folder / "mosquitto.log"
     with peer_processes.running([program(), "-c", str(config)], log=log):
-        peer_processes.wait_for(lambda: _listens(port), what=f"Mosquitto to listen (see {log})")
+        waiting.wait_for(lambda: _listens(port), what=f"Mosquitto to listen (see {log})")
         yield port
 
 
@@ -59,23 +58,23 @@ def _listens(port: int) -> bool:
 
 @contextlib.contextmanager
 def served(
-    stage: Stage, kind: str, *, instances: int = 1, database: peer_postgres.Database | None = None
+    rig: Rig, kind: str, *, instances: int = 1, database: peer_postgres.Database | None = None
 ) -> Iterator[tuple[list[Server], int]]:
     """Run a broker and some instances of a server behind it; the database is gone afterwards."""
-    folder = stage.place()
-    database = database or stage.database()
+    folder = rig.place()
+    database = database or rig.database()
     with mosquitto(folder) as port, contextlib.ExitStack() as stack:
         config = folder / "broker.yaml"
         config.write_text(_TOPICS.format(port=port))
         servers = []
         for number in range(instances):
             flags = [f"--message-broker-config-file={config}", f"--client-id=bench-{number}"]
-            starting = stage.server(kind, database=database, broker="mqtt", flags=flags)
+            starting = rig.server(kind, database=database, broker="mqtt", flags=flags)
             servers.append(stack.enter_context(starting))
         for server in servers:
             _wait_for_subscription(server)
         yield servers, port
-    stage.drop(database)
+    rig.drop(database)
 
 
 def _wait_for_subscription(server: Server) -> None:
@@ -84,23 +83,23 @@ def _wait_for_subscription(server: Server) -> None:
         time.sleep(1)
         return
     log = server.running.log
-    peer_processes.wait_for(lambda: "subscribed to mqtt broker" in log.read_text(), what=f"a subscription (see {log})")
+    waiting.wait_for(lambda: "subscribed to mqtt broker" in log.read_text(), what=f"a subscription (see {log})")
 
 
-def end_to_end(stage: Stage, kind: str) -> Report:
+def end_to_end(rig: Rig, kind: str) -> Report:
     """A work from the client through server and broker to the agent, and its status all the way back."""
     found: Report = {}
     for instances in (1, 3) if kind == "python" else (1,):
-        with served(stage, kind, instances=instances) as (servers, port):
+        with served(rig, kind, instances=instances) as (servers, port):
             servers[0].add_consumers(measures.CONSUMERS)
-            found |= _end_to_end(stage, servers, port=port)
+            found |= _end_to_end(rig, servers, port=port)
     return found
 
 
-def _end_to_end(stage: Stage, servers: Sequence[Server], *, port: int) -> Report:
+def _end_to_end(rig: Rig, servers: Sequence[Server], *, port: int) -> Report:
     first = servers[0]
     who = ",".join(measures.CONSUMERS)
-    works = stage.count(2000, least=300) if first.kind == "python" else stage.count(1000, least=200)
+    works = rig.count(2000, least=300) if first.kind == "python" else rig.count(1000, least=200)
     to_server = {"grpc": first.running.grpc_addr, "source": "bench", "consumers": who, "size": 3000}
     with first.listening("echo", mqtt=f"127.0.0.1:{port}", consumers=who, workers=20):
         first.load("burst", requests=20, workers=20, **to_server)
@@ -118,16 +117,16 @@ def _end_to_end(stage: Stage, servers: Sequence[Server], *, port: int) -> Report
     }
 
 
-def resync(stage: Stage, kind: str) -> Report:
+def resync(rig: Rig, kind: str) -> Report:
     """An agent that comes with nothing gets all works of its cluster through the broker."""
-    works = stage.count(10_000, least=400)
+    works = rig.count(10_000, least=400)
 
     def fill(server: Server) -> None:
         server.add_consumers(measures.ONE)
         server.create(works, consumers=measures.ONE)
 
-    database, ids = stage.filled("resync through Mosquitto", fill)
-    with served(stage, kind, database=database) as (servers, port):
+    database, ids = rig.filled("resync through Mosquitto", fill)
+    with served(rig, kind, database=database) as (servers, port):
         report, gained, used = measures.resynced(servers[0], ids, mqtt=f"127.0.0.1:{port}", seconds=600)
     name = f"resync of {works:,} works through Mosquitto"
     return {

@@ -11,11 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
-
-import generate_docs
+from scripts import generate_docs
 
 RUNS = 5
 

@@ -6,21 +6,21 @@ Names end in their unit: figures in `/s` are better when they are larger, all ot
 from collections.abc import Sequence
 
 from bench import usage
-from bench.stage import Report, Server, Stage
+from bench.rig import Report, Rig, Server
 
 CONSUMERS = tuple(f"cluster{number}" for number in range(10))
 ONE = CONSUMERS[:1]
 
 
-def creates(stage: Stage, kind: str) -> Report:
+def creates(rig: Rig, kind: str) -> Report:
     """Durable creates: the answer means that the bundle and its event are on disk."""
     found: Report = {}
-    with stage.server(kind) as server:
+    with rig.server(kind) as server:
         server.add_consumers(CONSUMERS)
         found["server memory idle, MB"] = usage.memory_mb(server.pid)
         server.create(200, consumers=CONSUMERS)
         for size, clients, full in ((3000, 64, 6000), (3000, 1, 600), (30000, 64, 2000)):
-            requests = stage.count(full, least=200)
+            requests = rig.count(full, least=200)
             with usage.counted(server.pid) as used:
                 report = server.create(requests, consumers=CONSUMERS, size=size, clients=clients)
             name = f"create {size // 1000} KB, {clients} client{'s' if clients > 1 else ''}"
@@ -31,33 +31,33 @@ def creates(stage: Stage, kind: str) -> Report:
     return found
 
 
-def sdk(stage: Stage, kind: str) -> Report:
+def sdk(rig: Rig, kind: str) -> Report:
     """Creates by the Go SDK's own client, inside its limit of 50 a second and without it."""
-    with stage.server(kind) as server:
+    with rig.server(kind) as server:
         server.add_consumers(CONSUMERS)
         server.create(200, consumers=CONSUMERS)
         common = {"grpc": server.running.grpc_addr, "source": "sdk", "consumers": ",".join(CONSUMERS), "size": 3000}
         # Beyond the burst of 100 that it lets through at once.
-        limited = server.load("sdk", requests=stage.count(350, least=200), workers=64, **common)
-        free = server.load("sdk", requests=stage.count(3000, least=200), workers=64, limit=1_000_000, **common)
+        limited = server.load("sdk", requests=rig.count(350, least=200), workers=64, **common)
+        free = server.load("sdk", requests=rig.count(3000, least=200), workers=64, limit=1_000_000, **common)
     return {
         "create 3 KB by the Go SDK as it comes, creates/s": limited["rate"],
         "create 3 KB by the Go SDK without its limit, creates/s": free["rate"],
     }
 
 
-def lists(stage: Stage, kind: str) -> Report:
+def lists(rig: Rig, kind: str) -> Report:
     """REST lists of one consumer's 600 bundles and of all 6,000, half 3 KB and half 49 KB."""
-    rows = stage.count(6000, least=600)
+    rows = rig.count(6000, least=600)
 
     def fill(server: Server) -> None:
         server.add_consumers(CONSUMERS)
         for size in (3000, 49000):
             server.create(rows // 2, consumers=CONSUMERS, size=size)
 
-    database, _ = stage.filled("lists", fill)
+    database, _ = rig.filled("lists", fill)
     found: Report = {}
-    with stage.server(kind, database=database) as server, usage.Peak(server.pid) as peak:
+    with rig.server(kind, database=database) as server, usage.Peak(server.pid) as peak:
         before = peak.mb
         for wanted, query, requests in (
             (rows // 10, f"size={rows // 10}&search=consumer_name%3D%27cluster1%27", 7),
@@ -68,14 +68,14 @@ def lists(stage: Stage, kind: str) -> Report:
             found[f"list {wanted:,} bundles, ms"] = report["p50_ms"]
             found[f"list {wanted:,} bundles, server CPU ms"] = used[0] * 1000 / requests
     found["server memory gained by these lists, MB"] = max(0.1, peak.mb - before)
-    stage.drop(database)
+    rig.drop(database)
     return found
 
 
-def deliveries(stage: Stage, kind: str) -> Report:
+def deliveries(rig: Rig, kind: str) -> Report:
     """From publish to the agent's stream, while creating at full speed."""
-    events = stage.count(3000)
-    with stage.server(kind) as server:
+    events = rig.count(3000)
+    with rig.server(kind) as server:
         server.add_consumers(CONSUMERS)
         who = {"grpc": server.running.broker_addr, "consumers": ",".join(CONSUMERS)}
         with (
@@ -93,14 +93,14 @@ def deliveries(stage: Stage, kind: str) -> Report:
     }
 
 
-def statuses(stage: Stage, kind: str) -> Report:
+def statuses(rig: Rig, kind: str) -> Report:
     """Status reports stored durably and passed on to every subscribed source."""
     found: Report = {}
-    with stage.server(kind) as server:
+    with rig.server(kind) as server:
         server.add_consumers(CONSUMERS)
-        server.create(stage.count(3000), consumers=CONSUMERS)
+        server.create(rig.count(3000), consumers=CONSUMERS)
         for subscribers, full in ((1, 3000), (50, 1000)):
-            reports = stage.count(full)
+            reports = rig.count(full)
             found |= _statuses(server, subscribers=subscribers, reports=reports)
     return found
 
@@ -126,13 +126,13 @@ def _statuses(server: Server, *, subscribers: int, reports: int) -> Report:
     }
 
 
-def resync(stage: Stage, kind: str) -> Report:
+def resync(rig: Rig, kind: str) -> Report:
     """An agent that comes with nothing gets all works of its cluster."""
-    works = stage.count(5000, least=500)
-    database, ids = stage.filled("resync", lambda server: _fill(server, ONE, works=works))
-    with stage.server(kind, database=database) as server:
+    works = rig.count(5000, least=500)
+    database, ids = rig.filled("resync", lambda server: _fill(server, ONE, works=works))
+    with rig.server(kind, database=database) as server:
         report, peak, used = resynced(server, ids, grpc=server.running.broker_addr)
-    stage.drop(database)
+    rig.drop(database)
     return {
         f"resync of {works:,} works, ms": report["seconds"] * 1000,
         f"resync of {works:,} works, server CPU ms": used * 1000,
@@ -148,19 +148,19 @@ def resynced(server: Server, ids: object, **where: object) -> tuple[Report, floa
     return report, max(0.1, peak.mb - before), used[0]
 
 
-def reconnect(stage: Stage, kind: str) -> Report:
+def reconnect(rig: Rig, kind: str) -> Report:
     """All agents come back at the same moment, as after a restart of the server; each lacks one of its ten works."""
-    agents = stage.count(1000, least=100)
+    agents = rig.count(1000, least=100)
     consumers = [f"cluster{number}" for number in range(agents)]
-    database, ids = stage.filled("reconnect", lambda server: _fill(server, consumers, works=10 * agents))
+    database, ids = rig.filled("reconnect", lambda server: _fill(server, consumers, works=10 * agents))
     # Elsewhere the heart beats every second, because the Go server greets a source with its first beat.
-    with stage.server(kind, database=database, flags=["--heartbeat-check-interval=10s"]) as server:
-        database_cpu = usage.family_cpu_seconds(stage.postgres_pid)
+    with rig.server(kind, database=database, flags=["--heartbeat-check-interval=10s"]) as server:
+        database_cpu = usage.family_cpu_seconds(rig.postgres_pid)
         with usage.counted(server.pid) as used:
             report = server.load("sync", ids=ids, lacking=1, grpc=server.running.broker_addr)
-        database_cpu = usage.family_cpu_seconds(stage.postgres_pid) - database_cpu
+        database_cpu = usage.family_cpu_seconds(rig.postgres_pid) - database_cpu
         work = usage.database_work(database)
-    stage.drop(database)
+    rig.drop(database)
     name = f"reconnect of {agents:,} agents"
     return {
         f"{name}, until all are in sync ms": report["seconds"] * 1000,

@@ -1,21 +1,20 @@
 """What is measured of server and agent together, on a real Kubernetes API server: ours with ours, Go with Go."""
 
-import kube_agents
-
 from bench import usage
-from bench.stage import Report, Stage
+from bench.rig import Report, Rig
+from tests.peers import kube_agents
 
 BURSTS = (20, 50, 100)
 
 
-def bursts(stage: Stage, kind: str) -> Report:
+def bursts(rig: Rig, kind: str) -> Report:
     """Publish a burst of works and wait until each is on the cluster and its status back at the client."""
-    cluster = stage.cluster()
+    cluster = rig.cluster()
     found: Report = {}
-    with stage.server(kind) as server:
+    with rig.server(kind) as server:
         server.add_consumers(["cluster1"])
         starting = kube_agents.agent_process(
-            kind, stage.programs, cluster=cluster, server=server.running, consumer="cluster1", folder=server.folder
+            kind, rig.programs, cluster=cluster, server=server.running, consumer="cluster1", folder=server.folder
         )
         with starting as agent:
             to_server = {"grpc": server.running.grpc_addr, "source": "bench", "consumers": "cluster1", "size": 3000}

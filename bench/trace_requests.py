@@ -1,4 +1,4 @@
-"""Trace logs of known truth: how fast, in how much memory, and is every verdict right?
+"""Measure the request tracer: time, memory, and whether every verdict is right.
 
     python bench/trace_requests.py [requests] [folder] [noise in MB]
 
@@ -17,13 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-import trace_request_logs as logs
-
-from maestropy.trace.request import index, scan, sources, survey
-from maestropy.trace.request.model import Options
-from maestropy.trace.request.statistics import statistics
+from maestropy.trace.logs import index, tracer
+from maestropy.trace.logs.model import Options
+from maestropy.trace.logs.read import log_inputs, scan
+from maestropy.trace.report.statistics import statistics
+from tests import trace_request_logs as logs
 
 NOW = logs.BASE + 86400
 
@@ -36,13 +34,13 @@ def write(folder: Path, count: int, *, noise: int = 0) -> dict[str, int | None]:
     chatter = noise * 1_000_000 // max(1, count * len(files))
     for number in range(count):
         until = chance.randint(1, 8) if chance.random() < 0.01 else 9
-        story = logs.Story(work=f"work-{number}", at=logs.BASE + number * 0.02, until=until)
-        truth[story.resource] = until + 1 if until < 9 else None
-        for pod, _, line in logs.lines_g4(story):
+        logged = logs.LoggedRequest(work=f"work-{number}", at=logs.BASE + number * 0.02, until=until)
+        truth[logged.resource] = until + 1 if until < 9 else None
+        for pod, _, line in logs.lines_g4(logged):
             files[pod].write(f"{line}\n")
         if chatter:
             line = logs.klog(
-                story.at, "reflector.go:561", f'"Watch close" reflector="a.go:1" type="v1.Secret" n={number}'
+                logged.at, "reflector.go:561", f'"Watch close" reflector="a.go:1" type="v1.Secret" n={number}'
             )
             for file in files.values():
                 file.write(f"{line}\n" * (chatter // len(line)))
@@ -53,36 +51,38 @@ def write(folder: Path, count: int, *, noise: int = 0) -> dict[str, int | None]:
     return truth
 
 
-def everything(folder: Path, jobs: int, *, kept: Path | None) -> str:
+def scan_all(folder: Path, jobs: int, *, kept: Path | None) -> str:
     """Judge all requests; say how many verdicts are wrong."""
-    files = sources.plain_files([str(folder)])
+    files = log_inputs.plain_files([str(folder)])
     if kept is not None and kept.exists():
         found = index.load(kept, files)
         read, resources = found.scan, found.resources
-        known = survey.surroundings(read.hits, read.writers, options=Options(), are_clocks_known=True)
+        environment = tracer.read_environment(read.records, read.writers, options=Options(), are_clocks_known=True)
     else:
-        read = scan.everything([str(folder)], now=NOW, jobs=jobs)
-        known = survey.surroundings(read.hits, read.writers, options=Options())
-        resources = survey.sorted_out(read.hits, known.writers)
+        read = scan.scan_all([str(folder)], now=NOW, jobs=jobs)
+        environment = tracer.read_environment(read.records, read.writers, options=Options())
+        resources = tracer.classify(read.records, environment.writers)
         if kept is not None:
             index.save(kept, read, resources, files=files)
-    traces = list(survey.traces(read.hits, known, options=Options(), resources=resources))
+    traces = list(tracer.traces(read.records, environment, options=Options(), resources=resources))
     statistics(traces)
     truth = json.loads((folder / "truth.json").read_text())
-    verdicts = {each.key.resource: each.failed_stage for each in traces}
+    verdicts = {trace.key.resource: trace.failed_stage for trace in traces}
     wrong = sum(verdicts.get(each) != stage for each, stage in truth.items())
     return f"{len(verdicts):,} requests, {wrong} wrong"
 
 
 def one(folder: Path, identifier: str) -> str:
     """Judge the requests behind one identifier, as the command does."""
-    finds: scan.Finds = {}
-    read = scan.about([str(folder)], [identifier], now=NOW, finds=finds)
-    wanted = frozenset(scan.resources_of(read.hits, [identifier])[identifier])
+    matches: scan.Matches = {}
+    read = scan.scan_around([str(folder)], [identifier], now=NOW, matches=matches)
+    wanted = frozenset(scan.resources_of(read.records, [identifier])[identifier])
     if identifier not in wanted:
-        read = scan.about([str(folder)], [*wanted, identifier], now=NOW, finds=finds)
-    known = survey.surroundings(read.hits, read.writers, options=Options())
-    return ", ".join(each.verdict for each in survey.traces(read.hits, known, options=Options(), wanted=wanted))
+        read = scan.scan_around([str(folder)], [*wanted, identifier], now=NOW, matches=matches)
+    environment = tracer.read_environment(read.records, read.writers, options=Options())
+    return ", ".join(
+        trace.verdict for trace in tracer.traces(read.records, environment, options=Options(), wanted=wanted)
+    )
 
 
 def measured(name: str, command: list[str], size: float) -> float:
@@ -103,11 +103,11 @@ def main() -> None:
     """Write logs and measure."""
     if len(sys.argv) > 1 and sys.argv[1] == "--measure":
         gc.disable()
-        _, _, what, folder, word = sys.argv
+        _, _, what, measured, word = sys.argv
         if what == "one":
-            print(one(Path(folder), word))
+            print(one(Path(measured), word))
         else:
-            print(everything(Path(folder), int(what), kept=Path(word) if word else None))
+            print(scan_all(Path(measured), int(what), kept=Path(word) if word else None))
         return
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     noise = int(sys.argv[3]) if len(sys.argv) > 3 else 0
@@ -121,8 +121,8 @@ def main() -> None:
 
 def measure(folder: Path, resources: list[str], *, kept: Path) -> None:
     """Measure everything there is to measure."""
-    files = sorted(str(each) for each in folder.glob("*.log"))
-    size = sum(Path(each).stat().st_size for each in files) / 1e6
+    files = sorted(str(path) for path in folder.glob("*.log"))
+    size = sum(Path(file).stat().st_size for file in files) / 1e6
     print(f"{size:,.0f} MB, {len(resources):,} requests")
     me = [sys.executable, __file__, "--measure"]
     measured("all, one process", [*me, "1", str(folder), ""], size)

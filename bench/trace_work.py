@@ -1,10 +1,10 @@
-"""How long does `maestro trace work` take on a database of a hundred thousand works?
+"""Measure `maestro trace work` on a database of a hundred thousand works.
 
     python -m bench.trace_work [works] [applied works]
 
-Both sides for real: a PostgreSQL with the works, a Kubernetes API (the sandbox's, over TLS) with applied works of the
-first of them and their objects. A figure is the best of three whole traces after the connection to the cluster: the
-question to the database with its own connection, what is asked of the cluster, and the verdict. The aim is a second.
+Uses a real PostgreSQL with the works, and a Kubernetes API (the sandbox's, over TLS) with applied works of the first of
+them and their objects. A figure is the best of three traces after the connection to the cluster: the database query
+with its own connection, the reads from the cluster, and the verdict. The goal is one second.
 """
 
 import asyncio
@@ -16,21 +16,22 @@ from typing import Any
 
 import asyncpg
 
-from maestropy.kube import config
 from maestropy.kube.client import ClientSettings, KubeClient
-from maestropy.kube.request import Patch, ResourceType, Write
+from maestropy.kube.config import load as config
+from maestropy.kube.request import Patch, ResourceType, WriteOptions
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 from maestropy.sandbox.postgres import EmbeddedPostgres
-from maestropy.store import migrate
 from maestropy.store.dsn import Dsn
-from maestropy.trace.access.choosing import Place, Wanted, management_clusters
-from maestropy.trace.access.cluster import Cluster
+from maestropy.store.migrations import migrate
+from maestropy.trace.access.cluster import TracedCluster
+from maestropy.trace.access.cluster_selection import ClusterOptions, KubeconfigLocation, management_clusters
 from maestropy.trace.database import DsnDatabase
-from maestropy.trace.work import gather, report
-from maestropy.trace.work.facts import Wish
-from maestropy.trace.work.looking import Depth
-from maestropy.trace.work.question import Manifest, Question
-from maestropy.trace.work.sides import SqlSide
+from maestropy.trace.work import gather
+from maestropy.trace.work.judge.facts import Expectations
+from maestropy.trace.work.live_objects import LookupDepth
+from maestropy.trace.work.query import ManifestQuery, WorkQuery
+from maestropy.trace.work.readers import SqlDatabaseReader
+from maestropy.trace.work.report import work_report as report
 
 WORKS = """
 INSERT INTO resources (id, name, source, consumer_name, version, type, payload, status, created_at, updated_at)
@@ -53,23 +54,25 @@ APPLIED = ResourceType(
 )
 CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 QUESTIONS = {
-    "by resource ID": Question(entry="resource-id", values=("id-99",)),
-    "by work name": Question(entry="work-name", values=("work-99",)),
-    "by manifest": Question(entry="manifest", manifest=Manifest(kind="configmap", name="cm-99", namespace="default")),
-    "by applied work": Question(entry="applied-work", values=(f"{HUB}-id-99",)),
-    "by label (20 works)": Question(entry="label", values=("team", "t7")),
-    "by part of a name (10 listed)": Question(entry="name-like", values=("ORK-99",)),
-    "1,000 resource IDs": Question(entry="file", values=tuple(f"id-{n}" for n in range(1, 1001))),
+    "by resource ID": WorkQuery(entry="resource-id", values=("id-99",)),
+    "by work name": WorkQuery(entry="work-name", values=("work-99",)),
+    "by manifest": WorkQuery(
+        entry="manifest", manifest=ManifestQuery(kind="configmap", name="cm-99", namespace="default")
+    ),
+    "by applied work": WorkQuery(entry="applied-work", values=(f"{HUB}-id-99",)),
+    "by label (20 works)": WorkQuery(entry="label", values=("team", "t7")),
+    "by part of a name (10 listed)": WorkQuery(entry="name-like", values=("ORK-99",)),
+    "1,000 resource IDs": WorkQuery(entry="file", values=tuple(f"id-{n}" for n in range(1, 1001))),
 }
 
 
 class Counted(DsnDatabase):
     """Counts what the database is asked."""
 
-    asked = 0
+    requested = 0
 
     async def documents(self, sql: str, parameters: Any) -> Any:
-        Counted.asked += 1
+        Counted.requested += 1
         return await super().documents(sql, parameters)
 
 
@@ -122,23 +125,25 @@ async def fill_cluster(client: KubeClient, count: int) -> None:
         made = await client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         line = {"group": "", "version": "v1", "resource": "configmaps", "namespace": "default", "name": f"cm-{number}"}
         status = {"status": {"appliedResources": [{**line, "uid": made["metadata"]["uid"]}]}}
-        await client.patch(APPLIED, f"{HUB}-{name}", change=Patch(body=status), write=Write(subresource="status"))
+        await client.patch(
+            APPLIED, f"{HUB}-{name}", change=Patch(body=status), write=WriteOptions(subresource="status")
+        )
 
 
-async def measure(side: SqlSide, sandbox: SandboxCluster, cluster: Cluster) -> None:
-    sides = gather.Sides(database=side, clusters=[cluster])
+async def measure(side: SqlDatabaseReader, sandbox: SandboxCluster, cluster: TracedCluster) -> None:
+    readers = gather.Readers(database=side, clusters=[cluster])
     print(f"{'':32}{'seconds':>8}{'to the database':>17}{'to the cluster':>16}")
-    for name, question in QUESTIONS.items():
+    for name, query in QUESTIONS.items():
         taken = []
         for _ in range(3):
-            before, asked = sum(sandbox.counts.values()), Counted.asked
+            before, requested = sum(sandbox.request_counts.values()), Counted.requested
             started = time.perf_counter()
-            depth = Depth(objects=len(question.values) <= 100)
-            answer = await gather.gather(question, sides, depth=depth)
-            found = report.build(answer, now=answer_time(), wish=Wish())
+            depth = LookupDepth(objects=len(query.values) <= 100)
+            result = await gather.gather(query, readers, depth=depth)
+            found = report.build(result, now=answer_time(), expectations=Expectations())
             taken.append(time.perf_counter() - started)
-            requests, queries = sum(sandbox.counts.values()) - before, Counted.asked - asked
-        assert found.works or answer.candidates, name
+            requests, queries = sum(sandbox.request_counts.values()) - before, Counted.requested - requested
+        assert found.works or result.candidates, name
         print(f"{name:32}{min(taken):8.2f}{queries:17}{requests:16}", flush=True)
 
 
@@ -158,10 +163,10 @@ async def main() -> None:
             async with KubeClient(address, settings=ClientSettings(qps=0)) as client:
                 await fill_cluster(client, applied)
             print(f"{works:,} works in the database, {applied:,} applied works on the cluster")
-            wanted = Wanted(mgmt_kubeconfigs=[f"mgmt-1={sandbox.kubeconfig}"])
-            (choice,) = management_clusters(wanted, Place(environ={}, home=Path("/nowhere")))
-            async with Cluster(choice) as cluster:
-                await measure(SqlSide(Counted(dsn=str(dsn))), sandbox, cluster)
+            wanted = ClusterOptions(mgmt_kubeconfigs=[f"mgmt-1={sandbox.kubeconfig}"])
+            (target,) = management_clusters(wanted, KubeconfigLocation(environ={}, home=Path("/nowhere")))
+            async with TracedCluster(target) as cluster:
+                await measure(SqlDatabaseReader(Counted(dsn=str(dsn))), sandbox, cluster)
 
 
 if __name__ == "__main__":

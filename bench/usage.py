@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Self
 
 import asyncpg
-import peer_postgres
+
+from tests.peers import peer_postgres
 
 _TICK = os.sysconf("SC_CLK_TCK")
 

@@ -3,30 +3,30 @@
 from typing import Any
 
 from maestropy import Work
-from maestropy.adapter import Adapter, Event, Hold, Reading, Resource, Seen, Wish
+from maestropy.adapter import Adapter, DesiredState, Event, NotReady, ObservedState, Resource, StatusReport
 
 adapter = Adapter("nodepool")
 
 
 @adapter.reconciles("NodePool")
-def workers(_: Event, pool: Resource) -> Wish | Hold:
-    """Want both, once there is a cluster to belong to."""
+def workers(_: Event, pool: Resource) -> DesiredState | NotReady:
+    """Return both objects, once the node pool has a cluster."""
     if not pool.owner_id:
-        return Hold(reason="NoCluster", message="the node pool belongs to no cluster yet")
+        return NotReady(reason="NoCluster", message="the node pool belongs to no cluster yet")
     replicas = pool.spec.get("replicas", 2)
     work = Work(f"nodepool-{pool.id}").add(settings(pool))
-    return Wish(
+    return DesiredState(
         work.add(node_pool(pool, replicas=replicas), feedback={"ready": ".status.replicas", "status": ".status"}),
-        read=lambda seen: read(seen, wanted=replicas),
+        read=lambda observed: read(observed, replicas=replicas),
     )
 
 
-def read(seen: Seen, *, wanted: int) -> Reading:
-    """Say how many nodes are there."""
-    ready = seen.feedback("ready", "NodePool")
-    if ready != wanted:
-        return Reading(available=False, reason="Scaling", message=f"{ready} of {wanted} nodes are ready")
-    return Reading(available=True, reason="AllNodesReady", data={"replicas": ready})
+def read(observed: ObservedState, *, replicas: int) -> StatusReport:
+    """Report how many nodes are ready."""
+    ready = observed.feedback("ready", "NodePool")
+    if ready != replicas:
+        return StatusReport(available=False, reason="Scaling", message=f"{ready} of {replicas} nodes are ready")
+    return StatusReport(available=True, reason="AllNodesReady", data={"replicas": ready})
 
 
 def settings(pool: Resource) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def settings(pool: Resource) -> dict[str, Any]:
 
 
 def node_pool(pool: Resource, *, replicas: int) -> dict[str, Any]:
-    """Return the nodes."""
+    """Return the NodePool."""
     return {
         "apiVersion": "hypershift.openshift.io/v1beta1",
         "kind": "NodePool",

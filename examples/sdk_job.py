@@ -1,7 +1,7 @@
-"""A Job with nothing but the client: find or make a work, read what came back, write a report for the sidecar.
+"""A Job that uses only the client: get or create a work, read its feedback, write a report for the sidecar.
 
-Told by the environment, as Jobs are: MAESTRO_API_URL, MAESTRO_GRPC_URL, MANAGEMENT_CLUSTER_CONSUMER and RESULTS_PATH;
-MAESTRO_CA_FILE and MAESTRO_TOKEN_FILE where Maestro wants to know who we are. Run it again to see how far it is.
+Configured by environment variables: MAESTRO_API_URL, MAESTRO_GRPC_URL, MANAGEMENT_CLUSTER_CONSUMER and RESULTS_PATH;
+MAESTRO_CA_FILE and MAESTRO_TOKEN_FILE if Maestro requires authentication. Run it again to update the report.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ WORK = Work("hostedcluster-abc123", labels={"hyperfleet.io/cluster-id": "abc123"
 
 
 def report(client: Maestro, consumer: str) -> dict[str, Any]:
-    """Return what the sidecar is told: of a work just made, or of what the cluster says about an older one."""
+    """Return the report: of a work that was just created, or of the status of an existing one."""
     works = client.works(consumer)
     try:
-        seen = works.get(WORK.name)
+        stored = works.get(WORK.name)
     except errors.NotFound:
         works.create(WORK)
         return {"conditions": _conditions("ManifestWorkCreated", available=("False", "Provisioning"))}
-    status = seen.feedback("status", default={})
-    said = {each["type"]: each["status"] for each in status.get("conditions", ())}
-    is_ready = said.get("Available") == "True"
+    status = stored.feedback("status", default={})
+    by_type = {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
+    is_ready = by_type.get("Available") == "True"
     available = ("True", "ControlPlaneReady") if is_ready else ("False", "Provisioning")
     return {
         "conditions": _conditions("ManifestWorkExists", available=available),
@@ -46,23 +46,23 @@ def report(client: Maestro, consumer: str) -> dict[str, Any]:
 
 
 def _conditions(applied: str, *, available: tuple[str, str]) -> list[dict[str, str]]:
-    told = {"Applied": ("True", applied), "Available": available, "Health": ("True", "NoIssues")}
-    return [{"type": kind, "status": status, "reason": reason} for kind, (status, reason) in told.items()]
+    conditions = {"Applied": ("True", applied), "Available": available, "Health": ("True", "NoIssues")}
+    return [{"type": kind, "status": status, "reason": reason} for kind, (status, reason) in conditions.items()]
 
 
 def main() -> int:
-    """Report, or end with the reason on standard error; a retryable error may be better the next time."""
+    """Write the report, or the reason to standard error; a retryable error may succeed later."""
     path = Path(os.environ.get("RESULTS_PATH", "/results/adapter-report.json"))
     try:
         consumer = asyncio.run(targeting.from_environment("MANAGEMENT_CLUSTER_CONSUMER").consumer())
         with Maestro(source="my-adapter") as client:
-            told = report(client, consumer)
-        # Put in its place at once: the sidecar must never read half of it.
+            status = report(client, consumer)
+        # Renamed when complete: the sidecar must never read half of it.
         written = path.with_suffix(".new")
-        written.write_text(json.dumps(told, indent=2) + "\n")
+        written.write_text(json.dumps(status, indent=2) + "\n")
         written.replace(path)
     except MaestroError as error:
-        sys.stderr.write(f"{'for now: ' if error.is_retryable else ''}{error}\n")
+        sys.stderr.write(f"{'retryable: ' if error.is_retryable else ''}{error}\n")
         return 1
     except OSError as error:
         sys.stderr.write(f"{path} cannot be written: {error.strerror}\n")

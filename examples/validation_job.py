@@ -1,20 +1,20 @@
-"""Check what a customer asked for before anything is built: wants nothing on a cluster, runs as a Job."""
+"""Validate the spec of a cluster before anything is created: no works, runs as a Job."""
 
 import ipaddress
 from typing import Any
 
-from maestropy.adapter import Adapter, Event, Reading, Resource
+from maestropy.adapter import Adapter, Event, Resource, StatusReport
 
 adapter = Adapter("validation")
 
 
 @adapter.reconciles("Cluster")
-def validate(_: Event, cluster: Resource) -> Reading:
-    """Say what is wrong with the spec, if anything is."""
+def validate(_: Event, cluster: Resource) -> StatusReport:
+    """Report the problems of the spec."""
     problems = [*_release(cluster.spec), *_network(cluster.spec.get("network") or {})]
     if problems:
-        return Reading(available=False, reason="ValidationFailed", message="; ".join(problems))
-    return Reading(available=True, reason="Validated", data={"checks": ["release", "network"]})
+        return StatusReport(available=False, reason="ValidationFailed", message="; ".join(problems))
+    return StatusReport(available=True, reason="Validated", data={"checks": ["release", "network"]})
 
 
 def _release(spec: Any) -> list[str]:
@@ -23,14 +23,14 @@ def _release(spec: Any) -> list[str]:
 
 
 def _network(network: Any) -> list[str]:
-    found = {}
+    networks = {}
     for name in ("machine", "pod", "service"):
         try:
-            found[name] = ipaddress.ip_network(network.get(name, ""))
+            networks[name] = ipaddress.ip_network(network.get(name, ""))
         except ValueError:
             return [f"spec.network.{name} is {network.get(name)!r}, and must be a network such as 10.0.0.0/16"]
     return [
-        f"spec.network.{one} overlaps {other}"
-        for one, other in (("machine", "pod"), ("machine", "service"), ("pod", "service"))
-        if found[one].overlaps(found[other])
+        f"spec.network.{left} overlaps {right}"
+        for left, right in (("machine", "pod"), ("machine", "service"), ("pod", "service"))
+        if networks[left].overlaps(networks[right])
     ]

@@ -1,9 +1,11 @@
-"""Write the reference pages that are read from the code: `make docs`.
+"""Generate the reference pages from the code: `make docs`.
 
-What a command says with `--help` becomes docs/cli.md; the documented fields of the settings become docs/settings.md.
-`tests/public/test_docs_fresh.py` fails when a page differs from what this script would write.
+The `--help` of all commands becomes docs/cli.md; the documented fields of the settings become docs/settings.md; the
+docstrings of the attack tests become a part of docs/security.md.
+`tests/public/test_docs_fresh.py` fails when a page differs from the output of this script.
 """
 
+import ast
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,49 +15,78 @@ from typing import Any
 from cyclopts import App
 
 from maestropy.agent.settings import FLAGS as AGENT_FLAGS
-from maestropy.cli.connection import DEFAULTS, SETTINGS
-from maestropy.cli.panels import Page, Paper
-from maestropy.cli.root import app as maestro
+from maestropy.cli.client.connection import DEFAULTS, SETTINGS
+from maestropy.cli.command_tree import app as maestro
+from maestropy.cli.parsing.help_panels import HelpPage, PageStyle
 from maestropy.flags import Flag
-from maestropy.flags.explanation import explanations
+from maestropy.flags.help_text import help_texts
 from maestropy.sdk.settings import VARIABLES
 from maestropy.server.settings.load import FLAGS as SERVER_FLAGS
 
 DOCS = Path(__file__).parents[1] / "docs"
+SECURITY = DOCS / "security.md"
+ATTACKS = DOCS.parent / "tests" / "attacks"
+_ATTACKS_BEGIN = "<!-- attacks: begin -->"
+_ATTACKS_END = "<!-- attacks: end -->"
+_ACRONYMS = {"rest": "REST", "grpc": "gRPC", "http": "HTTP"}
 _WIDTH = 100
-_WITH_A_TABLE_OF_THEIR_OWN = {"server": "#server", "agent": "#agent", "migration": "#server"}
+_DOCUMENTED_IN_SETTINGS = {"server": "#server", "agent": "#agent", "migration": "#server"}
 
 _CLI = """\
 # The command line
 
-Written from the code by `make docs`; what `--help` says.
+Generated from the code by `make docs`: the `--help` of every command.
 
 A flag wins over an environment variable, a variable over an environment of `maestro config`, that over the default.
 
 | exit code | means |
 |---|---|
 | 0 | done |
-| 1 | failed; one sentence on standard error says why and what to do |
+| 1 | failed; one sentence on standard error gives the cause and the remedy |
 | 2 | a mistake in the command line, in a variable or in a configuration file |
 | 130 | interrupted |
-| 141 | whoever read the output has left, such as `head` |
+| 141 | the reader of the output, such as `head`, closed the pipe |
 
-Commands that compare or diagnose say in their help what else their exit codes mean.
+Commands that compare or diagnose list further exit codes in their help.
+
+## Coming from kubectl
+
+| with kubectl | here |
+|---|---|
+| `kubectl get pods`, `-l app=web`, `-w`, `--no-headers` | `maestro get works`, same flags, `--consumer`, `--source` |
+| `kubectl get pod x -o yaml` | `maestro get works CONSUMER/NAME -o yaml`, or by ID |
+| `-o wide`, `json`, `yaml`, `jsonpath=…`, `custom-columns=…` | the same; a JSONPath without braces is a path |
+| `-o name` | the same; it prints IDs |
+| all objects | one page of 100, and standard error says `Showing 100 of 150`; `--all` shows all |
+| `kubectl apply -f x.yaml --dry-run=server` | `maestro rb apply -f x.yaml --dry-run=server` |
+| `kubectl diff`, `edit` | `maestro rb diff -f x.yaml`, `maestro rb edit CONSUMER/NAME` |
+| `kubectl delete -f x.yaml`, `-l app=web`, `a b c` | `maestro rb delete` with the same; `--yes` without a terminal |
+| `kubectl wait --for=condition=Ready`, `=delete` | `maestro rb wait CONSUMER/NAME --for=condition=Applied`, `=delete` |
+| `kubectl completion zsh` | `maestro completion zsh`, also for consumers and works |
+
+`rb` is short for `resourcebundle`, `ls` for `list`; `maestro help rb apply` is `maestro rb apply --help`. A dry run on
+the server checks a work and compares it with the stored one; nothing is stored. `edit` opens the editor of
+`MAESTRO_EDITOR`, `KUBE_EDITOR`, `VISUAL` or `EDITOR`. `list --watch` reads the list of all sources every two seconds;
+`maestro rb watch` subscribes to the works of one source. Both say on standard error when the server is gone and when it
+is back.
+
+## Commands
 """
 
 _SETTINGS = """\
 # Settings
 
-Written from the code by `make docs`.
+Generated from the code by `make docs`.
 
-Lengths of time are written as Go writes them: `500ms`, `10s`, `2m0s`. A switch is `--flag` or `--flag=false`.
+Durations are written as in Go: `500ms`, `10s`, `2m0s`. A switch is `--flag` or `--flag=false`.
 """
 
 _SERVER = """\
 ## Server
 
-`maestro server`; `maestro migration` takes those of Database and Logging. `MAESTRO_DB_DSN` stands for `--db-dsn`, and
-`MAESTRO_ENV` (development, testing, production) sets other defaults before the command line is read.
+`maestro server`; `maestro migration` takes those of Database and Logging. `MAESTRO_DB_DSN` stands for `--db-dsn`,
+`MAESTRO_DB_LISTEN_DSN` for `--db-listen-dsn`, and `MAESTRO_ENV` (development, testing, production) sets other defaults
+before the command line is read.
 """
 
 _AGENT = """\
@@ -67,7 +98,7 @@ _AGENT = """\
 _CLIENT = """\
 ## Clients on the command line
 
-`maestro consumer`, `maestro resourcebundle` and other clients. The first variable that is set counts. The keys of an
+`maestro consumer`, `maestro resourcebundle` and other clients. The first variable that is set wins. The keys of an
 environment of `maestro config` are the flags without their dashes; `--env` or `MAESTRO_ENVIRONMENT` choose one.
 
 | flag | variables | default |
@@ -94,7 +125,43 @@ def settings_reference() -> str:
     return "\n".join([_SETTINGS, *tables])
 
 
-PAGES: Mapping[Path, Callable[[], str]] = {DOCS / "cli.md": cli_reference, DOCS / "settings.md": settings_reference}
+def security_page() -> str:
+    """Return docs/security.md with the results of the attack tests between its marks."""
+    page = SECURITY.read_text(encoding="utf-8")
+    before, _, rest = page.partition(_ATTACKS_BEGIN)
+    _, _, after = rest.partition(_ATTACKS_END)
+    surfaces = "\n".join(_surface(path) for path in sorted(ATTACKS.glob("test_*.py")))
+    return f"{before}{_ATTACKS_BEGIN}\n\n{surfaces}\n{_ATTACKS_END}{after}"
+
+
+def attacks(path: Path) -> list[tuple[str, str]]:
+    """Return the attacks in a test file and what the attacker gets, from docstrings `<attack> -> <result>`."""
+    tests = [
+        node
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    texts = [" ".join((ast.get_docstring(test) or "").split()).rstrip(".") for test in tests]
+    rows = [text.partition(" -> ")[::2] for text in texts if " -> " in text]
+    return [(attack[0].upper() + attack[1:], result[0].upper() + result[1:]) for attack, result in rows]
+
+
+def _surface(path: Path) -> str:
+    words = path.stem.removeprefix("test_").capitalize().split("_")
+    title = " ".join(_ACRONYMS.get(word.lower(), word) for word in words)
+    rows = "".join(f"| {_cell(attack)} | {_cell(result)} |\n" for attack, result in attacks(path))
+    return f"### {title}\n\n| attack | what the attacker gets |\n|---|---|\n{rows}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+PAGES: Mapping[Path, Callable[[], str]] = {
+    DOCS / "cli.md": cli_reference,
+    DOCS / "settings.md": settings_reference,
+    SECURITY: security_page,
+}
 
 
 def commands(app: App = maestro, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -117,9 +184,9 @@ def _command(words: tuple[str, ...]) -> str:
     if len(words) > 1 and _app(words).help_epilogue is None:
         # The examples of a group are shown with each of its commands; here once is enough.
         shown = shown.partition("\nExamples:")[0]
-    if words[0] in _WITH_A_TABLE_OF_THEIR_OWN:
+    if words[0] in _DOCUMENTED_IN_SETTINGS:
         usage, _, rest = shown.partition("╭")
-        link = _WITH_A_TABLE_OF_THEIR_OWN[words[0]]
+        link = _DOCUMENTED_IN_SETTINGS[words[0]]
         examples = rest[rest.index("Examples:") :]
         shown = f"{usage}{examples}"
         return (
@@ -137,7 +204,7 @@ def _app(words: Iterable[str]) -> App:
 
 def _help(words: Iterable[str]) -> str:
     out = io.StringIO()
-    page: Any = Page(Paper(width=_WIDTH), out=out)
+    page: Any = HelpPage(PageStyle(width=_WIDTH), out=out)
     maestro.help_formatter = page
     maestro.help_print([*words], console=page)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
@@ -146,7 +213,7 @@ def _help(words: Iterable[str]) -> str:
 def _tables(flags: Mapping[str, Flag]) -> Iterator[str]:
     groups = dict.fromkeys(flag.group_kind for flag in flags.values())
     for group in groups:
-        told = explanations(group)
+        told = help_texts(group)
         rows = [
             f"| `{flag.name}` | {_code(flag.shown_default())} | {_told(flag, told)} |\n"
             for flag in flags.values()

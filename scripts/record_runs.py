@@ -40,7 +40,7 @@ def up(folder: Path) -> Iterator[None]:
     shown = folder / "up.log"
     command = [sys.executable, "-m", "maestropy.cli.main", "up", "--agents=2", "--free-ports", "--write-config"]
     with shown.open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603 - our own command
+        process = subprocess.Popen(
             [*command, f"--data-dir={folder / 'data'}"], stdout=log, stderr=log, env=known | given
         )
     before, place = dict(os.environ), Path.cwd()

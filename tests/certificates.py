@@ -51,7 +51,7 @@ class Authority:
     directory: Path
     cert: Path
     certificate: x509.Certificate
-    signing_key: ec.EllipticCurvePrivateKey
+    signing_key: PrivateKey
 
     def issue(
         self,
@@ -59,6 +59,7 @@ class Authority:
         cn: str | None,
         o: Sequence[str] = (),
         san: Sequence[str] = (),
+        lifetime: dt.timedelta = dt.timedelta(days=1),
         expired: bool = False,
         key: PrivateKey | None = None,
     ) -> CertFiles:
@@ -72,7 +73,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - dt.timedelta(days=2))
-            .not_valid_after(now + dt.timedelta(days=-1 if expired else 1))
+            .not_valid_after(now + (dt.timedelta(days=-1) if expired else lifetime))
             .add_extension(
                 x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
                 critical=False,
@@ -88,20 +89,19 @@ class Authority:
         stem = self.directory / f"{next(_numbers):03}"
         files = CertFiles(cert=stem.with_suffix(".crt"), key=stem.with_suffix(".key"))
         put(files.cert, _pem(builder.sign(self.signing_key, hashes.SHA256())))
-        put(
-            files.key,
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            ),
-        )
+        put(files.key, _key_pem(key))
         return files
 
+    def key_file(self) -> Path:
+        """Write the key that signs to a file, for those who issue certificates themselves."""
+        path = self.cert.with_suffix(".key")
+        put(path, _key_pem(self.signing_key))
+        return path
 
-def make_ca(directory: Path, *, cn: str = "test authority") -> Authority:
+
+def make_ca(directory: Path, *, cn: str = "test authority", key: PrivateKey | None = None) -> Authority:
     """Make an authority nobody else trusts; its files go below `directory`."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     now = dt.datetime.now(dt.UTC)
     number = next(_numbers)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{cn} {number}")])
@@ -152,7 +152,7 @@ def _subject(cn: str | None, organizations: Sequence[str]) -> x509.Name:
     parts = []
     if organizations:
         # One relative name with several values: what Go programs, and so Kubernetes, issue.
-        values = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
+        values = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization) for organization in organizations]
         parts.append(x509.RelativeDistinguishedName(values))
     if cn is not None:
         with warnings.catch_warnings():
@@ -172,3 +172,9 @@ def _alternative(text: str) -> x509.GeneralName:
 
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: PrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

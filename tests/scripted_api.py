@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from maestropy.kube.address import ClusterAddress, Credentials
+from maestropy.kube.config.address import ClusterAddress, Credentials
 
 
 @dataclass(frozen=True, slots=True)

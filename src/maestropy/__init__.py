@@ -7,6 +7,8 @@ The client is imported when one of its names is first used, so `import maestropy
 
 from typing import TYPE_CHECKING, Any
 
+from maestropy._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from maestropy.sdk import errors as errors
     from maestropy.sdk import targeting as targeting
@@ -14,33 +16,37 @@ if TYPE_CHECKING:
     from maestropy.sdk.client import AsyncMaestro as AsyncMaestro
     from maestropy.sdk.consumers import Consumer as Consumer
     from maestropy.sdk.errors import MaestroError as MaestroError
-    from maestropy.sdk.observed import EventType as EventType
-    from maestropy.sdk.observed import WatchEvent as WatchEvent
     from maestropy.sdk.retry import RetryPolicy as RetryPolicy
+    from maestropy.sdk.watch_events import EventType as EventType
+    from maestropy.sdk.watch_events import WatchEvent as WatchEvent
     from maestropy.sdk.work import Work as Work
-
-__version__ = "0.1.0"
+    from maestropy.sdk.works import AppliedMany as AppliedMany
+    from maestropy.sdk.works import Progress as Progress
 
 _CLIENT = {
+    "AppliedMany": "works",
     "AsyncMaestro": "client",
     "Consumer": "consumers",
-    "EventType": "observed",
+    "EventType": "watch_events",
     "Maestro": "blocking",
     "MaestroError": "errors",
+    "Progress": "works",
     "RetryPolicy": "retry",
-    "WatchEvent": "observed",
+    "WatchEvent": "watch_events",
     "Work": "work",
     "errors": "errors",
     "targeting": "targeting",
 }
-"""The public names and the modules of the client they live in."""
+"""The public names, and the module of `maestropy.sdk` that defines each."""
 
 __all__ = [
+    "AppliedMany",
     "AsyncMaestro",
     "Consumer",
     "EventType",
     "Maestro",
     "MaestroError",
+    "Progress",
     "RetryPolicy",
     "WatchEvent",
     "Work",
@@ -52,7 +58,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _CLIENT:
         raise AttributeError(f"module 'maestropy' has no attribute {name!r}")
-    import importlib  # noqa: PLC0415 - only those who use the client pay for it
+    import importlib  # noqa: PLC0415 - `import maestropy` must not load the client
 
     module = importlib.import_module(f"maestropy.sdk.{_CLIENT[name]}")
     return module if name == _CLIENT[name] else getattr(module, name)

@@ -1,21 +1,21 @@
-"""Fixtures of the adapter tests: the ones that users have."""
+"""Fixtures of the adapter tests: the public ones of maestropy.testing."""
 
 import pytest
 
 from maestropy import Work
-from maestropy.testing import Cluster
+from maestropy.testing import Cluster, RunningFleet
 from maestropy.testing.fixtures import cluster, fleet, hyperfleet, maestro
 
 __all__ = ["cluster", "fleet", "hyperfleet", "maestro"]
 
 
 @pytest.fixture(scope="session")
-def hypershift(fleet) -> Cluster:
-    """The cluster with HyperShift's kinds and the namespace of its objects, known to the agent too."""
-    found = fleet.cluster()
-    found.add_kind("hypershift.openshift.io/v1beta1", "HostedCluster")
-    found.add_kind("hypershift.openshift.io/v1beta1", "NodePool")
-    found.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "clusters"}})
+def hypershift(fleet: RunningFleet) -> Cluster:
+    """The cluster with the kinds and the namespace of HyperShift, once the agent has discovered them."""
+    cluster = fleet.cluster()
+    cluster.add_kind("hypershift.openshift.io/v1beta1", "HostedCluster")
+    cluster.add_kind("hypershift.openshift.io/v1beta1", "NodePool")
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "clusters"}})
     api_version = "hypershift.openshift.io/v1beta1"
     probes = [
         {"apiVersion": api_version, "kind": kind, "metadata": {"name": "probe", "namespace": "clusters"}}
@@ -26,4 +26,4 @@ def hypershift(fleet) -> Cluster:
         works.apply(Work("probe").add(probes))
         works.wait_for("probe", "Applied", timeout=60)
         works.delete("probe", wait=True, timeout=60)
-    return found
+    return cluster

@@ -1,7 +1,7 @@
-"""What every agent does on every cluster: one suite, run on the sandbox and on a real API server.
+"""Collect the cases that every agent must pass on every cluster: on the sandbox and on a real API server.
 
-A case is `async def case_<numbers>_<what>(fleet)`; its id is its name, and the numbers are those of the catalogue of
-behaviours users rely on. A case that passes on one cluster and not on the other shows a bug of the sandbox.
+A case is `async def case_<rule>(env)`; its ID is the rule. A case that passes on one cluster and not on the other shows
+a bug of the sandbox.
 """
 
 import inspect
@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import pytest
 
-for name in ("apply", "deletion", "delivery", "eviction", "executor", "feedback", "input", "strategy"):
-    # Only of test files does pytest show by itself what an assert compared.
-    pytest.register_assert_rewrite(f"conformance.{name}_cases")
+for name in ("apply", "data_safety", "deletion", "delivery", "eviction", "executor", "feedback", "input", "strategy"):
+    # pytest rewrites asserts of test files only.
+    pytest.register_assert_rewrite(f"tests.conformance.{name}_cases")
 
-from conformance import (  # noqa: E402 - rewritten from here on
+from tests.conformance import (  # noqa: E402 - rewritten from here on
     apply_cases,
+    data_safety_cases,
     deletion_cases,
     delivery_cases,
     eviction_cases,
@@ -23,9 +24,9 @@ from conformance import (  # noqa: E402 - rewritten from here on
     input_cases,
     strategy_cases,
 )
-from conformance.fleet import Fleet  # noqa: E402
+from tests.conformance.agent_environment import AgentEnvironment  # noqa: E402
 
-Case = Callable[[Fleet], Awaitable[None]]
+Case = Callable[[AgentEnvironment], Awaitable[None]]
 _MODULES = (
     apply_cases,
     deletion_cases,
@@ -34,15 +35,16 @@ _MODULES = (
     executor_cases,
     eviction_cases,
     input_cases,
+    data_safety_cases,
     delivery_cases,
 )
 
 
 def _cases() -> Iterator[tuple[str, Case]]:
     for module in _MODULES:
-        for name, found in inspect.getmembers(module, inspect.iscoroutinefunction):
-            if name.startswith("case_") and found.__module__ == module.__name__:
-                yield name.removeprefix("case_").replace("_", "-"), found
+        for name, function in inspect.getmembers(module, inspect.iscoroutinefunction):
+            if name.startswith("case_") and function.__module__ == module.__name__:
+                yield name.removeprefix("case_").replace("_", "-"), function
 
 
 CASES: Mapping[str, Case] = dict(_cases())

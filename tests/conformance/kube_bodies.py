@@ -1,9 +1,9 @@
-"""Objects to send, and custom kinds to install, for the cases of a Kubernetes API."""
+"""Objects and custom resource definitions that the cases of a Kubernetes API send."""
 
 import itertools
 from typing import Any
 
-from conformance.kube_client import Json, Kube
+from tests.conformance.kube_client import Json, Kube
 
 NUMBERS = itertools.count(1)
 APPS, BATCH, RBAC = "apps/v1", "batch/v1", "rbac.authorization.k8s.io/v1"
@@ -25,7 +25,7 @@ def deployment(name: str = "web", **spec: Any) -> Json:
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name},
-        # Nothing to do for any controller, so that answers do not depend on its speed.
+        # Paused, so that responses do not depend on the speed of a controller.
         "spec": {
             "paused": True,
             "replicas": 0,

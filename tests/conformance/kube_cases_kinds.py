@@ -1,10 +1,21 @@
-"""What single kinds do, custom ones included."""
+"""Cases of single kinds, custom resources included."""
 
-from conformance.kube_bodies import APPS, BATCH, CONTAINER, CRDS, RBAC, SIZED, custom, definition, deployment, install
-from conformance.kube_client import MERGE, STRATEGIC, Json, Kube
+from tests.conformance.kube_bodies import (
+    APPS,
+    BATCH,
+    CONTAINER,
+    CRDS,
+    RBAC,
+    SIZED,
+    custom,
+    definition,
+    deployment,
+    install,
+)
+from tests.conformance.kube_client import MERGE, STRATEGIC, Json, Kube
 
 
-def case_zero_values_are_left_out_where_go_leaves_them_out(kube: Kube) -> None:
+def case_zero_values_are_omitted_with_omitempty(kube: Kube) -> None:
     container = {**CONTAINER, "stdin": False, "workingDir": "", "env": [{"name": "A", "value": ""}]}
     container["livenessProbe"] = {"httpGet": {"port": 80}, "initialDelaySeconds": 0}
     container["securityContext"] = {"privileged": False, "runAsUser": 0}
@@ -54,7 +65,7 @@ OTHERS: dict[str, Json] = {
 CLUSTER_SCOPED = ("priorityclasses", "storageclasses", "ingressclasses", "clusterrolebindings", "webhookconfigurations")
 
 
-def case_every_other_kind_is_kept(kube: Kube) -> None:
+def case_every_other_kind_is_stored(kube: Kube) -> None:
     for resource, body in OTHERS.items():
         version, _, plural = resource.rpartition("/")
         group = "" if version == "v1" else version
@@ -62,18 +73,18 @@ def case_every_other_kind_is_kept(kube: Kube) -> None:
         path = kube.path(plural, group=group, namespace=namespace)
         name = f"other-{kube.namespace}"
         if plural == "events":
-            kube.refused(422, "POST", path, {**body, "metadata": {"name": name}})
+            kube.rejected(422, "POST", path, {**body, "metadata": {"name": name}})
             body = {**body, "involvedObject": {**body["involvedObject"], "namespace": kube.namespace}}
         kube.ok("POST", path, {**body, "metadata": {"name": name}})
         kube.ok("PATCH", f"{path}/{name}", {"metadata": {"annotations": {"a": "b"}}}, media=MERGE)
         kube.ok("DELETE", f"{path}/{name}")
 
 
-def case_pods_are_kept_as_written(kube: Kube) -> None:
+def case_pod_is_stored_as_written(kube: Kube) -> None:
     pods = kube.path("pods")
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [CONTAINER]}}
-    made = kube.call("POST", pods, pod)
-    assert made["status"]["phase"] == "Pending"
+    created = kube.call("POST", pods, pod)
+    assert created["status"]["phase"] == "Pending"
     kube.record.clear()
     assert kube.call("PATCH", f"{pods}/p", {"spec": {"hostNetwork": True}}, media=MERGE)["http"] == 422
     kube.record.clear()
@@ -81,17 +92,17 @@ def case_pods_are_kept_as_written(kube: Kube) -> None:
     assert moved["spec"]["containers"][0]["image"] == "x:2"
     kube.record.clear()
     kube.call("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0})
-    kube.eventually(lambda: kube.gone(f"{pods}/p"), what="end of the pod")
+    kube.eventually(lambda: kube.is_not_found(f"{pods}/p"), what="end of the pod")
     kube.record.clear()
 
 
-def case_jobs_leave_their_pods_unless_told(kube: Kube) -> None:
-    left = end_of_pod(kube, policy="")
-    assert "ownerReferences" not in kube.api.get(left).json()["metadata"]
-    kube.api.delete(left)
-    kube.eventually(lambda: kube.gone(left), what="end of the pod")
+def case_deleted_job_orphans_its_pods_by_default(kube: Kube) -> None:
+    orphaned = end_of_pod(kube, policy="")
+    assert "ownerReferences" not in kube.api.get(orphaned).json()["metadata"]
+    kube.api.delete(orphaned)
+    kube.eventually(lambda: kube.is_not_found(orphaned), what="end of the pod")
     taken = end_of_pod(kube, policy="Background")
-    kube.eventually(lambda: kube.gone(taken), what="end of the pod")
+    kube.eventually(lambda: kube.is_not_found(taken), what="end of the pod")
     kube.record.clear()
 
 
@@ -102,11 +113,11 @@ def end_of_pod(kube: Kube, *, policy: str) -> str:
     kube.ok("POST", jobs, {"metadata": {"name": "j"}, "spec": {"template": {"spec": pod}}})
     (found,) = kube.eventually(lambda: kube.api.get(pods).json()["items"], what="pod")
     kube.call("DELETE", f"{jobs}/j", **({"propagationPolicy": policy} if policy else {}))
-    kube.eventually(lambda: kube.gone(f"{jobs}/j"), what="end of the job")
+    kube.eventually(lambda: kube.is_not_found(f"{jobs}/j"), what="end of the job")
     return f"{pods}/{found['metadata']['name']}"
 
 
-def case_cluster_scoped_objects(kube: Kube) -> None:
+def case_cluster_scoped_objects_have_no_namespace(kube: Kube) -> None:
     roles = kube.path("clusterroles", group=RBAC, namespace=None)
     name = f"role-{kube.namespace}"
     rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
@@ -129,52 +140,52 @@ def case_cluster_scoped_objects(kube: Kube) -> None:
     kube.record.pop()
 
 
-def case_namespaces_keep_their_own_fields(kube: Kube) -> None:
+def case_namespace_keeps_its_spec(kube: Kube) -> None:
     path = f"/api/v1/namespaces/{kube.namespace}"
-    seen = kube.ok("GET", path)
-    assert seen["metadata"]["labels"] == {"kubernetes.io/metadata.name": kube.namespace}
-    assert (seen["spec"], seen["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
+    namespace = kube.ok("GET", path)
+    assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": kube.namespace}
+    assert (namespace["spec"], namespace["status"]) == ({"finalizers": ["kubernetes"]}, {"phase": "Active"})
     kube.ok("PATCH", path, {"spec": {"finalizers": []}, "metadata": {"labels": {"a": "b"}}}, media=MERGE)
-    kube.refused(422, "POST", "/api/v1/namespaces", {"metadata": {"name": "a.b"}})
+    kube.rejected(422, "POST", "/api/v1/namespaces", {"metadata": {"name": "a.b"}})
 
 
-def case_a_custom_kind_is_served_pruned_and_judged(kube: Kube) -> None:
+def case_custom_resource_is_pruned_defaulted_and_validated(kube: Kube) -> None:
     plural = f"sized{kube.namespace.replace('-', '')}"
     things = install(kube, definition(plural, SIZED, subresources={"status": {}}))
     kube.record.clear()
-    made = kube.ok("POST", things, custom(plural, spec={"unknown": 1}, status={"a": 1}))
-    assert made["spec"] == {"size": 3}
-    assert "status" not in made
-    assert made["metadata"]["generation"] == 1
-    kube.refused(422, "POST", things, custom(plural, "two", spec={"size": 0}))
-    kube.refused(422, "POST", things, custom(plural, "two", spec={"mode": "c"}))
-    kube.refused(422, "POST", things, custom(plural, "two", spec={"size": "x"}))
-    kube.refused(422, "POST", things, custom(plural, "two"))
+    created = kube.ok("POST", things, custom(plural, spec={"unknown": 1}, status={"a": 1}))
+    assert created["spec"] == {"size": 3}
+    assert "status" not in created
+    assert created["metadata"]["generation"] == 1
+    kube.rejected(422, "POST", things, custom(plural, "two", spec={"size": 0}))
+    kube.rejected(422, "POST", things, custom(plural, "two", spec={"mode": "c"}))
+    kube.rejected(422, "POST", things, custom(plural, "two", spec={"size": "x"}))
+    kube.rejected(422, "POST", things, custom(plural, "two"))
     assert kube.call("POST", things, {"metadata": {"name": "two"}})["http"] == 400
     status = kube.ok("PATCH", f"{things}/one/status", {"status": {"any": 1}, "spec": {"size": 9}}, media=MERGE)
     assert (status["spec"]["size"], status["metadata"]["generation"]) == (3, 1)
-    kube.refused(415, "PATCH", f"{things}/one", {"spec": {"size": 4}}, media=STRATEGIC)
-    kube.refused(422, "PUT", f"{things}/one", custom(plural, spec={"size": 4}))
+    kube.rejected(415, "PATCH", f"{things}/one", {"spec": {"size": 4}}, media=STRATEGIC)
+    kube.rejected(422, "PUT", f"{things}/one", custom(plural, spec={"size": 4}))
     assert kube.ok("PATCH", f"{things}/one", {"spec": {"size": 4}}, media=MERGE)["metadata"]["generation"] == 2
     kube.ok("DELETE", f"{CRDS}/{plural}.conformance.test")
-    kube.eventually(lambda: kube.gone(f"{CRDS}/{plural}.conformance.test"), what="end of the kind")
-    assert kube.eventually(lambda: kube.gone(things), what="end of service")
+    kube.eventually(lambda: kube.is_not_found(f"{CRDS}/{plural}.conformance.test"), what="end of the kind")
+    assert kube.eventually(lambda: kube.is_not_found(things), what="end of service")
     kube.record.clear()
 
 
-def case_apply_knows_the_lists_of_custom_kinds(kube: Kube) -> None:
+def case_apply_merges_lists_of_custom_resources_by_key(kube: Kube) -> None:
     plural = f"listed{kube.namespace.replace('-', '')}"
     things = install(kube, definition(plural, SIZED))
     kube.record.clear()
     kube.apply(f"{things}/one", custom(plural, spec={"items": [{"name": "a", "value": "1"}]}), manager="one")
     both = kube.apply(f"{things}/one", custom(plural, spec={"items": [{"name": "b"}]}), manager="two")
-    assert [each["name"] for each in both["spec"]["items"]] == ["a", "b"]
-    left = kube.apply(f"{things}/one", custom(plural, spec={}), manager="one")
-    assert [each["name"] for each in left["spec"]["items"]] == ["b"]
+    assert [item["name"] for item in both["spec"]["items"]] == ["a", "b"]
+    remaining = kube.apply(f"{things}/one", custom(plural, spec={}), manager="one")
+    assert [item["name"] for item in remaining["spec"]["items"]] == ["b"]
     kube.api.delete(f"{CRDS}/{plural}.conformance.test")
 
 
-def case_a_custom_kind_is_established_and_discovered(kube: Kube) -> None:
+def case_crd_is_established_and_discovered(kube: Kube) -> None:
     plural = f"found{kube.namespace.replace('-', '')}"
     install(kube, definition(plural))
     name = f"{CRDS}/{plural}.conformance.test"
@@ -182,11 +193,16 @@ def case_a_custom_kind_is_established_and_discovered(kube: Kube) -> None:
 
     def established() -> bool:
         conditions = kube.call("GET", name)["status"].get("conditions") or []
-        return {"Established": "True"}.items() <= {each["type"]: each["status"] for each in conditions}.items()
+        return {"Established": "True"}.items() <= {
+            condition["type"]: condition["status"] for condition in conditions
+        }.items()
 
     kube.eventually(established, what="established kind")
     kube.eventually(
-        lambda: plural in [each["name"] for each in kube.call("GET", "/apis/conformance.test/v1").get("resources", [])],
+        lambda: (
+            plural
+            in [resource["name"] for resource in kube.call("GET", "/apis/conformance.test/v1").get("resources", [])]
+        ),
         what="discovery",
     )
     kube.api.delete(name)

@@ -1,6 +1,6 @@
-"""What the cases in `kube_cases` speak to: any Kubernetes API, the sandbox or a real one, and a record of its answers.
+"""The client of the cases in `kube_cases`: it calls the sandbox or a real API server and records the responses.
 
-The record makes two clusters comparable: whatever must differ (ids, versions, times) is replaced by a name for it.
+The records of two clusters can be compared: values that must differ (UIDs, versions, times) are replaced by names.
 """
 
 import json
@@ -27,68 +27,68 @@ ADDRESS = re.compile(r"10\.\d+\.\d+\.\d+")
 
 @dataclass(kw_only=True)
 class Kube:
-    """A cluster, a namespace of the test's own, and what was answered so far."""
+    """A cluster, the namespace of the test, and the responses so far."""
 
     api: httpx.Client
     namespace: str
     token_client: Callable[[str], httpx.Client]
-    """Opens a client for whoever has a token."""
+    """Opens a client that authenticates with a token."""
     record: list[tuple[str, int, Any]] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
 
     def path(self, resource: str, name: str = "", *, group: str = "", namespace: str | None = "") -> str:
-        """Return the path of a namespaced resource; `namespace=None` for one without."""
+        """Return the path of a namespaced resource; `namespace=None` for a cluster-scoped one."""
         base = f"/apis/{group}" if group else "/api/v1"
         scope = "" if namespace is None else f"/namespaces/{namespace or self.namespace}"
         return f"{base}{scope}/{resource}" + (f"/{name}" if name else "")
 
     def call(self, method: str, path: str, body: Any = None, *, media: str = "", **query: Any) -> Json:
-        """Send a request, write its answer down and return it with its `code` under `http`."""
+        """Send a request, record its response and return the content with the status code under `http`."""
         headers = {"User-Agent": "conformance/1"}
-        content = None
+        payload = None
         if body is not None:
             headers["Content-Type"] = media or "application/json"
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        response = self.api.request(method, path, content=content, headers=headers, params=query or None)
+            payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        response = self.api.request(method, path, content=payload, headers=headers, params=query or None)
         try:
-            answer = response.json()
+            content = response.json()
         except ValueError:
-            # Paths nobody serves are answered with a line of text.
-            answer = {"text": response.text}
-        told = {key: each for key, each in query.items() if key not in ("continue", "resourceVersion")}
-        self.record.append((f"{method} {path} {told}", response.status_code, self.comparable(answer)))
-        return {**answer, "http": response.status_code}
+            # The response to an unknown path is a line of text.
+            content = {"text": response.text}
+        compared_query = {key: item for key, item in query.items() if key not in ("continue", "resourceVersion")}
+        self.record.append((f"{method} {path} {compared_query}", response.status_code, self.comparable(content)))
+        return {**content, "http": response.status_code}
 
     def ok(self, method: str, path: str, body: Any = None, *, media: str = "", **query: Any) -> Json:
         """Send a request that must succeed."""
-        answer = self.call(method, path, body, media=media, **query)
-        assert answer["http"] < 300, answer
-        return answer
+        content = self.call(method, path, body, media=media, **query)
+        assert content["http"] < 300, content
+        return content
 
-    def refused(self, code: int, method: str, path: str, body: Any = None, *, media: str = "", **query: Any) -> Json:
-        """Send a request that must be refused with a Status."""
-        answer = self.call(method, path, body, media=media, **query)
-        assert (answer["http"], answer.get("kind"), answer.get("code")) == (code, "Status", code), answer
-        return answer
+    def rejected(self, code: int, method: str, path: str, body: Any = None, *, media: str = "", **query: Any) -> Json:
+        """Send a request that must be rejected with a Status."""
+        content = self.call(method, path, body, media=media, **query)
+        assert (content["http"], content.get("kind"), content.get("code")) == (code, "Status", code), content
+        return content
 
     def apply(self, path: str, body: Json, *, manager: str, force: bool = False) -> Json:
         """Apply an object."""
         return self.call("PATCH", path, body, media=APPLY, fieldManager=manager, force=str(force).lower())
 
     def eventually(self, look: Callable[[], Any], *, what: str, seconds: float = 40) -> Any:
-        """Wait until `look` finds something; what it sees on the way is not compared."""
+        """Wait until `look` returns a true value; its requests are not recorded."""
         end = time.monotonic() + seconds
         while True:
             mark = len(self.record)
-            found = look()
+            result = look()
             del self.record[mark:]
-            if found:
-                return found
+            if result:
+                return result
             assert time.monotonic() < end, f"no {what} within {seconds} s"
             time.sleep(0.02)
 
-    def gone(self, path: str) -> bool:
-        """Whether nothing is there."""
+    def is_not_found(self, path: str) -> bool:
+        """Whether the path is answered with 404."""
         return bool(self.call("GET", path)["http"] == 404)
 
     @contextmanager
@@ -100,33 +100,35 @@ class Kube:
             yield (httpx.Response(200, text=line).json() for line in response.iter_lines() if line)
 
     def comparable(self, value: Any) -> Any:
-        """Return an answer with names for what differs from cluster to cluster."""
+        """Return content with names in place of values that differ from cluster to cluster."""
         if isinstance(value, dict):
-            # What controllers write comes when it comes.
+            # Controllers write the status at any time.
             hidden = "status" if value.get("kind") in WORKLOADS else ""
             return {
-                self._comparable_text(key): self._comparable_field(key, each)
-                for key, each in sorted(value.items())
+                self._comparable_text(key): self._comparable_field(key, child)
+                for key, child in sorted(value.items())
                 if key != hidden
             }
         if isinstance(value, list):
-            return [self.comparable(each) for each in value]
+            return [self.comparable(child) for child in value]
         return self._comparable_text(value) if isinstance(value, str) else value
 
     def _comparable_field(self, key: str, value: Any) -> Any:
         if key in ("resourceVersion", "continue") and value:
             return f"<{key}>"
         if key == "managedFields" and isinstance(value, list):
-            own = [each for each in value if each.get("manager") != CONTROLLERS]
-            return sorted((self.comparable(each) for each in own), key=lambda each: json.dumps(each, sort_keys=True))
+            own = [entry for entry in value if entry.get("manager") != CONTROLLERS]
+            return sorted(
+                (self.comparable(entry) for entry in own), key=lambda entry: json.dumps(entry, sort_keys=True)
+            )
         if key == "causes":
-            # Some rules are checked twice in Kubernetes; that is no promise.
-            causes = [self.comparable(each) for number, each in enumerate(value) if each not in value[:number]]
-            return sorted(causes, key=lambda each: json.dumps(each, sort_keys=True))
+            # Kubernetes checks some rules twice; the number of causes is not part of its API.
+            causes = [self.comparable(cause) for number, cause in enumerate(value) if cause not in value[:number]]
+            return sorted(causes, key=lambda cause: json.dumps(cause, sort_keys=True))
         return self.comparable(value)
 
     def _comparable_text(self, text: str) -> str:
         text = TIME.sub("<time>", text)
         text = re.sub(r"in record \(\d+\)", "in record (<version>)", text)
         text = ADDRESS.sub("<address>", text)
-        return UID.sub(lambda found: self._names.setdefault(found[0], f"<uid {len(self._names)}>"), text)
+        return UID.sub(lambda match: self._names.setdefault(match[0], f"<uid {len(self._names)}>"), text)

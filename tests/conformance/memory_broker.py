@@ -1,6 +1,6 @@
-"""A small MQTT 5 broker on loopback, for what a real one cannot be made to do: hold answers back, refuse, forget.
+"""Run a small MQTT 5 broker on loopback that can delay, reject and drop messages.
 
-It keeps nothing for who is away and knows neither retained messages nor QoS 2; tests/peers plays with Mosquitto.
+It keeps nothing for disconnected clients and has neither retained messages nor QoS 2; tests/peers uses Mosquitto.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from maestropy.wire import mqttpackets as packets
+from maestropy.wire import mqtt_packets as packets
 
 TOPICS = (
     "topics: {sourceEvents: sources/maestro/consumers/+/sourceevents, "
@@ -22,7 +22,7 @@ TOPICS = (
 
 @dataclass(eq=False)
 class Session:
-    """One client."""
+    """One connected client."""
 
     name: str
     writer: asyncio.StreamWriter
@@ -30,10 +30,10 @@ class Session:
     unacknowledged: set[int] = field(default_factory=set)
     last: int = 0
 
-    def give(self, message: packets.Publish) -> None:
+    def deliver(self, message: packets.PublishPacket) -> None:
         self.last = self.last % 65535 + 1
         self.unacknowledged.add(self.last)
-        self.writer.write(packets.publish(replace(message, number=self.last)))
+        self.writer.write(packets.publish(replace(message, packet_id=self.last)))
 
 
 class MemoryBroker:
@@ -41,13 +41,13 @@ class MemoryBroker:
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
-        self.published: list[packets.Publish] = []
+        self.published: list[packets.PublishPacket] = []
         self.reasons: dict[str, int] = {}
-        """Topics to whose messages this reason is answered."""
+        """Reason codes for messages on these topics."""
         self.is_silent = False
-        """Take messages, and neither pass them on nor answer."""
-        self.limit = packets.LONGEST
-        """The largest packet it takes; it says so, and relies on it."""
+        """Accept messages, and neither forward nor acknowledge them."""
+        self.limit = packets.MAX_REMAINING_LENGTH
+        """The maximum packet size, which it announces to clients."""
         self._server: asyncio.Server | None = None
         self._port = 0
 
@@ -70,7 +70,7 @@ class MemoryBroker:
         self.cut()
 
     def cut(self) -> None:
-        """Break every connection."""
+        """Abort every connection."""
         for session in self.sessions.values():
             session.writer.transport.abort()
 
@@ -82,13 +82,13 @@ class MemoryBroker:
                 if first & 0xF0 == 0x10:
                     session = self.sessions[_name(body)] = Session(_name(body), writer)
                     writer.write(struct.pack("!BBBBBBI", 0x20, 8, 0, 0, 5, 0x27, self.limit))
-                elif session is not None and not self._take(session, first, body):
+                elif session is not None and not self._handle(session, first, body):
                     break
         if session is not None and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
         writer.close()
 
-    def _take(self, session: Session, first: int, body: bytes) -> bool:
+    def _handle(self, session: Session, first: int, body: bytes) -> bool:
         match first & 0xF0:
             case 0x30:
                 self._publish(session, first, body)
@@ -101,8 +101,8 @@ class MemoryBroker:
                 session.writer.write(b"\xd0\x00")
         return first & 0xF0 != 0xE0
 
-    def listens(self, session: Session, topic: str) -> bool:
-        return any(_matches(wanted.split("/"), topic.split("/")) for wanted in session.filters)
+    def is_subscribed(self, session: Session, topic: str) -> bool:
+        return any(_matches(topic_filter.split("/"), topic.split("/")) for topic_filter in session.filters)
 
     def _publish(self, session: Session, first: int, body: bytes) -> None:
         message = packets._decode_publish(first, body)
@@ -111,16 +111,20 @@ class MemoryBroker:
             return
         reason = self.reasons.get(message.topic, 0)
         if not reason:
-            listeners = [each for each in self.sessions.values() if self.listens(each, message.topic)]
-            for each in listeners:
-                each.give(message)
-            reason = 0 if listeners else packets.NO_SUBSCRIBERS
-        if message.number is not None:
-            session.writer.write(struct.pack("!BBHB", 0x40, 3, message.number, reason))
+            subscribers = [
+                candidate for candidate in self.sessions.values() if self.is_subscribed(candidate, message.topic)
+            ]
+            for subscriber in subscribers:
+                subscriber.deliver(message)
+            reason = 0 if subscribers else packets.NO_SUBSCRIBERS
+        if message.packet_id is not None:
+            session.writer.write(struct.pack("!BBHB", 0x40, 3, message.packet_id, reason))
 
 
-def _matches(wanted: list[str], topic: list[str]) -> bool:
-    return len(wanted) == len(topic) and all(one in ("+", other) for one, other in zip(wanted, topic, strict=True))
+def _matches(topic_filter: list[str], topic: list[str]) -> bool:
+    return len(topic_filter) == len(topic) and all(
+        one in ("+", other) for one, other in zip(topic_filter, topic, strict=True)
+    )
 
 
 async def _packet(reader: asyncio.StreamReader) -> tuple[int, bytes]:
@@ -142,12 +146,12 @@ def _name(body: bytes) -> str:
 
 
 def _filters(body: bytes) -> list[str]:
-    found, place = [], 3
-    while place < len(body):
-        (size,) = struct.unpack_from("!H", body, place)
-        found.append(body[place + 2 : place + 2 + size].decode())
-        place += 3 + size
-    return found
+    topic_filters, position = [], 3
+    while position < len(body):
+        (size,) = struct.unpack_from("!H", body, position)
+        topic_filters.append(body[position + 2 : position + 2 + size].decode())
+        position += 3 + size
+    return topic_filters
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The rig of the medium's cases for MQTT brokers: the other end is a client that listens as a server does."""
+"""The transport rig for MQTT brokers: its server side is a client that subscribes as a server does."""
 
 import asyncio
 import contextlib
@@ -7,20 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from conformance.transport_cases import CONSUMER, Rig, report
 
-from maestropy.transport import base, mqtt, mqtt_config
-from maestropy.transport.mqtt_agent import MqttMedium
-from maestropy.wire import event, topics
-from maestropy.wire import mqtt as binding
+from maestropy.transport import port
+from maestropy.transport.mqtt import config as mqtt_config
+from maestropy.transport.mqtt import connection
+from maestropy.transport.mqtt.agent import MqttTransport
+from maestropy.wire.events import event, mqtt_topics
+from maestropy.wire.events import mqtt_binding as binding
+from tests.conformance.transport_cases import CONSUMER, Rig, status_update
 
 LIMIT = 900_000
-"""The packet size to which the broker is limited."""
+"""The packet size limit of the broker."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Broker:
-    """A broker that can be stopped and started again at the same address; it runs already."""
+    """A running broker that can be stopped and started again at the same address."""
 
     config: Path
     start: Callable[[], Awaitable[None]]
@@ -28,68 +30,72 @@ class Broker:
 
 
 class MqttRig:
-    """A broker with something that listens like a server behind it."""
+    """A broker and a subscriber in place of a server."""
+
+    keeps_order = True
 
     def __init__(self, broker: Broker) -> None:
-        self.heard: list[event.Event] = []
+        self.received: list[event.CloudEvent] = []
         self._broker = broker
         self._endpoint = mqtt_config.read(broker.config, flag="--x").endpoint
-        self._life = contextlib.AsyncExitStack()
-        self._client: mqtt.Client | None = None
+        self._resources = contextlib.AsyncExitStack()
+        self._client: connection.MqttClient | None = None
 
     @property
-    def medium(self) -> base.Medium:
+    def transport(self) -> port.Transport:
         endpoint = replace(self._endpoint, dial_seconds=2.0)
-        return MqttMedium(endpoint, consumer=CONSUMER, client_id="agent", on_problem=pytest.fail)
+        return MqttTransport(endpoint, consumer=CONSUMER, client_id="agent", on_problem=pytest.fail)
 
-    async def send(self, sent: event.Event) -> None:
+    async def send(self, sent: event.CloudEvent) -> None:
         assert self._client is not None
-        topic = topics.source_events(self._endpoint.topics, source="maestro", consumer=CONSUMER)
+        topic = mqtt_topics.source_events(self._endpoint.topics, source="maestro", consumer=CONSUMER)
         await self._client.publish(topic, binding.encode(sent))
 
-    async def hang_up(self) -> None:
-        await self.vanish()
-        await self.come_back()
+    async def break_connections(self) -> None:
+        await self.stop()
+        await self.start()
 
-    async def vanish(self) -> None:
+    async def stop(self) -> None:
         await self._broker.stop()
-        await self._life.aclose()
+        await self._resources.aclose()
 
-    async def come_back(self) -> None:
+    async def start(self) -> None:
         await self._broker.start()
         await self.listen()
 
     async def listen(self) -> None:
-        self._client = await self._life.enter_async_context(
-            mqtt.connect(self._endpoint, client_id="maestro", on_relief=pytest.fail)
+        self._client = await self._resources.enter_async_context(
+            connection.connect(
+                self._endpoint, client_id="maestro", on_messages_lost=lambda _: pytest.fail("messages were lost")
+            )
         )
         await self._client.subscribe([self._endpoint.topics.agent_events])
         listening = asyncio.ensure_future(self._listen(self._client))
-        self._life.push_async_callback(asyncio.wait, [listening])
-        self._life.callback(listening.cancel)
+        self._resources.push_async_callback(asyncio.wait, [listening])
+        self._resources.callback(listening.cancel)
 
-    async def _listen(self, client: mqtt.Client) -> None:
-        with contextlib.suppress(base.Disconnected):
+    async def _listen(self, client: connection.MqttClient) -> None:
+        with contextlib.suppress(port.Disconnected):
             async for incoming in client.messages():
                 message = incoming.message
-                self.heard.append(
+                self.received.append(
                     binding.decode(message.content_type, properties=message.properties, payload=message.payload)
                 )
                 incoming.acknowledge()
 
-    async def end(self) -> None:
-        await self._life.aclose()
+    async def close(self) -> None:
+        await self._resources.aclose()
 
-    def unacceptable(self) -> event.Event:
-        return report("never", data=b"x" * LIMIT)
+    def rejected_update(self) -> event.CloudEvent:
+        return status_update("never", data=b"x" * LIMIT)
 
 
 @contextlib.asynccontextmanager
-async def rigged(broker: Broker) -> AsyncIterator[Rig]:
-    """Play with a broker that runs."""
+async def mqtt_rig(broker: Broker) -> AsyncIterator[Rig]:
+    """Run the rig on a running broker."""
     rig = MqttRig(broker)
     await rig.listen()
     try:
         yield rig
     finally:
-        await rig.end()
+        await rig.close()

@@ -1,10 +1,10 @@
-"""Two agents of one cluster as processes: one acts, the other waits; played on the sandbox and on a real API server."""
+"""Run several agent processes of one cluster: one leads, the others wait."""
 
 import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,30 +12,31 @@ from typing import Any
 
 import httpx
 import yaml
-from conformance import objects_wanted as want
-from conformance.fleet import Cluster
 
 from maestropy import AsyncMaestro, Work
 from maestropy.sandbox import ports
+from tests import waiting
+from tests.conformance import sample_manifests as samples
+from tests.conformance.agent_environment import Cluster
 
 CONSUMER = "c1"
-HOME = "agents"
-"""The namespace of the kubeconfig's context, where the lease belongs."""
-PATIENCE_SECONDS = 40.0
+NAMESPACE = "agents"
+"""The namespace of the kubeconfig's context, where the lease is."""
+TIMEOUT_SECONDS = 40.0
 LEASE = {
     "apiVersion": "coordination.k8s.io/v1",
     "kind": "Lease",
-    "metadata": {"name": "maestro-agent-lock", "namespace": HOME},
+    "metadata": {"name": "maestro-agent-lock", "namespace": NAMESPACE},
 }
-# Short enough to wait for, long enough for a crowded machine.
+# Short enough to wait for, long enough for a busy machine.
 SHORT = {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "300ms"}
-# Nobody waits for the end of this one: who takes it over got it back.
+# Too long to expire in the test: the leader releases the lease.
 LONG = {"leaseDuration": "10m", "renewDeadline": "9m", "retryPeriod": "300ms"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
-    """Where the agents work."""
+class ReplicaSetting:
+    """What the agents run against."""
 
     cluster: Cluster
     client: AsyncMaestro
@@ -46,7 +47,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """One agent."""
+    """One agent process."""
 
     name: str
     process: asyncio.subprocess.Process
@@ -54,47 +55,42 @@ class Replica:
     log: Path
 
     async def ready(self) -> str:
-        """Return what it says about its readiness; nothing while it does not answer with 200."""
+        """Return the body of /readyz; empty unless it responds with 200."""
         try:
-            answer = await self.probes.get("/readyz")
+            response = await self.probes.get("/readyz")
         except httpx.TransportError:
             return ""
-        return answer.text if answer.status_code == 200 else ""
+        return response.text if response.status_code == 200 else ""
 
-    async def leads(self) -> None:
+    async def wait_until_leading(self) -> None:
         await self._until(lambda text: text == "ok", what="to lead")
 
-    async def waits(self) -> None:
+    async def wait_until_waiting(self) -> None:
         await self._until(lambda text: "waiting for leadership, which" in text, what="to wait")
         assert (await self.probes.get("/livez")).status_code == 200
 
     async def _until(self, fits: Callable[[str], bool], *, what: str) -> None:
-        async def look() -> bool:
+        async def is_matching() -> bool:
             assert self.process.returncode is None, self.log.read_text()[-4000:]
             return fits(await self.ready())
 
-        await until(look, what=f"{self.name} {what}")
-
-
-async def until(look: Callable[[], Awaitable[bool]], *, what: str) -> None:
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not await look():
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"not in time: {what}") from None
+        await waiting.until(is_matching, what=f"{self.name} {what}")
 
 
 @asynccontextmanager
-async def replica(name: str, setting: Setting, times: Mapping[str, str]) -> AsyncIterator[Replica]:
-    """Run one agent."""
-    config, log = setting.folder / f"{name}.yaml", setting.folder / f"{name}.log"
+async def replica(name: str, environment: ReplicaSetting, times: Mapping[str, str]) -> AsyncIterator[Replica]:
+    """Run one agent process."""
+    config, log = environment.folder / f"{name}.yaml", environment.folder / f"{name}.log"
     config.write_text(yaml.safe_dump({"leaderElection": dict(times)}))
     (port,) = ports.free(1)
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "maestropy.cli.main", "agent", f"--consumer-name={CONSUMER}"),
-            *(f"--grpc-url={setting.broker}", f"--kubeconfig={_at_home(setting)}", f"--config={config}"),
+            *(
+                f"--grpc-url={environment.broker}",
+                f"--kubeconfig={_kubeconfig_with_namespace(environment)}",
+                f"--config={config}",
+            ),
             *("--disable-leader-election=false", f"--listen=127.0.0.1:{port}"),
             stdout=output,
             stderr=output,
@@ -102,7 +98,7 @@ async def replica(name: str, setting: Setting, times: Mapping[str, str]) -> Asyn
         )
     async with httpx.AsyncClient(
         base_url=f"https://127.0.0.1:{port}",
-        verify=False,  # the certificate is one that nobody vouches for
+        verify=False,  # a self-signed certificate
         headers={"Connection": "close"},
         trust_env=False,
     ) as probes:
@@ -114,18 +110,18 @@ async def replica(name: str, setting: Setting, times: Mapping[str, str]) -> Asyn
             await process.wait()
 
 
-def _at_home(setting: Setting) -> Path:
-    """Return the kubeconfig, its context being at home in a namespace of ours."""
-    content = yaml.safe_load(setting.kubeconfig.read_text())
-    for each in content["contexts"]:
-        each["context"]["namespace"] = HOME
-    path = setting.folder / "kubeconfig-at-home"
+def _kubeconfig_with_namespace(environment: ReplicaSetting) -> Path:
+    """Return a copy of the kubeconfig whose context wait_until_available our namespace."""
+    content = yaml.safe_load(environment.kubeconfig.read_text())
+    for context in content["contexts"]:
+        context["context"]["namespace"] = NAMESPACE
+    path = environment.folder / "kubeconfig-at-home"
     path.write_text(yaml.safe_dump(content))
     return path
 
 
-async def _has_counted(leader: Replica) -> None:
-    """What dashboards ask for is counted, not only named."""
+async def _check_metrics(leader: Replica) -> None:
+    """Check that the metrics of dashboards have values."""
     shown = (await leader.probes.get("/metrics")).text.splitlines()
     for sample in (
         'rest_client_requests_total{code="201"',
@@ -140,44 +136,44 @@ async def _has_counted(leader: Replica) -> None:
         assert sum(counts) > 0, sample
 
 
-async def play(setting: Setting) -> None:
-    """One dies, the next one goes on and ends in good order, the third goes on at once."""
-    cluster, works = setting.cluster, setting.client.works(CONSUMER)
-    await cluster.create(want.namespace(HOME))
-    await setting.client.consumers.create(CONSUMER)
+async def run_failover(environment: ReplicaSetting) -> None:
+    """Kill the first leader; stop the second one cleanly; the third one takes over at once."""
+    cluster, works = environment.cluster, environment.client.works(CONSUMER)
+    await cluster.create(samples.namespace(NAMESPACE))
+    await environment.client.consumers.create(CONSUMER)
 
-    async def asks_for(name: str) -> None:
-        await works.apply(Work(name).add(want.config_map("default", name)))
+    async def apply(name: str) -> None:
+        await works.apply(Work(name).add(samples.config_map("default", name)))
 
-    async def has(name: str) -> Any:
-        await works.wait_for(name, "Available", timeout=PATIENCE_SECONDS)
-        found = await cluster.get(want.config_map("default", name))
-        assert found is not None
-        return found["metadata"]["uid"]
+    async def wait_until_available(name: str) -> Any:
+        await works.wait_for(name, "Available", timeout=TIMEOUT_SECONDS)
+        live = await cluster.get(samples.config_map("default", name))
+        assert live is not None
+        return live["metadata"]["uid"]
 
-    async with replica("first", setting, SHORT) as first:
-        await first.leads()
-        async with replica("second", setting, LONG) as second:
-            await second.waits()
-            await asks_for("one")
-            life = await has("one")
-            await _has_counted(first)
+    async with replica("first", environment, SHORT) as first:
+        await first.wait_until_leading()
+        async with replica("second", environment, LONG) as second:
+            await second.wait_until_waiting()
+            await apply("one")
+            uid = await wait_until_available("one")
+            await _check_metrics(first)
             assert "subscribed to grpc server" not in second.log.read_text()
             first.process.send_signal(signal.SIGKILL)
-            await asks_for("two")
-            await has("two")
-            await second.leads()
-            assert await has("one") == life
-            async with replica("third", setting, SHORT) as third:
-                await third.waits()
+            await apply("two")
+            await wait_until_available("two")
+            await second.wait_until_leading()
+            assert await wait_until_available("one") == uid
+            async with replica("third", environment, SHORT) as third:
+                await third.wait_until_waiting()
                 second.process.send_signal(signal.SIGTERM)
-                async with asyncio.timeout(PATIENCE_SECONDS):
+                async with asyncio.timeout(TIMEOUT_SECONDS):
                     assert await second.process.wait() == 0
-                await third.leads()
-                await asks_for("three")
-                await has("three")
-                assert await has("one") == life
+                await third.wait_until_leading()
+                await apply("three")
+                await wait_until_available("three")
+                assert await wait_until_available("one") == uid
                 lease = await cluster.get(LEASE)
                 assert lease is not None
                 assert lease["spec"]["leaseTransitions"] == 2
-                assert len(await cluster.records()) == 3
+                assert len(await cluster.applied_works()) == 3

@@ -1,4 +1,4 @@
-"""A sandbox cluster in a thread of its own, so that plain synchronous tests can speak to it."""
+"""Run a sandbox cluster in a thread, for synchronous tests."""
 
 import asyncio
 import ssl
@@ -15,13 +15,13 @@ from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A cluster that serves, and the loop it lives in."""
+    """A running cluster and its event loop."""
 
     cluster: SandboxCluster
     loop: asyncio.AbstractEventLoop
 
     def client(self, token: str | None = None) -> httpx.Client:
-        """Open a client for the administrator, or for whoever has the token."""
+        """Open a client for the administrator, or for the owner of the token."""
         ca = self.cluster.ca_file
         trust: Any = ssl.create_default_context(cafile=ca) if ca else True
         headers = {"Authorization": f"Bearer {token or self.cluster.token}"}
@@ -32,22 +32,22 @@ class Running:
 def sandbox(**options: Any) -> Iterator[Running]:
     """Run a cluster until the block ends."""
     ready = threading.Event()
-    found: list[Running] = []
+    running: list[Running] = []
     stop: list[asyncio.Event] = []
 
-    async def live() -> None:
+    async def serve() -> None:
         async with SandboxCluster(**options) as cluster:
             stop.append(asyncio.Event())
-            found.append(Running(cluster=cluster, loop=asyncio.get_running_loop()))
+            running.append(Running(cluster=cluster, loop=asyncio.get_running_loop()))
             ready.set()
             await stop[0].wait()
 
-    thread = threading.Thread(target=lambda: asyncio.run(live()), daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
     assert ready.wait(20), "the sandbox did not start"
     try:
-        yield found[0]
+        yield running[0]
     finally:
-        found[0].loop.call_soon_threadsafe(stop[0].set)
+        running[0].loop.call_soon_threadsafe(stop[0].set)
         thread.join(20)
         assert not thread.is_alive(), "the sandbox did not stop"

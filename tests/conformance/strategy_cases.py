@@ -1,242 +1,262 @@
-"""How objects are written: once, always, on the server's side, never."""
+"""Update strategies: Update, CreateOnly, ServerSideApply and ReadOnly."""
 
 from typing import Any
 
-from conformance import objects_wanted as want
-from conformance.fleet import Fleet, condition, owners, values
+from tests.conformance import sample_manifests as samples
+from tests.conformance.agent_environment import AgentEnvironment, condition, owners, values
 
 Json = dict[str, Any]
 HASH = "open-cluster-management.io/config-spec-hash"
 
 
-def treated(kind: str, *, name: str = "web", **server_side_apply: Any) -> list[Json]:
-    return [want.config("deployments", name, group="apps", updateStrategy=want.strategy(kind, **server_side_apply))]
+def strategy_configs(kind: str, *, name: str = "web", **server_side_apply: Any) -> list[Json]:
+    return [
+        samples.config("deployments", name, group="apps", updateStrategy=samples.strategy(kind, **server_side_apply))
+    ]
 
 
-async def case_30_create_only(fleet: Fleet) -> None:
-    web = want.deployment(fleet.namespace, "web")
-    fleet.publish("w", web, manifestConfigs=treated("CreateOnly"))
-    await fleet.is_applied("w")
-    fleet.publish("w", want.deployment(fleet.namespace, "web", replicas=3), manifestConfigs=treated("CreateOnly"))
-    await fleet.is_applied("w")
-    await fleet.settles()
-    live = await fleet.exists(web)
+async def case_create_only_is_not_updated(env: AgentEnvironment) -> None:
+    web = samples.deployment(env.namespace, "web")
+    env.publish("w", web, manifestConfigs=strategy_configs("CreateOnly"))
+    await env.wait_until_applied("w")
+    env.publish(
+        "w", samples.deployment(env.namespace, "web", replicas=3), manifestConfigs=strategy_configs("CreateOnly")
+    )
+    await env.wait_until_applied("w")
+    await env.wait_until_idle()
+    live = await env.wait_for_object(web)
     assert live["spec"]["replicas"] == 1
     assert len(owners(live)) == 1
 
 
-async def case_30_create_only_owns_what_was_there(fleet: Fleet) -> None:
-    web = want.deployment(fleet.namespace, "web")
-    await fleet.cluster.create(web)
-    fleet.publish("w", want.deployment(fleet.namespace, "web", replicas=3), manifestConfigs=treated("CreateOnly"))
-    await fleet.is_applied("w")
-    live = await fleet.exists(web)
+async def case_create_only_adopts_existing_object(env: AgentEnvironment) -> None:
+    web = samples.deployment(env.namespace, "web")
+    await env.cluster.create(web)
+    env.publish(
+        "w", samples.deployment(env.namespace, "web", replicas=3), manifestConfigs=strategy_configs("CreateOnly")
+    )
+    await env.wait_until_applied("w")
+    live = await env.wait_for_object(web)
     assert (live["spec"]["replicas"], len(owners(live))) == (1, 1)
 
 
-async def case_31_98_read_only_follows_edits(fleet: Fleet) -> None:
-    cm = want.config_map(fleet.namespace, "cm")
-    rules = want.json_paths(test=".data.test", all=".data")
-    look = [want.config("configmaps", "cm", feedbackRules=rules, updateStrategy=want.strategy("ReadOnly"))]
-    fleet.publish("w", cm, manifestConfigs=look)
-    await fleet.sees("w", applied="T:T", available="F:F")
-    await fleet.cluster.create(cm)
-    report = await fleet.sees("w", applied="T:T", available="T:T")
-    assert values(report) == {"test": "testdata", "all": '{"test":"testdata"}'}
-    assert [each.type for each in report.status.manifests[0].feedback] == ["String", "JsonRaw"]
-    await fleet.cluster.edit(cm, {"data": {"test": "testdata-updated"}})
-    await fleet.report("w", lambda found: values(found)["test"] == "testdata-updated", what="the edited value")
-    live = await fleet.exists(cm)
+async def case_read_only_feedback_follows_changes(env: AgentEnvironment) -> None:
+    cm = samples.config_map(env.namespace, "cm")
+    rules = samples.json_paths(test=".data.test", all=".data")
+    read_only = [samples.config("configmaps", "cm", feedbackRules=rules, updateStrategy=samples.strategy("ReadOnly"))]
+    env.publish("w", cm, manifestConfigs=read_only)
+    await env.wait_for_conditions("w", applied="T:T", available="F:F")
+    await env.cluster.create(cm)
+    reported = await env.wait_for_conditions("w", applied="T:T", available="T:T")
+    assert values(reported) == {"test": "testdata", "all": '{"test":"testdata"}'}
+    assert [value.type for value in reported.status.manifests[0].feedback] == ["String", "JsonRaw"]
+    await env.cluster.edit(cm, {"data": {"test": "testdata-updated"}})
+    await env.wait_for_status(
+        "w", lambda reported: values(reported)["test"] == "testdata-updated", what="the edited value"
+    )
+    live = await env.wait_for_object(cm)
     assert owners(live) == []
-    assert {each["manager"] for each in live["metadata"]["managedFields"]} == {"administrator"}
+    assert {entry["manager"] for entry in live["metadata"]["managedFields"]} == {"administrator"}
 
 
-async def case_32_server_side_apply(fleet: Fleet) -> None:
-    web = want.deployment(fleet.namespace, "web")
-    fleet.publish("w", web, manifestConfigs=treated("ServerSideApply"))
-    await fleet.is_applied("w")
-    fleet.publish("w", want.deployment(fleet.namespace, "web", replicas=3), manifestConfigs=treated("ServerSideApply"))
-    await fleet.is_applied("w")
-    live = await fleet.exists(web, spec__replicas=3)
+async def case_server_side_apply_updates_fields(env: AgentEnvironment) -> None:
+    web = samples.deployment(env.namespace, "web")
+    env.publish("w", web, manifestConfigs=strategy_configs("ServerSideApply"))
+    await env.wait_until_applied("w")
+    env.publish(
+        "w", samples.deployment(env.namespace, "web", replicas=3), manifestConfigs=strategy_configs("ServerSideApply")
+    )
+    await env.wait_until_applied("w")
+    live = await env.wait_for_object(web, spec__replicas=3)
     assert len(owners(live)) == 1
-    managers = {(each["manager"], each["operation"]) for each in live["metadata"]["managedFields"]}
+    managers = {(entry["manager"], entry["operation"]) for entry in live["metadata"]["managedFields"]}
     assert ("work-agent", "Apply") in managers
 
 
-async def case_33_server_side_apply_conflict(fleet: Fleet) -> None:
-    web = want.deployment(fleet.namespace, "web")
-    fleet.publish("w", web, manifestConfigs=treated("ServerSideApply"))
-    await fleet.is_applied("w")
+async def case_server_side_apply_conflict_is_reported(env: AgentEnvironment) -> None:
+    web = samples.deployment(env.namespace, "web")
+    env.publish("w", web, manifestConfigs=strategy_configs("ServerSideApply"))
+    await env.wait_until_applied("w")
     other = {key: web[key] for key in ("apiVersion", "kind", "metadata")} | {"spec": {"replicas": 2}}
-    await fleet.cluster.apply(other, manager="other-actor", force=True)
-    fleet.publish("w", want.deployment(fleet.namespace, "web", replicas=3), manifestConfigs=treated("ServerSideApply"))
-    report = await fleet.sees("w", applied="F:F", available="T:T")
-    failed = condition(report.status.manifests[0], "Applied")
+    await env.cluster.apply(other, manager="other-actor", force=True)
+    env.publish(
+        "w", samples.deployment(env.namespace, "web", replicas=3), manifestConfigs=strategy_configs("ServerSideApply")
+    )
+    reported = await env.wait_for_conditions("w", applied="F:F", available="T:T")
+    failed = condition(reported.status.manifests[0], "Applied")
     assert failed.reason == "AppliedManifestFailed"
     assert failed.message.startswith("Failed to apply manifest: Apply failed with 1 conflict")
     assert ".spec.replicas" in failed.message
-    without = want.deployment(fleet.namespace, "web", replicas=None)
-    fleet.publish("w", without, manifestConfigs=treated("ServerSideApply"))
-    await fleet.is_applied("w")
-    assert (await fleet.exists(web))["spec"]["replicas"] == 2
+    without = samples.deployment(env.namespace, "web", replicas=None)
+    env.publish("w", without, manifestConfigs=strategy_configs("ServerSideApply"))
+    await env.wait_until_applied("w")
+    assert (await env.wait_for_object(web))["spec"]["replicas"] == 2
 
 
-async def case_34_35_two_managers_of_one_object(fleet: Fleet) -> None:
-    name = fleet.namespace
-    web, other = want.deployment(name, "web"), want.deployment(name, "web", replicas=None)
-    fleet.publish("one", web, manifestConfigs=treated("ServerSideApply"))
-    await fleet.is_applied("one")
-    another = treated("ServerSideApply", force=True, fieldManager="work-agent-another")
-    fleet.publish("two", other, manifestConfigs=another)
-    await fleet.is_applied("two")
-    assert len(owners(await fleet.exists(web))) == 2
-    fleet.publish("one", want.deployment(name, "web", replicas=3), manifestConfigs=treated("ServerSideApply"))
-    await fleet.is_applied("one")
-    await fleet.exists(web, spec__replicas=3)
-    # A field that both own can only be changed by force.
-    changed = want.deployment(name, "web", replicas=3)
+async def case_two_field_managers_share_object(env: AgentEnvironment) -> None:
+    name = env.namespace
+    web, other = samples.deployment(name, "web"), samples.deployment(name, "web", replicas=None)
+    env.publish("one", web, manifestConfigs=strategy_configs("ServerSideApply"))
+    await env.wait_until_applied("one")
+    another = strategy_configs("ServerSideApply", force=True, fieldManager="work-agent-another")
+    env.publish("two", other, manifestConfigs=another)
+    await env.wait_until_applied("two")
+    assert len(owners(await env.wait_for_object(web))) == 2
+    env.publish("one", samples.deployment(name, "web", replicas=3), manifestConfigs=strategy_configs("ServerSideApply"))
+    await env.wait_until_applied("one")
+    await env.wait_for_object(web, spec__replicas=3)
+    # A field with two owners changes only by force.
+    changed = samples.deployment(name, "web", replicas=3)
     changed["spec"]["template"]["spec"]["containers"][0]["image"] = "web.test/other"
-    fleet.publish("one", changed, manifestConfigs=treated("ServerSideApply"))
-    await fleet.sees("one", applied="F:F")
-    fleet.publish(
+    env.publish("one", changed, manifestConfigs=strategy_configs("ServerSideApply"))
+    await env.wait_for_conditions("one", applied="F:F")
+    env.publish(
         "one",
-        want.deployment(name, "web", replicas=3),
-        manifestConfigs=treated("ServerSideApply"),
+        samples.deployment(name, "web", replicas=3),
+        manifestConfigs=strategy_configs("ServerSideApply"),
         deleteOption={"propagationPolicy": "Orphan"},
     )
-    await fleet.is_applied("one")
-    assert [each["name"] for each in owners(await fleet.exists(web))] == [fleet.record_name("two")]
+    await env.wait_until_applied("one")
+    assert [owner["name"] for owner in owners(await env.wait_for_object(web))] == [env.applied_work_name("two")]
 
 
 def ignoring(when: str, **fields: Any) -> dict[str, Any]:
     return {"ignoreFields": [{"condition": when, **fields}]}
 
 
-async def case_36_86_fields_ignored_until_the_wish_changes(fleet: Fleet) -> None:
-    web = want.deployment(fleet.namespace, "web")
+async def case_on_spoke_change_fields_are_kept_until_manifest_changes(env: AgentEnvironment) -> None:
+    web = samples.deployment(env.namespace, "web")
     ignored = ignoring("OnSpokeChange", jsonPaths=[".spec.replicas"])
-    fleet.publish("w", web, manifestConfigs=treated("ServerSideApply", **ignored))
-    await fleet.is_applied("w")
-    live = await fleet.exists(web)
+    env.publish("w", web, manifestConfigs=strategy_configs("ServerSideApply", **ignored))
+    await env.wait_until_applied("w")
+    live = await env.wait_for_object(web)
     assert live["metadata"]["annotations"][HASH]
-    await fleet.cluster.edit(web, {"spec": {"replicas": 2}})
-    fleet.publish("w", web, manifestConfigs=treated("ServerSideApply", force=True, **ignored))
-    await fleet.is_applied("w")
-    await fleet.settles()
-    assert (await fleet.exists(web))["spec"]["replicas"] == 2
-    grown = want.deployment(fleet.namespace, "web", replicas=3)
-    fleet.publish("w", grown, manifestConfigs=treated("ServerSideApply", force=True, **ignored))
-    await fleet.is_applied("w")
-    await fleet.exists(web, spec__replicas=3)
+    await env.cluster.edit(web, {"spec": {"replicas": 2}})
+    env.publish("w", web, manifestConfigs=strategy_configs("ServerSideApply", force=True, **ignored))
+    await env.wait_until_applied("w")
+    await env.wait_until_idle()
+    assert (await env.wait_for_object(web))["spec"]["replicas"] == 2
+    grown = samples.deployment(env.namespace, "web", replicas=3)
+    env.publish("w", grown, manifestConfigs=strategy_configs("ServerSideApply", force=True, **ignored))
+    await env.wait_until_applied("w")
+    await env.wait_for_object(web, spec__replicas=3)
 
 
-async def _keeps_what_is_there(fleet: Fleet, **fields: Any) -> None:
-    web = want.deployment(fleet.namespace, "web")
-    configs = treated("ServerSideApply", force=True, **ignoring("OnSpokePresent", **fields))
-    fleet.publish("w", web, manifestConfigs=configs)
-    await fleet.is_applied("w")
-    await fleet.exists(web, spec__replicas=1)
-    await fleet.cluster.edit(web, {"spec": {"replicas": 2}})
-    fleet.publish("w", want.deployment(fleet.namespace, "web", replicas=3), manifestConfigs=configs)
-    await fleet.is_applied("w")
-    await fleet.settles()
-    assert (await fleet.exists(web))["spec"]["replicas"] == 2
+async def _keeps_what_is_there(env: AgentEnvironment, **fields: Any) -> None:
+    web = samples.deployment(env.namespace, "web")
+    configs = strategy_configs("ServerSideApply", force=True, **ignoring("OnSpokePresent", **fields))
+    env.publish("w", web, manifestConfigs=configs)
+    await env.wait_until_applied("w")
+    await env.wait_for_object(web, spec__replicas=1)
+    await env.cluster.edit(web, {"spec": {"replicas": 2}})
+    env.publish("w", samples.deployment(env.namespace, "web", replicas=3), manifestConfigs=configs)
+    await env.wait_until_applied("w")
+    await env.wait_until_idle()
+    assert (await env.wait_for_object(web))["spec"]["replicas"] == 2
 
 
-async def case_37_fields_ignored_by_json_path(fleet: Fleet) -> None:
-    await _keeps_what_is_there(fleet, jsonPaths=[".spec.replicas"])
+async def case_on_spoke_present_field_by_json_path(env: AgentEnvironment) -> None:
+    await _keeps_what_is_there(env, jsonPaths=[".spec.replicas"])
 
 
-async def case_38_fields_ignored_by_json_pointer(fleet: Fleet) -> None:
-    await _keeps_what_is_there(fleet, jsonPointers=["/spec/replicas"])
+async def case_on_spoke_present_field_by_json_pointer(env: AgentEnvironment) -> None:
+    await _keeps_what_is_there(env, jsonPointers=["/spec/replicas"])
 
 
-async def case_39_list_items_ignored_by_jq(fleet: Fleet) -> None:
-    name = fleet.namespace
+async def case_on_spoke_present_list_item_by_jq(env: AgentEnvironment) -> None:
+    name = env.namespace
     expression = '.spec.template.spec.containers[].env[] | select(.name == "JAVA_OPTS")'
-    configs = treated("ServerSideApply", force=True, **ignoring("OnSpokePresent", jqPathExpressions=[expression]))
-    web = want.deployment(name, "web", env={"JAVA_OPTS": "hub", "OTHER": "hub"})
-    fleet.publish("w", web, manifestConfigs=configs)
-    await fleet.is_applied("w")
-    live = await fleet.exists(web)
+    configs = strategy_configs(
+        "ServerSideApply", force=True, **ignoring("OnSpokePresent", jqPathExpressions=[expression])
+    )
+    web = samples.deployment(name, "web", env={"JAVA_OPTS": "hub", "OTHER": "hub"})
+    env.publish("w", web, manifestConfigs=configs)
+    await env.wait_until_applied("w")
+    live = await env.wait_for_object(web)
     container = live["spec"]["template"]["spec"]["containers"][0]
-    assert {each["name"]: each["value"] for each in container["env"]} == {"JAVA_OPTS": "hub", "OTHER": "hub"}
-    # Another manager must own the whole item: one that only changed its value does not keep it alive.
+    assert {variable["name"]: variable["value"] for variable in container["env"]} == {
+        "JAVA_OPTS": "hub",
+        "OTHER": "hub",
+    }
+    # The other manager must own the whole list item; owning its value only does not keep it.
     part = {"name": "web", "env": [{"name": "JAVA_OPTS", "value": "spoke"}]}
     spoke = {key: web[key] for key in ("apiVersion", "kind", "metadata")}
-    await fleet.cluster.apply(
+    await env.cluster.apply(
         {**spoke, "spec": {"template": {"spec": {"containers": [part]}}}}, manager="spoke", force=True
     )
-    changed = want.deployment(name, "web", env={"JAVA_OPTS": "hub2", "OTHER": "hub2"})
-    fleet.publish("w", changed, manifestConfigs=configs)
-    await fleet.is_applied("w")
-    (container,) = (await fleet.exists(web))["spec"]["template"]["spec"]["containers"]
-    assert {each["name"]: each["value"] for each in container["env"]} == {"JAVA_OPTS": "spoke", "OTHER": "hub2"}
+    changed = samples.deployment(name, "web", env={"JAVA_OPTS": "hub2", "OTHER": "hub2"})
+    env.publish("w", changed, manifestConfigs=configs)
+    await env.wait_until_applied("w")
+    (container,) = (await env.wait_for_object(web))["spec"]["template"]["spec"]["containers"]
+    assert {variable["name"]: variable["value"] for variable in container["env"]} == {
+        "JAVA_OPTS": "spoke",
+        "OTHER": "hub2",
+    }
 
 
-async def case_40_invalid_jq(fleet: Fleet) -> None:
-    configs = treated("ServerSideApply", **ignoring("OnSpokePresent", jqPathExpressions=[".spec.[["]))
-    fleet.publish("w", want.deployment(fleet.namespace, "web"), manifestConfigs=configs)
-    report = await fleet.sees("w", applied="F:F", available="F:F")
-    failed = condition(report.status.manifests[0], "Applied")
+async def case_invalid_jq_is_reported(env: AgentEnvironment) -> None:
+    configs = strategy_configs("ServerSideApply", **ignoring("OnSpokePresent", jqPathExpressions=[".spec.[["]))
+    env.publish("w", samples.deployment(env.namespace, "web"), manifestConfigs=configs)
+    reported = await env.wait_for_conditions("w", applied="F:F", available="F:F")
+    failed = condition(reported.status.manifests[0], "Applied")
     assert failed.reason == "AppliedManifestSSAIgnoreFieldError"
     assert failed.message.startswith("Failed to process ignoreFields: JQ expression error in '.spec.[['")
 
 
-async def case_41_99_null_timestamps_change_nothing(fleet: Fleet) -> None:
-    group = f"{fleet.namespace}.test"
-    gadget = want.gadget(group, fleet.namespace, "g1", creationTimestamp=None)
-    inner = want.config_map(fleet.namespace, "inner", creationTimestamp=None)
+async def case_null_creation_timestamps_do_not_change_generation(env: AgentEnvironment) -> None:
+    group = f"{env.namespace}.test"
+    gadget = samples.gadget(group, env.namespace, "g1", creationTimestamp=None)
+    inner = samples.config_map(env.namespace, "inner", creationTimestamp=None)
     gadget["spec"] = {"workload": {"manifests": [inner]}}
-    configs = [want.config("gadgets", "g1", group=group, updateStrategy=want.strategy("ServerSideApply"))]
-    fleet.publish("w", want.crd(group), gadget, manifestConfigs=configs)
-    await fleet.is_applied("w")
-    await fleet.cluster.edit(gadget, {"metadata": {"labels": {"wake": "up"}}})
-    await fleet.settles()
-    fleet.publish("w", want.crd(group), gadget, manifestConfigs=configs)
-    await fleet.is_applied("w")
-    live = await fleet.exists(gadget)
+    configs = [samples.config("gadgets", "g1", group=group, updateStrategy=samples.strategy("ServerSideApply"))]
+    env.publish("w", samples.crd(group), gadget, manifestConfigs=configs)
+    await env.wait_until_applied("w")
+    await env.cluster.edit(gadget, {"metadata": {"labels": {"wake": "up"}}})
+    await env.wait_until_idle()
+    env.publish("w", samples.crd(group), gadget, manifestConfigs=configs)
+    await env.wait_until_applied("w")
+    live = await env.wait_for_object(gadget)
     assert live["metadata"]["generation"] == 1
 
 
-async def case_unknown_strategy_is_refused(fleet: Fleet) -> None:
-    web, cm = want.deployment(fleet.namespace, "web"), want.config_map(fleet.namespace, "cm")
-    fleet.publish("w", web, cm, manifestConfigs=treated("Sideways"))
-    report = await fleet.sees("w", applied="F:FT", available="F:FT")
-    assert "Sideways" in condition(report.status.manifests[0], "Applied").message
+async def case_unknown_update_strategy_is_rejected(env: AgentEnvironment) -> None:
+    web, cm = samples.deployment(env.namespace, "web"), samples.config_map(env.namespace, "cm")
+    env.publish("w", web, cm, manifestConfigs=strategy_configs("Sideways"))
+    reported = await env.wait_for_conditions("w", applied="F:FT", available="F:FT")
+    assert "Sideways" in condition(reported.status.manifests[0], "Applied").message
 
 
-async def case_update_recreates_a_secret_of_another_type(fleet: Fleet) -> None:
+async def case_update_recreates_secret_of_other_type(env: AgentEnvironment) -> None:
     def secret(kind: str) -> Json:
-        meta = {"name": "s", "namespace": fleet.namespace}
+        meta = {"name": "s", "namespace": env.namespace}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": kind, "stringData": {"a": "b"}}
 
-    fleet.publish("w", secret("Opaque"))
-    await fleet.is_applied("w")
-    old = await fleet.exists(secret("Opaque"))
-    fleet.publish("w", secret("suite.test/other"))
-    await fleet.is_applied("w")
-    live = await fleet.exists(secret("Opaque"), type="suite.test/other", data={"a": "Yg=="})
+    env.publish("w", secret("Opaque"))
+    await env.wait_until_applied("w")
+    old = await env.wait_for_object(secret("Opaque"))
+    env.publish("w", secret("suite.test/other"))
+    await env.wait_until_applied("w")
+    live = await env.wait_for_object(secret("Opaque"), type="suite.test/other", data={"a": "Yg=="})
     assert live["metadata"]["uid"] != old["metadata"]["uid"]
 
 
-async def case_update_leaves_what_an_autoscaler_set(fleet: Fleet) -> None:
-    web = want.deployment(fleet.namespace, "web", replicas=None)
-    fleet.publish("w", web)
-    await fleet.is_applied("w")
-    await fleet.cluster.edit(web, {"spec": {"replicas": 4}})
-    await fleet.settles()
-    # The slow round may reset it, as the Go agent's does; at the speed of watches that would be a fight.
-    assert (await fleet.exists(web))["spec"]["replicas"] == 4
+async def case_update_keeps_replicas_set_by_autoscaler(env: AgentEnvironment) -> None:
+    web = samples.deployment(env.namespace, "web", replicas=None)
+    env.publish("w", web)
+    await env.wait_until_applied("w")
+    await env.cluster.edit(web, {"spec": {"replicas": 4}})
+    await env.wait_until_idle()
+    # The periodic resync may reset it, as in the Go agent; a watch event must not.
+    assert (await env.wait_for_object(web))["spec"]["replicas"] == 4
 
 
-async def case_two_works_fight_slowly(fleet: Fleet) -> None:
-    cm = want.config_map(fleet.namespace, "cm")
-    fleet.publish("one", want.config_map(fleet.namespace, "cm", data={"k": "one"}))
-    await fleet.is_applied("one")
-    fleet.publish("two", want.config_map(fleet.namespace, "cm", data={"k": "two"}))
-    await fleet.is_applied("two")
-    before = int((await fleet.exists(cm))["metadata"]["resourceVersion"])
-    await fleet.settles()
-    writes = fleet.log.count('"Updated resource"')
+async def case_conflicting_works_back_off(env: AgentEnvironment) -> None:
+    cm = samples.config_map(env.namespace, "cm")
+    env.publish("one", samples.config_map(env.namespace, "cm", data={"k": "one"}))
+    await env.wait_until_applied("one")
+    env.publish("two", samples.config_map(env.namespace, "cm", data={"k": "two"}))
+    await env.wait_until_applied("two")
+    before = int((await env.wait_for_object(cm))["metadata"]["resourceVersion"])
+    await env.wait_until_idle()
+    writes = env.log.count('"Updated resource"')
     assert writes <= 10, f"{writes} writes since version {before}"

@@ -1,7 +1,7 @@
-"""What every medium between an agent and its server must do, whatever carries the events.
+"""Cases that every transport between an agent and its server must pass.
 
-A case is played with a rig: the medium under test, and the other end of it in the hands of the test. The same cases
-run over memory, gRPC and a real Mosquitto; a medium that passes them can be given to the agent.
+A case runs with a rig: the transport under test, and its server side, controlled by the test. The same cases run over
+memory, gRPC, MQTT and a real Mosquitto; a transport that passes them can be given to the agent.
 """
 
 import asyncio
@@ -12,37 +12,42 @@ from typing import Protocol
 
 import pytest
 
-from maestropy.transport import base
-from maestropy.wire import event, instant, resync
+from maestropy.transport import port
+from maestropy.wire import resync, timestamps
+from maestropy.wire.events import event
 
 CONSUMER = "cluster1"
 SECONDS = 15.0
 
 
 class Rig(Protocol):
-    """A medium, and its other end."""
+    """A transport and its server side."""
 
     @property
-    def medium(self) -> base.Medium: ...
+    def transport(self) -> port.Transport: ...
 
     @property
-    def heard(self) -> list[event.Event]:
-        """What the other end has got."""
+    def received(self) -> list[event.CloudEvent]:
+        """Events that the server side has received."""
 
-    async def send(self, sent: event.Event) -> None:
-        """Say something to whoever is connected."""
+    @property
+    def keeps_order(self) -> bool:
+        """Whether events arrive in the order in which they were sent."""
 
-    async def hang_up(self) -> None:
-        """Break the connections that are open."""
+    async def send(self, sent: event.CloudEvent) -> None:
+        """Send an event to every connected agent."""
 
-    async def vanish(self) -> None:
-        """Be away from now on."""
+    async def break_connections(self) -> None:
+        """Break all open connections."""
 
-    async def come_back(self) -> None:
-        """Be there again, at the same address."""
+    async def stop(self) -> None:
+        """Stop the server side."""
 
-    def unacceptable(self) -> event.Event:
-        """Return a report that the other end will never take."""
+    async def start(self) -> None:
+        """Start the server side again, at the same address."""
+
+    def rejected_update(self) -> event.CloudEvent:
+        """Return a status update that the server side rejects."""
 
 
 Case = Callable[[Rig], Awaitable[None]]
@@ -54,12 +59,12 @@ def case(function: Case) -> Case:
     return function
 
 
-def spec(name: str, *, data: bytes = b'{"manifests":[]}', **more: event.Attribute) -> event.Event:
-    return event.Event(
+def spec(name: str, *, data: bytes = b'{"manifests":[]}', **more: event.Attribute) -> event.CloudEvent:
+    return event.CloudEvent(
         id=f"id-{name}",
         source="maestro",
         type=event.SPEC_CREATE,
-        time=instant.Timestamp(1_700_000_000, 123456789),
+        time=timestamps.Timestamp(1_700_000_000, 123456789),
         extensions={
             event.RESOURCE_ID: name,
             event.RESOURCE_VERSION: 1,
@@ -71,12 +76,12 @@ def spec(name: str, *, data: bytes = b'{"manifests":[]}', **more: event.Attribut
     )
 
 
-def report(name: str, *, data: bytes = b'{"conditions":[]}') -> event.Event:
-    return event.Event(
+def status_update(name: str, *, data: bytes = b'{"conditions":[]}') -> event.CloudEvent:
+    return event.CloudEvent(
         id=f"id-{name}",
         source=f"{CONSUMER}-work-agent",
         type=event.STATUS_UPDATE,
-        time=instant.Timestamp(1_700_000_000, 5),
+        time=timestamps.Timestamp(1_700_000_000, 5),
         extensions={
             event.RESOURCE_ID: name,
             event.RESOURCE_VERSION: 1,
@@ -88,9 +93,9 @@ def report(name: str, *, data: bytes = b'{"conditions":[]}') -> event.Event:
     )
 
 
-def greeting(**versions: int) -> event.Event:
-    return event.Event(
-        id="greeting",
+def spec_resync_request(**versions: int) -> event.CloudEvent:
+    return event.CloudEvent(
+        id="spec_resync_request",
         source=f"{CONSUMER}-work-agent",
         type=event.SPEC_RESYNC_REQUEST,
         extensions={event.CLUSTER_NAME: CONSUMER, event.ORIGINAL_SOURCE: ""},
@@ -98,169 +103,180 @@ def greeting(**versions: int) -> event.Event:
     )
 
 
-def same(one: event.Event, other: event.Event) -> bool:
-    """Compare two events; some media carry every attribute as text."""
+def is_same_event(one: event.CloudEvent, other: event.CloudEvent) -> bool:
+    """Return whether two events are equal; some transports carry every attribute as text."""
     return _plain(one) == _plain(other)
 
 
-def _plain(told: event.Event) -> object:
+def _plain(passing: event.CloudEvent) -> object:
     extensions = {
-        name: value.rfc3339() if isinstance(value, instant.Timestamp) else str(value)
-        for name, value in told.extensions.items()
+        name: value.rfc3339() if isinstance(value, timestamps.Timestamp) else str(value)
+        for name, value in passing.extensions.items()
     }
-    return (told.id, told.source, told.type, told.time, told.content_type, extensions, told.data)
+    return (passing.id, passing.source, passing.type, passing.time, passing.content_type, extensions, passing.data)
 
 
-async def next_of(connection: base.Connection, count: int) -> list[event.Event]:
-    """Take the next events."""
-    found = []
+async def next_events(connection: port.AgentConnection, count: int) -> list[event.CloudEvent]:
+    """Return the next events of a connection."""
+    events = []
     async with asyncio.timeout(SECONDS):
         async for received in connection.events():
-            found.append(received)
-            if len(found) == count:
+            events.append(received)
+            if len(events) == count:
                 break
-    return found
+    return events
 
 
-async def heard(rig: Rig, count: int) -> list[event.Event]:
-    """Wait until the other end has got so many; behind a broker that takes a moment."""
+async def received_events(rig: Rig, count: int) -> list[event.CloudEvent]:
+    """Wait until the server side has received so many events; behind a broker that takes a moment."""
     async with asyncio.timeout(SECONDS):
-        while len(rig.heard) < count:
+        while len(rig.received) < count:
             await asyncio.sleep(0.005)
-    return rig.heard
+    return rig.received
 
 
-async def drain(connection: base.Connection) -> None:
+def ordered(rig: Rig, events: list[event.CloudEvent]) -> list[event.CloudEvent]:
+    """Return events as they arrived, or by their IDs if the transport keeps no order."""
+    return events if rig.keeps_order else sorted(events, key=lambda arrived_event: arrived_event.id)
+
+
+async def drain(connection: port.AgentConnection) -> None:
     async with asyncio.timeout(SECONDS):
         async for _ in connection.events():
             pass
 
 
 @case
-async def what_is_sent_after_connecting_arrives_unchanged_and_in_order(rig: Rig) -> None:
+async def sent_events_arrive_unchanged_and_in_order(rig: Rig) -> None:
     text = json.dumps({"name": "ü \\" + chr(0x1F600), "big": 2**70})
-    when = instant.Timestamp(1_700_000_001, 0)
+    when = timestamps.Timestamp(1_700_000_001, 0)
     sent = [spec(f"w{number}", metadata=text) for number in range(50)]
     sent.append(spec("going", deletiontimestamp=when))
-    async with rig.medium.connect() as connection:
-        for each in sent:
-            await rig.send(each)
-        received = await next_of(connection, len(sent))
-    assert [each.id for each in received] == [each.id for each in sent]
-    assert all(same(one, other) for one, other in zip(sent, received, strict=True))
-    assert received[0].integer(event.RESOURCE_VERSION) == 1
-    assert received[-1].timestamp(event.DELETION_TIMESTAMP) == when
+    async with rig.transport.connect() as connection:
+        for outgoing in sent:
+            await rig.send(outgoing)
+        received = await next_events(connection, len(sent))
+    assert [e.id for e in ordered(rig, received)] == [e.id for e in ordered(rig, sent)]
+    assert all(is_same_event(*pair) for pair in zip(ordered(rig, sent), ordered(rig, received), strict=True))
+    by_id = {arrived_event.id: arrived_event for arrived_event in received}
+    assert by_id["id-w0"].integer(event.RESOURCE_VERSION) == 1
+    assert by_id["id-going"].timestamp(event.DELETION_TIMESTAMP) == when
 
 
 @case
-async def what_is_published_arrives_unchanged_and_in_order(rig: Rig) -> None:
-    sent = [report(f"w{number}") for number in range(20)]
-    async with rig.medium.connect() as connection:
-        for each in sent:
-            await connection.publish(each)
-    got = await heard(rig, len(sent))
-    assert all(same(one, other) for one, other in zip(sent, got, strict=True))
+async def published_events_arrive_unchanged_and_in_order(rig: Rig) -> None:
+    sent = [status_update(f"w{number}") for number in range(20)]
+    async with rig.transport.connect() as connection:
+        for outgoing in sent:
+            await connection.publish(outgoing)
+    arrived = await received_events(rig, len(sent))
+    assert all(is_same_event(*pair) for pair in zip(ordered(rig, sent), ordered(rig, arrived), strict=True))
 
 
 @case
-async def many_are_published_at_once(rig: Rig) -> None:
-    async with rig.medium.connect() as connection:
-        await asyncio.gather(*(connection.publish(report(f"w{number}")) for number in range(500)))
-    assert {each.id for each in await heard(rig, 500)} == {f"id-w{number}" for number in range(500)}
+async def concurrent_publishes_all_arrive(rig: Rig) -> None:
+    async with rig.transport.connect() as connection:
+        await asyncio.gather(*(connection.publish(status_update(f"w{number}")) for number in range(500)))
+    assert {arrived_event.id for arrived_event in await received_events(rig, 500)} == {
+        f"id-w{number}" for number in range(500)
+    }
 
 
 @case
-async def a_large_event_passes_both_ways(rig: Rig) -> None:
+async def large_event_passes_both_ways(rig: Rig) -> None:
     data = json.dumps({"manifests": [{"data": "x" * 400_000}]}).encode()
-    async with rig.medium.connect() as connection:
+    async with rig.transport.connect() as connection:
         await rig.send(spec("large", data=data))
-        (received,) = await next_of(connection, 1)
+        (received,) = await next_events(connection, 1)
         assert received.data == data
-        await connection.publish(report("large", data=data))
-        assert (await heard(rig, 1))[0].data == data
+        await connection.publish(status_update("large", data=data))
+        assert (await received_events(rig, 1))[0].data == data
 
 
 @case
-async def a_resync_request_arrives(rig: Rig) -> None:
-    async with rig.medium.connect() as connection:
-        await connection.publish(greeting(w1=3))
-    (asked,) = await heard(rig, 1)
-    assert asked.type == event.SPEC_RESYNC_REQUEST
-    # A medium may add a name of its own, to know the answer by.
-    assert resync.decode_versions(asked.data).items() >= {"w1": 3}.items()
+async def spec_resync_request_arrives(rig: Rig) -> None:
+    async with rig.transport.connect() as connection:
+        await connection.publish(spec_resync_request(w1=3))
+    (request,) = await received_events(rig, 1)
+    assert request.type == event.SPEC_RESYNC_REQUEST
+    # A transport may add an ID of its own, to recognise the answer.
+    assert resync.decode_versions(request.data).items() >= {"w1": 3}.items()
 
 
 @case
-async def a_resync_request_is_answered(rig: Rig) -> None:
-    async with rig.medium.connect() as connection:
-        await connection.publish(greeting(w1=3))
-        (asked,) = await heard(rig, 1)
-        for each in sorted(resync.decode_versions(asked.data).keys() - {"w1"}):
-            assert not await connection.is_answered(within=0.05)
-            await rig.send(spec(each, deletiontimestamp=instant.Timestamp(1_700_000_001, 0)))
+async def spec_resync_is_answered(rig: Rig) -> None:
+    async with rig.transport.connect() as connection:
+        await connection.publish(spec_resync_request(w1=3))
+        (request,) = await received_events(rig, 1)
+        markers = sorted(resync.decode_versions(request.data).keys() - {"w1"})
+        assert markers in ([], [resync.decode_request(request.data).marker])
+        for marker in markers:
+            await rig.send(spec(marker, deletiontimestamp=timestamps.Timestamp(1_700_000_001, 0)))
         await rig.send(spec("w2"))
-        # What only answers is nobody's work.
-        assert [each.id for each in await next_of(connection, 1)] == ["id-w2"]
-        assert await connection.is_answered(within=SECONDS)
+        # The end of the answer is passed on: it tells which database answered.
+        arrived = [e.id for e in await next_events(connection, len(markers) + 1)]
+        expected = [*(f"id-{marker}" for marker in markers), "id-w2"]
+        assert arrived == expected if rig.keeps_order else set(arrived) == set(expected)
+        assert await connection.is_resync_answered(within=SECONDS)
 
 
 @case
-async def a_broken_connection_ends_its_events(rig: Rig) -> None:
+async def broken_connection_ends_events(rig: Rig) -> None:
     async with AsyncExitStack() as stack:
-        connection = await stack.enter_async_context(rig.medium.connect())
-        await rig.hang_up()
-        with pytest.raises(base.Disconnected):
+        connection = await stack.enter_async_context(rig.transport.connect())
+        await rig.break_connections()
+        with pytest.raises(port.Disconnected):
             await drain(connection)
-        # A medium may have a way back nevertheless; it must not claim that nobody will ever take the report.
-        with suppress(base.Disconnected):
-            await connection.publish(report("w1"))
-            await heard(rig, 1)
+        # A transport may still have a working connection; it must not report the update as rejected.
+        with suppress(port.Disconnected):
+            await connection.publish(status_update("w1"))
+            await received_events(rig, 1)
 
 
 @case
-async def a_new_connection_after_a_break_works(rig: Rig) -> None:
-    async with rig.medium.connect() as connection:
-        await rig.hang_up()
-        with pytest.raises(base.Disconnected):
+async def new_connection_after_break_works(rig: Rig) -> None:
+    async with rig.transport.connect() as connection:
+        await rig.break_connections()
+        with pytest.raises(port.Disconnected):
             await drain(connection)
-    async with rig.medium.connect() as connection:
+    async with rig.transport.connect() as connection:
         await rig.send(spec("w1"))
-        assert [each.id for each in await next_of(connection, 1)] == ["id-w1"]
-        await connection.publish(report("w1"))
-    assert [each.id for each in await heard(rig, 1)] == ["id-w1"]
+        assert [arrived_event.id for arrived_event in await next_events(connection, 1)] == ["id-w1"]
+        await connection.publish(status_update("w1"))
+    assert [arrived_event.id for arrived_event in await received_events(rig, 1)] == ["id-w1"]
 
 
 @case
-async def connecting_to_nobody_fails_and_later_succeeds(rig: Rig) -> None:
-    await rig.vanish()
-    with pytest.raises(base.Disconnected):
-        async with asyncio.timeout(SECONDS), rig.medium.connect() as connection:
-            await connection.publish(report("lost"))
-    await rig.come_back()
-    async with rig.medium.connect() as connection:
-        await connection.publish(report("w1"))
-    assert [each.id for each in await heard(rig, 1)] == ["id-w1"]
+async def connecting_to_stopped_server_fails_and_later_succeeds(rig: Rig) -> None:
+    await rig.stop()
+    with pytest.raises(port.Disconnected):
+        async with asyncio.timeout(SECONDS), rig.transport.connect() as connection:
+            await connection.publish(status_update("lost"))
+    await rig.start()
+    async with rig.transport.connect() as connection:
+        await connection.publish(status_update("w1"))
+    assert [arrived_event.id for arrived_event in await received_events(rig, 1)] == ["id-w1"]
 
 
 @case
-async def what_will_never_be_taken_is_rejected_and_the_connection_goes_on(rig: Rig) -> None:
-    async with rig.medium.connect() as connection:
-        with pytest.raises(base.Rejected):
-            await connection.publish(rig.unacceptable())
-        await connection.publish(report("w1"))
-    assert [each.id for each in await heard(rig, 1)] == ["id-w1"]
+async def rejected_event_keeps_connection(rig: Rig) -> None:
+    async with rig.transport.connect() as connection:
+        with pytest.raises(port.PublishRejected):
+            await connection.publish(rig.rejected_update())
+        await connection.publish(status_update("w1"))
+    assert [arrived_event.id for arrived_event in await received_events(rig, 1)] == ["id-w1"]
 
 
 @case
-async def nothing_is_left_behind_when_a_connection_is_closed(rig: Rig) -> None:
+async def closed_connections_release_everything(rig: Rig) -> None:
     for _ in range(3):
-        async with rig.medium.connect():
+        async with rig.transport.connect():
             pass
-    async with rig.medium.connect() as connection:
-        await connection.publish(report("w1"))
-    assert [each.id for each in await heard(rig, 1)] == ["id-w1"]
+    async with rig.transport.connect() as connection:
+        await connection.publish(status_update("w1"))
+    assert [arrived_event.id for arrived_event in await received_events(rig, 1)] == ["id-w1"]
 
 
 @case
-async def the_address_is_the_one_that_was_configured(rig: Rig) -> None:
-    assert ":" in rig.medium.address
+async def address_is_as_configured(rig: Rig) -> None:
+    assert ":" in rig.transport.address

@@ -5,12 +5,12 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-import fault_programs
 import pytest
-from fault_ledger import Ledger
-from stack import harness
 
 from maestropy.store.dsn import Dsn
+from tests.faults import fault_programs
+from tests.faults.fault_ledger import Ledger
+from tests.stack import harness
 
 
 @pytest.fixture(scope="session")

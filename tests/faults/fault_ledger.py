@@ -1,8 +1,8 @@
-"""What clients were told, and whether the world keeps to it.
+"""Record what clients were told, and compare it with the database and the clusters.
 
-Every test of this folder writes into one ledger what the system promised: wishes that were acknowledged, wishes whose
-answer was lost, statuses that were heard, states that agents were sent. At the end `differences` compares it with what
-the database and the clusters hold. The numbers I1 to I9 are those of docs/reliability.md. Nothing here does I/O.
+Every test of this folder writes into one ledger what the system promised: acknowledged spec requests, spec requests
+whose answer was lost, statuses that were received, specs that agents were sent. At the end `differences` compares it
+with what the database and the clusters hold. The numbers I1 to I9 are those of docs/reliability.md. No I/O.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class Account:
     certain: Text = GONE
     """The text that was acknowledged last; GONE also before the first."""
     possible: set[Text] = field(default_factory=set)
-    """What wishes may have made of it whose answers were lost since."""
+    """What spec requests may have made of it whose answers were lost since."""
     was_created: bool = False
     deletion_was_taken: bool = False
 
@@ -82,7 +82,7 @@ class Ledger:
         self._newest: dict[tuple[str, str], tuple[int, int]] = {}
         self._ended: set[tuple[str, str]] = set()
 
-    def wished(self, bundle: str, consumer: str, text: Text, fate: Fate) -> None:
+    def requested(self, bundle: str, consumer: str, text: Text, fate: Fate) -> None:
         """Write down what a client was told about a create or an update to `text`, or a deletion (GONE)."""
         account = self.accounts.setdefault(bundle, Account(consumer))
         kind = "delete" if text is GONE else "update" if account.was_created else "create"

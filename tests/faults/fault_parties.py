@@ -1,4 +1,4 @@
-"""Those who use the system while it fails: clients that wish, subscribers that listen, agents that obey.
+"""Use the system while it fails: sources, subscribers and agents.
 
 Each reconnects as a careful program would, and writes what it was told into the ledger. The light agent keeps its
 objects in memory, so that thousands fit into a test; its connection is the real agent's.
@@ -10,18 +10,20 @@ import io
 import json
 import random
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import grpc
-from fault_ledger import GONE, Fate, Ledger, Text
-from stack import clients
 
-from maestropy.agent.link import Letter, Link
+from maestropy.agent.controllers.connection import ServerConnection, StatusMessage
 from maestropy.aio import backoff
 from maestropy.journal.emit import Journal
-from maestropy.transport import base
-from maestropy.wire import envelope, errors, event, order, resync
+from maestropy.transport import port
+from maestropy.wire import errors, ordering, resync
+from maestropy.wire.events import event, grpc_binding
+from tests.faults.fault_ledger import GONE, Fate, Ledger, Text
+from tests.stack import clients
 
 _PAUSE_SECONDS = 0.05
 _CREATE, _UPDATE, _DELETE = event.SPEC_CREATE, event.SPEC_UPDATE, event.SPEC_DELETE
@@ -40,13 +42,13 @@ def text_of(data: bytes) -> str:
 
 
 def fate_of(error: grpc.aio.AioRpcError) -> Fate:
-    """Say whether a wish that was not acknowledged can have come true all the same."""
+    """Say whether a spec request that was not acknowledged can have come true all the same."""
     refusal = "maestro-" in (error.details() or "") or "overloaded" in (error.details() or "")
     return "refused" if refusal else "unknown"
 
 
-class Wisher:
-    """A client that changes bundles, each by one wish at a time, on whatever server answers."""
+class SourceClient:
+    """A source that changes resources, each by one spec request at a time, on whatever server answers."""
 
     def __init__(self, addresses: Sequence[str], *, ledger: Ledger, source_id: str = "source-a") -> None:
         self._addresses, self._source_id = addresses, source_id
@@ -57,7 +59,7 @@ class Wisher:
         self._versions: dict[str, int] = {}
         self.timeout_seconds = 5.0
         self.refusals: list[str] = []
-        """What clients were told when a wish was not taken."""
+        """What clients were told when a spec request was not taken."""
         self.latencies: list[float] = []
         """Seconds until each acknowledged creation."""
 
@@ -65,7 +67,7 @@ class Wisher:
         for source in (*self._sources, *self._retired):
             await source.channel.close()
 
-    def _event(self, bundle: str, consumer: str, text: Text) -> event.Event:
+    def _event(self, bundle: str, consumer: str, text: Text) -> event.CloudEvent:
         source = self._sources[0]
         if text is GONE:
             return source.spec(_DELETE, bundle, consumer)
@@ -73,7 +75,7 @@ class Wisher:
         kind = _UPDATE if known else _CREATE
         return source.spec(kind, bundle, consumer, data=bundle_data(bundle, text), version=known)
 
-    async def wish(self, bundle: str, consumer: str, text: Text) -> Fate:
+    async def request(self, bundle: str, consumer: str, text: Text) -> Fate:
         """Ask once, and return what became of it."""
         return await self._ask(self._event(bundle, consumer, text), bundle, consumer, text)
 
@@ -91,38 +93,38 @@ class Wisher:
         asked = source.spec(_UPDATE, bundle, consumer, data=bundle_data(bundle, "never"), version=2**30)
         return await source.answer(asked)
 
-    async def _ask(self, asked: event.Event, bundle: str, consumer: str, text: Text) -> Fate:
+    async def _ask(self, asked: event.CloudEvent, bundle: str, consumer: str, text: Text) -> Fate:
         self._turn += 1
         place = self._turn % len(self._sources)
         source = self._sources[place]
-        publish = source.channel.unary_unary(envelope.PUBLISH_METHOD)
+        publish = source.channel.unary_unary(grpc_binding.PUBLISH_METHOD)
         began = time.monotonic()
         fate: Fate = "taken"
         try:
-            await publish(envelope.encode_publish(asked), timeout=self.timeout_seconds)
+            await publish(grpc_binding.encode_publish(asked), timeout=self.timeout_seconds)
         except grpc.aio.AioRpcError as error:
             fate = fate_of(error)
             if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and source is self._sources[place]:
                 # No answer at all: the connection may be dead without knowing it.
-                # It is closed later: other wishes still wait on it.
+                # It is closed later: other spec requests still wait on it.
                 self._sources[place] = clients.Source(address=self._addresses[place], id=self._source_id)
                 self._retired.append(source)
             self.refusals.append(f"{error.code().name}: {error.details()}")
         except asyncio.CancelledError:
-            self._ledger.wished(bundle, consumer, text, "unknown")
+            self._ledger.requested(bundle, consumer, text, "unknown")
             raise
         if fate == "taken" and text is not GONE:
             if asked.type == _CREATE:
                 self.latencies.append(time.monotonic() - began)
             self._versions[bundle] = self._versions.get(bundle, 0) + 1
-        self._ledger.wished(bundle, consumer, text, fate)
+        self._ledger.requested(bundle, consumer, text, fate)
         return fate
 
 
 @contextlib.asynccontextmanager
-async def wisher(*addresses: str, ledger: Ledger, source_id: str = "source-a") -> AsyncIterator[Wisher]:
+async def source_client(*addresses: str, ledger: Ledger, source_id: str = "source-a") -> AsyncIterator[SourceClient]:
     """Connect a client that knows several addresses."""
-    client = Wisher(addresses, ledger=ledger, source_id=source_id)
+    client = SourceClient(addresses, ledger=ledger, source_id=source_id)
     try:
         yield client
     finally:
@@ -136,7 +138,7 @@ class Listener:
     addresses: Sequence[str]
     ledger: Ledger
     source_id: str = "source-a"
-    silence_seconds: float = 3.0
+    heartbeat_timeout_seconds: float = 3.0
     sequences: dict[str, str] = field(default_factory=dict)
     """The newest status of each bundle, by its sequence id."""
     hashes: dict[str, str] = field(default_factory=dict)
@@ -161,21 +163,21 @@ class Listener:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _listen(self, source: clients.Source) -> None:
-        wanted = envelope.Subscription(source=self.source_id, data_type=event.MANIFEST_BUNDLES)
-        call = source.channel.unary_stream(envelope.SUBSCRIBE_METHOD)(envelope.encode_subscription(wanted))
+        wanted = grpc_binding.Subscription(source=self.source_id, data_type=event.MANIFEST_BUNDLES)
+        call = source.channel.unary_stream(grpc_binding.SUBSCRIBE_METHOD)(grpc_binding.encode_subscription(wanted))
         name = f"subscriber {self.source_id}/{id(self)}/{self.lives}"
         try:
-            async with asyncio.timeout(self.silence_seconds):
+            async with asyncio.timeout(self.heartbeat_timeout_seconds):
                 await call.initial_metadata()
             # Statuses begin to flow before the resync is answered, or a long answer would fill the queue.
             asking = asyncio.ensure_future(self._resync(source))
             try:
                 while True:
-                    async with asyncio.timeout(self.silence_seconds):
+                    async with asyncio.timeout(self.heartbeat_timeout_seconds):
                         message = await call.read()
-                    if message is grpc.aio.EOF:
+                    if message is grpc.aio.EOF:  # type: ignore[attr-defined]  # the stubs miss it
                         return
-                    self._hear(name, envelope.decode_event(message))
+                    self._hear(name, grpc_binding.decode_event(message))
             finally:
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
@@ -189,7 +191,7 @@ class Listener:
             await source.resync({})
         self.is_listening = True
 
-    def _hear(self, name: str, received: event.Event) -> None:
+    def _hear(self, name: str, received: event.CloudEvent) -> None:
         if received.type == event.HEARTBEAT:
             return
         bundle = received.text(event.RESOURCE_ID)
@@ -223,7 +225,7 @@ class LightAgent:
 
     def __init__(
         self,
-        medium: base.Medium,
+        transport: port.Transport,
         *,
         consumer: str,
         ledger: Ledger,
@@ -246,13 +248,13 @@ class LightAgent:
         def delays() -> Iterator[float]:
             return backoff.delays(base=0.1, factor=2, cap=2.0, jitter=jitter.random)
 
-        self.link = Link(
-            medium,
+        self.link = ServerConnection(
+            transport,
             journal=Journal(self.log, clock=time.time, verbosity=0),
-            received=self._take,
-            greet=self._greet,
+            on_event=self._take,
+            resync_request=self._greet,
             delays=delays,
-            answered=lambda: None,
+            on_resynced=lambda: None,
         )
 
     async def run(self) -> None:
@@ -264,10 +266,10 @@ class LightAgent:
         self._held.clear()
         self._leaving.clear()
 
-    def _greet(self) -> event.Event:
+    def _greet(self) -> event.CloudEvent:
         self.lives += 1
         versions = {bundle: held.version for bundle, held in self._held.items() if bundle not in self._leaving}
-        return event.Event(
+        return event.CloudEvent(
             id=clients.new_id(),
             source=f"{self.consumer}-work-agent",
             type=event.SPEC_RESYNC_REQUEST,
@@ -276,11 +278,11 @@ class LightAgent:
             data=resync.encode_versions(versions),
         )
 
-    def _take(self, received: event.Event) -> None:
+    def _take(self, received: event.CloudEvent) -> None:
         if received.type == event.STATUS_RESYNC_REQUEST:
             known = resync.decode_hashes(received.data)
             mine = [(bundle, self._hash(bundle)) for bundle in self._held]
-            for bundle in resync.status_answer(mine, known):
+            for bundle in resync.status_resync_response(mine, known):
                 self._report(bundle)
             return
         self.received += 1
@@ -315,31 +317,34 @@ class LightAgent:
         is_over = bundle in self._leaving and bundle not in self.objects
         kinds = ("Deleted",) if is_over else ("Applied", "Available")
 
-        def write() -> event.Event:
-            self._pen.last_sequence = order.next_id(self._pen.last_sequence, now_ms=time.time_ns() // 10**6)
+        def write() -> event.CloudEvent:
+            self._pen.last_sequence = ordering.next_id(self._pen.last_sequence, now_ms=time.time_ns() // 10**6)
             held = self._held.get(bundle) or _Held(1, "")
             hash_ = self._hash(bundle) if bundle in self._held else ""
             sequence = str(self._pen.last_sequence)
             return self._pen.report(bundle, held.version, *kinds, sequence=sequence, hash=hash_)
 
-        def sent(_: event.Event) -> None:
+        def sent(_: event.CloudEvent) -> None:
             if is_over:
                 self._held.pop(bundle, None)
                 self._leaving.discard(bundle)
                 self._ledger.ended(self.consumer, bundle)
 
-        self.link.post(bundle, Letter(write=write, shorten=lambda: None, sent=sent))
+        self.link.enqueue(bundle, StatusMessage(encode=write, encode_without_feedback=lambda: None, on_sent=sent))
 
 
 @contextlib.asynccontextmanager
 async def running(*runs: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Run parties until the block ends; one that fails fails the test."""
+    """Run parties until the block ends; one that fails fails the test, also where it fails because of that."""
     tasks = [asyncio.ensure_future(run()) for run in runs]
     try:
         yield
-        for task in tasks:
-            assert not task.done(), f"a party has ended: {task.exception()}"
     finally:
+        ended = [task for task in tasks if task.done()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for task in ended:
+            error = task.exception()
+            lines = traceback.format_exception(error) if error else ["without an error"]
+            raise AssertionError(f"a party has ended: {''.join(lines)}")

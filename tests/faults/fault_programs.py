@@ -17,12 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
-from stack import harness
 
 from maestropy.sandbox import ports, postmaster
-from maestropy.sandbox.postgres import Cluster
-from maestropy.store import migrate
+from maestropy.sandbox.postgres import PostgresCluster
 from maestropy.store.dsn import Dsn
+from maestropy.store.migrations import migrate
+from tests import waiting
+from tests.stack import harness
 
 READY_SECONDS = 60.0
 _HERE = Path(__file__).parent
@@ -67,7 +68,7 @@ class Program:
             assert self.is_alive, f"{self.name} ended: {self.tail()}"
             return await self.ready()
 
-        await harness.until(look, seconds=seconds, what=f"{self.name}, ready")
+        await waiting.until(look, seconds=seconds, what=f"{self.name}, ready")
 
     @property
     def is_alive(self) -> bool:
@@ -245,7 +246,7 @@ class Postgres:
     """A database, and the PostgreSQL below it; one of the test's own can be killed and started again."""
 
     folder: Path
-    cluster: Cluster | None
+    cluster: PostgresCluster | None
     address: Dsn
 
     @property
@@ -263,7 +264,7 @@ class Postgres:
         """Start it again after a kill, and let it recover."""
         assert self.cluster
         self.cluster.stop()
-        self.cluster = Cluster(self.folder, max_connections=200)
+        self.cluster = PostgresCluster(self.folder, max_connections=200)
         self.address = replace(self.cluster.start(), database=self.address.database)
 
     def behind(self, port: int) -> Dsn:
@@ -276,15 +277,14 @@ def postgres() -> Iterator[Postgres]:
     """Run a PostgreSQL with an empty, migrated database."""
     # Not below pytest's own folder: every other run that starts as root closes that to PostgreSQL's user.
     folder = Path(tempfile.mkdtemp(prefix="faults-postgres-"))
-    running = Postgres(
-        folder=folder, cluster=Cluster(folder, max_connections=200), address=Dsn(host="", user="", database="")
-    )
+    cluster = PostgresCluster(folder, max_connections=200)
+    running = Postgres(folder=folder, cluster=cluster, address=Dsn(host="", user="", database=""))
     try:
-        running.address = running.cluster.start()
+        running.address = cluster.start()
         asyncio.run(migrate.migrate(running.address))
         yield running
     finally:
-        running.cluster.stop()
+        (running.cluster or cluster).stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -29,6 +29,7 @@ class Lane:
     bytes_per_second: float = 0.0
     """0: as fast as they come."""
     damage: Callable[[bytes], bytes] | None = None
+    """What becomes of a piece; one that is made shorter is the last that its connection carries this way."""
     carried: int = 0
     _open: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -193,6 +194,8 @@ class FaultProxy:
                 await writer.drain()
             except OSError:
                 return
+            if len(carried) < len(data):
+                return  # as over TCP, nothing arrives behind a gap
 
 
 @contextlib.asynccontextmanager

@@ -4,13 +4,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from fault_ledger import Difference, Ledger, Row, World, untold
-from fault_parties import LightAgent, Listener
-from stack import harness
-
 from maestropy.store.dsn import Dsn
-from maestropy.transport.grpc_agent import GrpcMedium
-from maestropy.transport.grpc_client import Endpoint
+from maestropy.transport.grpc.agent import GrpcTransport
+from maestropy.transport.grpc.client import GrpcEndpoint
+from tests.faults.fault_ledger import Difference, Ledger, Row, World, untold
+from tests.faults.fault_parties import LightAgent, Listener
+from tests.stack import harness
 
 SETTLE_SECONDS = 40.0
 _SHOWN = 20
@@ -23,18 +22,29 @@ PENDING = "SELECT source_id, count(*) FROM events WHERE reconciled_date IS NULL 
 LAST_WORDS = "SELECT resource_id, count(*) FROM status_events WHERE status_event_type = 'StatusDelete' GROUP BY 1"
 
 # What every server of these tests is told: signs of life that suit a test, and a queue that can be read afterwards.
-FLAGS = ("--heartbeat-check-interval=500ms", "--event-retention=1h", "--sweep-interval=1s", "--heartbeat-interval=3")
-SILENCE_SECONDS = 3.0
+FLAGS = (
+    "--heartbeat-check-interval=500ms",
+    "--event-retention=1h",
+    "--sweep-interval=1s",
+    "--heartbeat-interval=3",
+    "--delete-event-republish-interval=5",
+)
+HEARTBEAT_TIMEOUT_SECONDS = 3.0
 
 Objects = Callable[[], Awaitable[Mapping[str, Mapping[str, str]]]]
 
 
 def light_agent(
-    address: str, consumer: str, ledger: Ledger, *, seed: int = 0, silence_seconds: float = SILENCE_SECONDS
+    address: str,
+    consumer: str,
+    ledger: Ledger,
+    *,
+    seed: int = 0,
+    heartbeat_timeout_seconds: float = HEARTBEAT_TIMEOUT_SECONDS,
 ) -> LightAgent:
     """Return an agent in memory for a port of a server."""
-    endpoint = Endpoint(url=address, silence_seconds=silence_seconds)
-    return LightAgent(GrpcMedium(endpoint, consumer=consumer), consumer=consumer, ledger=ledger, seed=seed)
+    endpoint = GrpcEndpoint(url=address, heartbeat_timeout_seconds=heartbeat_timeout_seconds)
+    return LightAgent(GrpcTransport(endpoint, consumer=consumer), consumer=consumer, ledger=ledger, seed=seed)
 
 
 def objects_of(agents: Iterable[LightAgent]) -> Objects:

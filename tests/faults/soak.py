@@ -17,13 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import fault_programs
-from fault_ledger import GONE, untold
-from fault_world import read
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from soak_chaos import Chaos
-from soak_stage import LIGHT, REAL, Stage, stage
+
+from tests.faults import fault_programs
+from tests.faults.fault_ledger import GONE, untold
+from tests.faults.fault_world import read
+from tests.faults.soak_chaos import Chaos
+from tests.faults.soak_rig import LIGHT, REAL, Rig, rig
 
 SETTLE_SECONDS = 300.0
 _LANES = 24
@@ -61,7 +62,7 @@ def arguments(given: list[str]) -> Wanted:
 class Load:
     """Bundles that are created at a steady rate, changed, and mostly deleted after a while."""
 
-    def __init__(self, here: Stage, *, chance: random.Random, per_second: float, wanted: int) -> None:
+    def __init__(self, here: Rig, *, chance: random.Random, per_second: float, wanted: int) -> None:
         self._here = here
         self._chance = chance
         self._per_second = per_second
@@ -70,7 +71,7 @@ class Load:
         self._slots = asyncio.Semaphore(_LANES)
 
     async def run(self) -> None:
-        """Begin lives until enough were begun, and wait for their last wishes."""
+        """Begin lives until enough were begun, and wait for their last requests."""
         began = time.monotonic()
         async with asyncio.TaskGroup() as lives:
             while self._begun < self._wanted:
@@ -101,7 +102,7 @@ class Load:
 
 
 @contextlib.asynccontextmanager
-async def shown(here: Stage, chaos: Chaos, wanted: Wanted) -> AsyncIterator[None]:
+async def shown(here: Rig, chaos: Chaos, wanted: Wanted) -> AsyncIterator[None]:
     """Show how far it is, where somebody looks."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -128,7 +129,7 @@ async def shown(here: Stage, chaos: Chaos, wanted: Wanted) -> AsyncIterator[None
 async def soak(wanted: Wanted, folder: Path, postgres: fault_programs.Postgres) -> dict[str, Any]:
     """Run it and return the result."""
     began = time.monotonic()
-    async with stage(folder, postgres, with_broker=wanted.broker == "mqtt") as here:
+    async with rig(folder, postgres, with_broker=wanted.broker == "mqtt") as here:
         chaos = Chaos(here, random.Random(wanted.seed))
         per_second = wanted.creates / (wanted.minutes * 60 * 0.9)
         load = Load(here, chance=random.Random(wanted.seed + 1), per_second=per_second, wanted=wanted.creates)
@@ -158,11 +159,11 @@ async def soak(wanted: Wanted, folder: Path, postgres: fault_programs.Postgres) 
                 for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
             },
             "server_memory_mib": {server.name: server.memory_bytes() >> 20 for server in here.servers},
-            "differences": [asdict(each) for each in differences],
+            "differences": [asdict(difference) for difference in differences],
         }
 
 
-async def settled(here: Stage) -> tuple[list[Any], float]:
+async def settled(here: Rig) -> tuple[list[Any], float]:
     """Wait until nothing differs; return what does all the same, and how long it took."""
     began = time.monotonic()
     while True:

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from fault_programs import Program
-from fault_proxy import FaultProxy
-from soak_stage import Stage
+from tests.faults.fault_programs import Program
+from tests.faults.fault_proxy import FaultProxy
+from tests.faults.soak_rig import Rig
 
 Fault = Callable[[], Awaitable[None]]
 
@@ -22,7 +22,7 @@ Fault = Callable[[], Awaitable[None]]
 class Chaos:
     """Lets things go wrong, one after the other, for ever."""
 
-    stage: Stage
+    rig: Rig
     chance: random.Random
     pause_seconds: tuple[float, float] = (2.0, 10.0)
     done: Counter[str] = field(default_factory=Counter)
@@ -42,27 +42,26 @@ class Chaos:
 
     def heal(self) -> None:
         """Take back what can be taken back at once."""
-        for proxy in (self.stage.to_database, self.stage.to_sources, self.stage.to_agents):
+        for proxy in (self.rig.to_database, self.rig.to_sources, self.rig.to_agents):
             proxy.heal()
-        for program in self.stage.processes():
+        for program in self.rig.processes():
             program.resume()
 
     async def restore(self) -> None:
         """Start what is dead, and wait for all."""
         self.heal()
-        for program in self.stage.processes():
+        for program in self.rig.processes():
             if not program.is_alive:
                 program.launch()
-        self.stage.balance()
-        for program in self.stage.processes():
+        self.rig.balance()
+        for program in self.rig.processes():
             await program.wait_ready()
 
     def _faults(self) -> Iterator[tuple[str, Fault]]:
-        stage = self.stage
+        rig = self.rig
         while True:
             server, agent, kube = (
-                self.chance.choice(each)
-                for each in (stage.servers, list(stage.agents.values()), list(stage.kubes.values()))
+                self.chance.choice(each) for each in (rig.servers, list(rig.agents.values()), list(rig.kubes.values()))
             )
             turn: list[tuple[str, Fault]] = [
                 ("kill -9 server", partial(self._kill, server)),
@@ -71,37 +70,37 @@ class Chaos:
                 ("kill -9 postgres", self._kill_postgres),
                 ("freeze server", partial(self._freeze, server)),
                 ("freeze agent", partial(self._freeze, agent)),
-                ("cut sources", partial(self._cut, stage.to_sources)),
-                ("strand agents", partial(self._strand, stage.to_agents)),
-                ("cut database", partial(self._cut, stage.to_database)),
-                ("partition database", partial(self._partition, stage.to_database)),
-                ("partition agents", partial(self._partition, stage.to_agents)),
+                ("cut sources", partial(self._cut, rig.to_sources)),
+                ("strand agents", partial(self._strand, rig.to_agents)),
+                ("cut database", partial(self._cut, rig.to_database)),
+                ("partition database", partial(self._partition, rig.to_database)),
+                ("partition agents", partial(self._partition, rig.to_agents)),
                 ("kill -9 both servers", self._kill_servers),
             ]
-            if stage.broker is not None:
+            if rig.broker is not None:
                 turn += [
-                    ("kill -9 broker", partial(self._kill, stage.broker)),
-                    ("freeze broker", partial(self._freeze, stage.broker)),
+                    ("kill -9 broker", partial(self._kill, rig.broker)),
+                    ("freeze broker", partial(self._freeze, rig.broker)),
                 ]
             self.chance.shuffle(turn)
             yield from turn
 
     async def _kill(self, program: Program) -> None:
         await program.kill()
-        self.stage.balance()
+        self.rig.balance()
         await asyncio.sleep(self.chance.uniform(0.0, 3.0))
         program.launch()
         await program.wait_ready()
-        self.stage.balance()
+        self.rig.balance()
 
     async def _kill_servers(self) -> None:
-        for server in self.stage.servers:
+        for server in self.rig.servers:
             await server.kill()
-        for server in self.stage.servers:
+        for server in self.rig.servers:
             server.launch()
-        for server in self.stage.servers:
+        for server in self.rig.servers:
             await server.wait_ready()
-        self.stage.balance()
+        self.rig.balance()
 
     async def _restart(self, program: Program) -> None:
         await program.stop()
@@ -110,11 +109,11 @@ class Chaos:
         await program.wait_ready()
 
     async def _kill_postgres(self) -> None:
-        self.stage.postgres.kill()
+        self.rig.postgres.kill()
         await asyncio.sleep(self.chance.uniform(0.0, 3.0))
-        await asyncio.to_thread(self.stage.postgres.start)
-        self.stage.to_database.target = self.stage.postgres.socket
-        self.stage.to_database.cut()
+        await asyncio.to_thread(self.rig.postgres.start)
+        self.rig.to_database.target = self.rig.postgres.socket
+        self.rig.to_database.cut()
 
     async def _freeze(self, program: Program) -> None:
         program.pause()

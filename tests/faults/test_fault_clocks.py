@@ -6,14 +6,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import fault_programs
 import pytest
-from fault_ledger import GONE, Ledger
-from fault_parties import Listener, Wisher, running, wisher
-from fault_world import FLAGS, light_agent, objects_of, settles
-from stack import harness
 
 from maestropy.store.dsn import Dsn
+from tests import waiting
+from tests.faults import fault_programs
+from tests.faults.fault_ledger import GONE, Ledger
+from tests.faults.fault_parties import Listener, SourceClient, running, source_client
+from tests.faults.fault_world import FLAGS, light_agent, objects_of, settles
 
 pytestmark = pytest.mark.peers
 
@@ -39,7 +39,7 @@ def _libraries() -> list[Path]:
     return sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
 
 
-async def lives(client: Wisher, prefix: str) -> None:
+async def lives(client: SourceClient, prefix: str) -> None:
     async def one(number: int) -> None:
         bundle, consumer = f"{prefix}{number}", CONSUMERS[number % 2]
         await client.insist(bundle, consumer, "first")
@@ -51,33 +51,30 @@ async def lives(client: Wisher, prefix: str) -> None:
 
 
 @pytest.mark.parametrize("skew", ["+1h", "-1h"])
-def test_one_server_lives_in_another_hour(
+async def test_server_clock_is_an_hour_off(
     skew: str, faketime: Path, database: Dsn, tmp_path: Path, ledger: Ledger
 ) -> None:
-    """Two servers share a database. Each has an agent and a subscriber of its own, and both take wishes."""
+    """Two servers share a database. Each has an agent and a subscriber of its own, and both take spec requests."""
 
-    async def scenario() -> None:
-        lies = {"LD_PRELOAD": str(faketime), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-        sound = fault_programs.server(tmp_path, database, *AT_ONCE, name="sound")
-        skewed = fault_programs.server(tmp_path, database, *AT_ONCE, name="skewed", env=lies)
-        agents = [light_agent(s.agents, c, ledger) for s, c in zip((sound, skewed), CONSUMERS, strict=True)]
-        listeners = [Listener([server.sources], ledger) for server in (sound, skewed)]
-        async with (
-            fault_programs.programs(sound, skewed),
-            wisher(sound.sources, skewed.sources, ledger=ledger) as client,
-            running(*(party.run for party in (*agents, *listeners))),
-        ):
-            for consumer in CONSUMERS:
-                await skewed.running().add_consumer(consumer)
-            for turn in range(3):
-                await lives(client, f"turn{turn}-")
-                await settles(ledger, address=database, objects=objects_of(agents), listeners=listeners)
-            for server in (sound, skewed):
-                for _ in range(20):
-                    assert await server.running().probe() == 200, f"{server.name} is not ready"
-                    await asyncio.sleep(0.25)
-            gone = {bundle for bundle, account in ledger.accounts.items() if account.deletion_was_taken}
-            for listener in listeners:
-                await harness.until(lambda one=listener: one.ended >= gone, what="every end, told")
-
-    asyncio.run(scenario())
+    lies = {"LD_PRELOAD": str(faketime), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    sound = fault_programs.server(tmp_path, database, *AT_ONCE, name="sound")
+    skewed = fault_programs.server(tmp_path, database, *AT_ONCE, name="skewed", env=lies)
+    agents = [light_agent(s.agents, c, ledger) for s, c in zip((sound, skewed), CONSUMERS, strict=True)]
+    listeners = [Listener([server.sources], ledger) for server in (sound, skewed)]
+    async with (
+        fault_programs.programs(sound, skewed),
+        source_client(sound.sources, skewed.sources, ledger=ledger) as client,
+        running(*(one.run for one in agents), *(one.run for one in listeners)),
+    ):
+        for consumer in CONSUMERS:
+            await skewed.running().add_consumer(consumer)
+        for turn in range(3):
+            await lives(client, f"turn{turn}-")
+            await settles(ledger, address=database, objects=objects_of(agents), listeners=listeners)
+        for server in (sound, skewed):
+            for _ in range(20):
+                assert await server.running().probe() == 200, f"{server.name} is not ready"
+                await asyncio.sleep(0.25)
+        gone = {bundle for bundle, account in ledger.accounts.items() if account.deletion_was_taken}
+        for listener in listeners:
+            await waiting.until(lambda: listener.ended >= gone, what="every end, told")

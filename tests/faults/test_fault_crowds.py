@@ -6,17 +6,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import fault_programs
 import pytest
-from fault_ledger import Ledger
-from fault_parties import bundle_data, running, wisher
-from fault_proxy import FaultProxy
-from fault_world import light_agent, objects_of, settles
-from stack import harness
-from stack.clients import Stream, agent, source
 
 from maestropy.store.dsn import Dsn
-from maestropy.wire import event
+from maestropy.wire.events import event
+from tests import waiting
+from tests.faults import fault_programs
+from tests.faults.fault_ledger import Ledger
+from tests.faults.fault_parties import bundle_data, running, source_client
+from tests.faults.fault_proxy import FaultProxy
+from tests.faults.fault_world import light_agent, objects_of, settles
+from tests.stack import harness
+from tests.stack.clients import Stream, agent, source
 
 STORED = """INSERT INTO resources
                 (id, created_at, updated_at, name, source, consumer_name, version, type, payload, status, deleted_at)
@@ -53,7 +54,7 @@ def p99(seconds: Sequence[float]) -> float:
 
 
 @pytest.mark.parametrize("seconds", [pytest.param(3, id="3s"), pytest.param(15, id="15s", marks=pytest.mark.peers)])
-def test_a_storm_of_retried_deletions(database: Dsn, ledger: Ledger, seconds: int) -> None:
+async def test_a_storm_of_retried_deletions(database: Dsn, ledger: Ledger, seconds: int) -> None:
     """A thousand bundles of an agent that is gone are deleted over and over; others are created meanwhile."""
     stuck = [f"stuck{number}" for number in range(1000)]
 
@@ -61,7 +62,7 @@ def test_a_storm_of_retried_deletions(database: Dsn, ledger: Ledger, seconds: in
         async with (
             harness.in_process(database, sweep_interval="1s", event_retention="1h") as server,
             source(server.sources) as a,
-            wisher(server.sources, ledger=ledger) as client,
+            source_client(server.sources, ledger=ledger) as client,
         ):
             for name in ("away", "here"):
                 await server.add_consumer(name)
@@ -82,8 +83,8 @@ def test_a_storm_of_retried_deletions(database: Dsn, ledger: Ledger, seconds: in
                     await client.insist(f"w{number}", "here", "text")
                     number += 1
                 await storm
-                waiting = "SELECT count(*) FROM events WHERE source_id LIKE 'stuck%'"
-                assert await server.value(waiting) == len(stuck), "a retry made another event"
+                pending = "SELECT count(*) FROM events WHERE source_id LIKE 'stuck%'"
+                assert await server.value(pending) == len(stuck), "a retry made another event"
                 await harness.sql(database, "DELETE FROM resources WHERE consumer_name = 'away'")
                 await settles(ledger, address=database, objects=objects_of([one]))
             print(
@@ -93,77 +94,72 @@ def test_a_storm_of_retried_deletions(database: Dsn, ledger: Ledger, seconds: in
             assert asked >= 10 * seconds
             assert number >= seconds
 
-    asyncio.run(scenario())
+    await scenario()
 
 
 @pytest.mark.peers
-def test_a_thousand_agents_reconnect_at_once(database: Dsn, tmp_path: Path, ledger: Ledger) -> None:
+async def test_a_thousand_agents_reconnect_at_once(database: Dsn, tmp_path: Path, ledger: Ledger) -> None:
     count, named = 1000, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'maestropy'"
     consumers = [f"cluster{number}" for number in range(count)]
 
-    async def scenario() -> None:
-        server = fault_programs.server(tmp_path, database, "--db-max-open-connections=20", "--sweep-interval=1s")
-        async with (
-            FaultProxy(("127.0.0.1", int(server.agents.rpartition(":")[2]))) as proxy,
-            fault_programs.programs(server),
-            wisher(server.sources, ledger=ledger) as client,
-        ):
-            await harness.sql(
-                database,
-                "INSERT INTO consumers (id, created_at, updated_at, name) "
-                "SELECT name, now(), now(), name FROM unnest($1::text[]) AS n (name)",
-                consumers,
+    server = fault_programs.server(tmp_path, database, "--db-max-open-connections=20", "--sweep-interval=1s")
+    async with (
+        FaultProxy(("127.0.0.1", int(server.agents.rpartition(":")[2]))) as proxy,
+        fault_programs.programs(server),
+        source_client(server.sources, ledger=ledger) as client,
+    ):
+        await harness.sql(
+            database,
+            "INSERT INTO consumers (id, created_at, updated_at, name) "
+            "SELECT name, now(), now(), name FROM unnest($1::text[]) AS n (name)",
+            consumers,
+        )
+        agents = [
+            light_agent(proxy.address, name, ledger, seed=n, heartbeat_timeout_seconds=60)
+            for n, name in enumerate(consumers)
+        ]
+        async with running(*(each.run for each in agents)):
+            await waiting.until(lambda: all(a.link.is_connected for a in agents), seconds=60, what="all agents")
+            before = server.memory_bytes()
+            proxy.cut()
+            began, most = time.monotonic(), 0
+            for consumer in consumers[::10]:
+                await client.insist(f"w-{consumer}", consumer, "text")
+                most = max(most, await harness.value(database, named))
+            await waiting.until(lambda: all(a.lives >= 2 for a in agents), seconds=60, what="all agents, again")
+            print(
+                f"all {count} were back within {time.monotonic() - began:.1f} s, with {most} connections to the "
+                f"database and {(server.memory_bytes() - before) >> 20} MiB more memory"
             )
-            agents = [
-                light_agent(proxy.address, name, ledger, seed=n, silence_seconds=60) for n, name in enumerate(consumers)
-            ]
-            async with running(*(each.run for each in agents)):
-                await harness.until(lambda: all(a.link.is_connected for a in agents), seconds=60, what="all agents")
-                before = server.memory_bytes()
-                proxy.cut()
-                began, most = time.monotonic(), 0
-                for consumer in consumers[::10]:
-                    await client.insist(f"w-{consumer}", consumer, "text")
-                    most = max(most, await harness.value(database, named))
-                await harness.until(lambda: all(a.lives >= 2 for a in agents), seconds=60, what="all agents, again")
-                print(
-                    f"all {count} were back within {time.monotonic() - began:.1f} s, with {most} connections to the "
-                    f"database and {(server.memory_bytes() - before) >> 20} MiB more memory"
-                )
-                await settles(ledger, address=database, objects=objects_of(agents))
-                assert most <= 20
-
-    asyncio.run(scenario())
+            await settles(ledger, address=database, objects=objects_of(agents))
+            assert most <= 20
 
 
 @pytest.mark.peers
-def test_a_resync_of_ten_thousand(database: Dsn) -> None:
+async def test_a_resync_of_ten_thousand(database: Dsn) -> None:
     """Of agents and of sources: exactly what is lacking comes, and asking again changes nothing."""
     known = [f"w{number}" for number in range(10_000)]
     lacking = [f"new{number}" for number in range(10)]
 
-    async def scenario() -> None:
-        async with (
-            harness.in_process(database) as server,
-            source(server.sources) as a,
-            agent(server.agents, "cluster1") as one,
-        ):
-            await server.add_consumer("cluster1")
-            await store(database, [*known, *lacking], "cluster1")
-            async with one.subscribe() as got, a.subscribe() as told:
-                for _ in range(2):
-                    await one.resync(dict.fromkeys(known, 1))
-                    await a.resync({name: f"hash-{name}" for name in known} | dict.fromkeys(lacking, "other"))
-                    for name in lacking:
-                        await got.spec_of(name)
-                        await told.spec_of(name)
-                assert specs(got) == set()
-                assert not told.events
-                await one.resync(dict.fromkeys([*known, *lacking, "orphan"], 1))
-                assert event.DELETION_TIMESTAMP in (await got.spec_of("orphan")).extensions
-                assert specs(got) == set()
-
-    harness.play(scenario())
+    async with (
+        harness.in_process(database) as server,
+        source(server.sources) as a,
+        agent(server.agents, "cluster1") as one,
+    ):
+        await server.add_consumer("cluster1")
+        await store(database, [*known, *lacking], "cluster1")
+        async with one.subscribe() as got, a.subscribe() as told:
+            for _ in range(2):
+                await one.resync(dict.fromkeys(known, 1))
+                await a.resync({name: f"hash-{name}" for name in known} | dict.fromkeys(lacking, "other"))
+                for name in lacking:
+                    await got.spec_of(name)
+                    await told.spec_of(name)
+            assert specs(got) == set()
+            assert not told.events
+            await one.resync(dict.fromkeys([*known, *lacking, "orphan"], 1))
+            assert event.DELETION_TIMESTAMP in (await got.spec_of("orphan")).extensions
+            assert specs(got) == set()
 
 
 def specs(got: Stream) -> set[str]:

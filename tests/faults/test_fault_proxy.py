@@ -1,11 +1,13 @@
 """The proxy does what it is told: everything else in this folder rests on that."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from fault_proxy import FaultProxy
+
+from tests.faults.fault_proxy import FaultProxy
 
 
 @asynccontextmanager
@@ -51,20 +53,18 @@ class Client:
                 await self.reader.read(1)
 
 
-def play(scenario: Callable[[FaultProxy, Client], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with echo() as proxy:
-            client = await Client.open(proxy)
-            await client.says(b"one")
-            await client.hears(b"one")
-            await scenario(proxy, client)
-            client.writer.close()
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def connected() -> AsyncIterator[tuple[FaultProxy, Client]]:
+    async with echo() as proxy:
+        client = await Client.open(proxy)
+        await client.says(b"one")
+        await client.hears(b"one")
+        yield proxy, client
+        client.writer.close()
 
 
-def test_hold_and_heal() -> None:
-    async def scenario(proxy: FaultProxy, client: Client) -> None:
+async def test_hold_and_heal() -> None:
+    async with connected() as (proxy, client):
         proxy.partition()
         late = await Client.open(proxy)
         for each in (client, late):
@@ -75,11 +75,9 @@ def test_hold_and_heal() -> None:
             await each.hears(b"two")
         late.writer.close()
 
-    play(scenario)
 
-
-def test_one_way() -> None:
-    async def scenario(proxy: FaultProxy, client: Client) -> None:
+async def test_one_way() -> None:
+    async with connected() as (proxy, client):
         proxy.down.hold()
         carried = proxy.up.carried
         await client.says(b"two")
@@ -88,21 +86,17 @@ def test_one_way() -> None:
         proxy.heal()
         await client.hears(b"two")
 
-    play(scenario)
 
-
-def test_cut() -> None:
-    async def scenario(proxy: FaultProxy, client: Client) -> None:
+async def test_cut() -> None:
+    async with connected() as (proxy, client):
         proxy.cut()
         with pytest.raises(ConnectionResetError):
             async with asyncio.timeout(5):
                 await client.reader.read(1)
 
-    play(scenario)
 
-
-def test_strand() -> None:
-    async def scenario(proxy: FaultProxy, client: Client) -> None:
+async def test_strand() -> None:
+    async with connected() as (proxy, client):
         assert proxy.strand() == 1
         await client.says(b"two")
         await client.hears_nothing()
@@ -113,11 +107,9 @@ def test_strand() -> None:
         await fresh.hears(b"three")
         fresh.writer.close()
 
-    play(scenario)
 
-
-def test_only_marked_ones_are_stranded() -> None:
-    async def scenario(proxy: FaultProxy, client: Client) -> None:
+async def test_only_marked_ones_are_stranded() -> None:
+    async with connected() as (proxy, client):
         proxy.mark = b"marked"
         other = await Client.open(proxy)
         await other.says(b"I am marked")
@@ -129,11 +121,21 @@ def test_only_marked_ones_are_stranded() -> None:
         await other.hears_nothing()
         other.writer.close()
 
-    play(scenario)
+
+async def test_nothing_follows_a_piece_that_lost_its_end() -> None:
+    async with connected() as (proxy, client):
+        proxy.down.damage = lambda data: data[:2]
+        await client.says(b"two")
+        await client.hears(b"tw")
+        proxy.heal()
+        await client.says(b"three")
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(5):
+                assert await client.reader.read() == b""
 
 
-def test_slow_and_damaged() -> None:
-    async def scenario(proxy: FaultProxy, client: Client) -> None:
+async def test_slow_and_damaged() -> None:
+    async with connected() as (proxy, client):
         proxy.up.delay_seconds = 0.2
         proxy.down.bytes_per_second = 100
         proxy.down.damage = bytes.upper
@@ -141,5 +143,3 @@ def test_slow_and_damaged() -> None:
         await client.says(b"x" * 20)
         await client.hears(b"X" * 20)
         assert asyncio.get_running_loop().time() - began >= 0.39
-
-    play(scenario)

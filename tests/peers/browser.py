@@ -12,6 +12,8 @@ from typing import Any
 
 import aiohttp
 
+from tests import waiting
+
 _START_SECONDS = 60.0
 _PATIENCE = 60.0
 KEYS = {"Enter": 13, "Escape": 27, "Tab": 9}
@@ -71,9 +73,7 @@ class Page:
 
     async def until(self, script: str) -> None:
         """Wait until an expression is true."""
-        async with asyncio.timeout(_PATIENCE):
-            while not await self.run(f"Boolean({script})"):
-                await asyncio.sleep(0.02)
+        await waiting.until(lambda: self.run(f"Boolean({script})"), what=script, seconds=_PATIENCE)
 
     async def press(self, *keys: str) -> None:
         """Press keys one after the other."""

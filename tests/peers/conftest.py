@@ -6,21 +6,22 @@ cannot be, these tests are skipped with the reason. The logs of all processes ar
 """
 
 import itertools
+import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
-import kube_build
-import peer_build
-import peer_postgres
 import pytest
-from go_build import Say, Unavailable
-from kube_cluster import KubeCluster, answer, kube_cluster
-from peer_clients import Agent, WorkClient, rest
-from peer_processes import tail, wait_for
-from peer_servers import RunningServer, go_server, python_server, python_server_exists
+
+from tests.peers import go_build, kube_build, peer_build, peer_postgres, pubsub_emulator
+from tests.peers.go_build import Say, Unavailable
+from tests.peers.kube_cluster import KubeCluster, answer, kube_cluster
+from tests.peers.peer_clients import Agent, WorkClient, rest
+from tests.peers.peer_processes import tail
+from tests.peers.peer_servers import RunningServer, go_server, python_server, python_server_exists
+from tests.waiting import wait_for
 
 BUILT = pytest.StashKey[peer_build.Programs | str]()
 CONTROL_PLANE = pytest.StashKey[kube_build.ControlPlane | str]()
@@ -40,6 +41,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     say = reporter.write_line if reporter else print
     if "programs" in needed:
         stash[BUILT] = built_or_reason(peer_build.programs, say)
+    if "pubsub" in needed:
+        built_or_reason(lambda say: go_build.built(pubsub_emulator.RECIPE, say), say)  # who needs it gives the reason
     if "control_plane" in needed:
         stash[CONTROL_PLANE] = built_or_reason(kube_build.control_plane, say)
 
@@ -79,6 +82,14 @@ def programs(pytestconfig: pytest.Config) -> peer_build.Programs:
     if isinstance(built, str):
         pytest.skip(built)
     return built
+
+
+@pytest.fixture(scope="session")
+def newest_maestro(programs: peer_build.Programs) -> Path:
+    """The newest `maestro` of Go that this machine has: MAESTROPY_GO_MAESTRO, or that of go.mod; a test says which."""
+    named = os.environ.get("MAESTROPY_GO_MAESTRO", "")
+    print(f"the Go Maestro is {named or f'that of go.mod, {peer_build.maestro_version()}'}")
+    return Path(named) if named else programs.maestro
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,20 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kube_cluster import KubeCluster
-from peer_build import Programs
-from peer_processes import free_ports, running, tail, wait_for
-from peer_servers import PYTHON_CLI, Server
+from tests.peers.kube_cluster import KubeCluster
+from tests.peers.peer_build import Programs
+from tests.peers.peer_processes import free_ports, running, tail
+from tests.peers.peer_servers import PYTHON_CLI, Server
+from tests.waiting import wait_for
+
+# Over Pub/Sub the Go agent does not say that it has subscribed, but that it asks the servers for what it misses.
+SUBSCRIBED = {("go", "pubsub"): "spec.resync_request"}
+GO_DELETION_SECONDS = 20.0
+"""A Go agent that has not confirmed a deletion by then does not do so soon: it takes a second or two otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +25,22 @@ class RunningAgent:
 
     pid: int
     log: Path
+
+
+class Restartable:
+    """An agent that a test can start again; `start` yields its log."""
+
+    def __init__(self, start: Callable[[], contextlib.AbstractContextManager[Path]]) -> None:
+        self._start = start
+        self._stack = contextlib.ExitStack()
+        self.log = self._stack.enter_context(start())
+
+    def restart(self) -> None:
+        self.close()
+        self.log = self._stack.enter_context(self._start())
+
+    def close(self) -> None:
+        self._stack.close()
 
 
 @contextlib.contextmanager
@@ -44,11 +66,13 @@ def go_agent(
         "--status-sync-interval=1s",
     ]
     log = folder / "go-agent.log"
+    log.touch()
+    said = len(log.read_text())
     with running(command, log=log) as process:
 
         def subscribed() -> bool:
             assert process.poll() is None, f"the Go agent ended:\n{tail(log)}"
-            return '"subscribed to grpc server"' in log.read_text()
+            return '"subscribed to grpc server"' in log.read_text()[said:]
 
         wait_for(subscribed, what=f"the Go agent to subscribe (see {log})", seconds=120)
         yield log
@@ -107,7 +131,7 @@ def configured_agent(
 
         def subscribed() -> bool:
             assert process.poll() is None, f"the {kind} agent ended:\n{tail(log)}"
-            return f'"subscribed to {driver}' in log.read_text()[said:]
+            return SUBSCRIBED.get((kind, driver), f'"subscribed to {driver}') in log.read_text()[said:]
 
         wait_for(subscribed, what=f"the {kind} agent to subscribe (see {log})", seconds=120)
         yield RunningAgent(pid=process.pid, log=log)
@@ -129,3 +153,22 @@ def wait_until_silent(log: Path) -> None:
         return time.monotonic() - since > 4
 
     wait_for(is_silent, what="the Go agent to have said everything")
+
+
+def wait_for_deletion(
+    look: Callable[[], bool], *, what: str, restart_of_go_pair: Callable[[], None] | None, seconds: float = 60
+) -> None:
+    """Wait for what a deletion leads to.
+
+    A deletion that meets a Go agent's own status update is lost, or its confirmation conflicts with that update and is
+    tried again after minutes; a Go server never repeats it. Only a resync helps, which a new start of the agent asks
+    for. `restart_of_go_pair` is that start, where both are Go's. Nobody else gets help: our server repeats the
+    deletion, and our agent does not lose it.
+    """
+    if restart_of_go_pair is not None:
+        deadline = time.monotonic() + GO_DELETION_SECONDS
+        wait_for(lambda: look() or time.monotonic() > deadline, what=what)
+        if not look():
+            print(f"the Go agent does not confirm a deletion ({what}); it starts again")
+            restart_of_go_pair()
+    wait_for(look, what=what, seconds=seconds)

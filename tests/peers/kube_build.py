@@ -8,7 +8,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-import go_build
+from tests.peers import go_build
 
 MODULE = Path(__file__).parent / "kube"
 VERSION = go_build.pinned_version(MODULE, "k8s.io/kubernetes")

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import certificates
 import httpx
-import kube_commands
 import yaml
-from kube_build import ControlPlane
-from peer_processes import free_ports, running, tail, wait_for
 
 import maestropy
+from tests import certificates
+from tests.peers import kube_commands
+from tests.peers.kube_build import ControlPlane
+from tests.peers.peer_processes import free_ports, running, tail
+from tests.waiting import wait_for
 
 AGENT_CRDS = Path(maestropy.__file__).parent / "agent" / "crds"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from certificates import CertFiles
-from kube_build import ControlPlane
+from tests.certificates import CertFiles
+from tests.peers.kube_build import ControlPlane
 
 
 def etcd(programs: ControlPlane, *, data: Path, url: str, peer_url: str, durable: bool) -> list[str]:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from peer_processes import end, free_ports, mortal, tail, wait_for
+
+from tests.peers.peer_processes import end, free_ports, mortal, tail
+from tests.waiting import wait_for
 
 TOPICS = """
 topics:

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from peer_build import Programs
-from peer_processes import end, tail
-from peer_servers import Server
+from tests.peers.peer_build import Programs
+from tests.peers.peer_processes import end, tail
+from tests.peers.peer_servers import Server
 
 Json = dict[str, Any]
 
@@ -105,21 +105,29 @@ class WorkClient(Lines):
     """Maestro's Go work client for one source."""
 
     def __init__(self, programs: Programs, server: Server, *, source: str, log: Path) -> None:
-        command = [programs.workclient, "-rest", server.rest_url, "-grpc", server.grpc_addr, "-source", source]
+        command: list[str | Path] = [
+            programs.workclient,
+            "-rest",
+            server.rest_url,
+            "-grpc",
+            server.grpc_addr,
+            "-source",
+            source,
+        ]
         super().__init__(command, log=log)
         self.source = source
         self._numbers = itertools.count(1)
 
     def create(self, namespace: str, work: Json) -> Json:
-        return self._ask("create", namespace=namespace, work=work)["work"]
+        return dict(self._ask("create", namespace=namespace, work=work)["work"])
 
     def get(self, namespace: str, name: str) -> Json:
-        return self._ask("get", namespace=namespace, name=name)["work"]
+        return dict(self._ask("get", namespace=namespace, name=name)["work"])
 
     def patch(self, namespace: str, old: Json, new: Json) -> Json:
         """Patch as callers of the Go client do: with the version of `old`, and the content of `new`."""
         name = old["metadata"]["name"]
-        return self._ask("patch", namespace=namespace, name=name, **{"from": old, "to": new})["work"]
+        return dict(self._ask("patch", namespace=namespace, name=name, **{"from": old, "to": new})["work"])
 
     def delete(self, namespace: str, name: str) -> None:
         self._ask("delete", namespace=namespace, name=name)
@@ -132,7 +140,7 @@ class WorkClient(Lines):
 
     def watch(self, namespace: str, *, selector: str = "") -> str:
         """Begin to watch; the id returned tells this watch's events from others'."""
-        return self._ask("watch", namespace=namespace, selector=selector)["id"]
+        return str(self._ask("watch", namespace=namespace, selector=selector)["id"])
 
     def wait_watched(self, watch: str, wanted: Callable[[Json], bool], *, what: str, seconds: float = 60) -> Json:
         return self.wait(lambda line: line.get("watch") == watch and wanted(line), what=what, seconds=seconds)
@@ -169,7 +177,7 @@ class Agent(Lines):
             )
 
         what = f"{type_ends} {event} by the agent for {resource} version {version}"
-        return self.wait(wanted, what=what)["cloudevent"]
+        return dict(self.wait(wanted, what=what)["cloudevent"])
 
     def report(self, resource: str, message: str) -> None:
         """Send a fresh status whose Available condition carries this message."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from peer_processes import free_ports, running, tail, wait_for
+from tests.peers.peer_processes import free_ports, running, tail
+from tests.waiting import wait_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def cluster(folder: Path, *, durable: bool = False) -> Iterator[Cluster]:
     options = ["-D", str(prepared.pgdata), "-h", "127.0.0.1", "-p", str(port), "-k", "", "-c", "max_connections=300"]
     command = [str(prepared.bin_path / "postgres"), *options, *([] if durable else ["-F"])]
     with running(command, log=log, user=prepared.system_user) as process:
-        ready = [prepared.bin_path / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+        ready: list[str | Path] = [prepared.bin_path / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
 
         def answers() -> bool:
             assert process.poll() is None, f"PostgreSQL did not start:\n{tail(log)}"

@@ -3,8 +3,7 @@
 import contextlib
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,7 +32,7 @@ def running(
         end(process)
 
 
-def mortal() -> list[str]:
+def mortal() -> list[str | Path]:
     """Return a prefix that lets a command die with the thread that started it, even where we are killed."""
     return ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
 
@@ -46,18 +45,6 @@ def end(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def wait_for(look: Callable[[], Found | None], *, what: str, seconds: float = 60) -> Found:
-    """Return the first true thing `look` finds."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s for {what}")
-        time.sleep(0.02)
 
 
 def tail(log: Path, *, lines: int = 60) -> str:

@@ -5,11 +5,11 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from conformance.agent_cases import Case, every_case
-from conformance.fleet import Cluster, fleet
-from kube_cluster import KubeCluster
 
-from maestropy.kube import config
+from maestropy.kube.config import load as config
+from tests.conformance.agent_cases import Case, every_case
+from tests.conformance.agent_environment import Cluster, agent_environment
+from tests.peers.kube_cluster import KubeCluster
 
 pytestmark = pytest.mark.peers
 
@@ -24,16 +24,16 @@ def loop() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture(scope="module")
 def cluster(real_cluster: KubeCluster, loop: asyncio.Runner) -> Iterator[Cluster]:
-    found = Cluster(config.from_kubeconfig([real_cluster.kubeconfig]))
-    loop.run(found.__aenter__())
-    yield found
-    loop.run(found.__aexit__())
+    env = Cluster(config.from_kubeconfig([real_cluster.kubeconfig]))
+    loop.run(env.__aenter__())
+    yield env
+    loop.run(env.__aexit__())
 
 
 @every_case
 def test_agent_on_kubernetes(case: Case, cluster: Cluster, loop: asyncio.Runner) -> None:
     async def scenario() -> None:
-        async with fleet(cluster, f"suite{next(NUMBERS)}") as found:
-            await case(found)
+        async with agent_environment(cluster, f"suite{next(NUMBERS)}") as env:
+            await case(env)
 
     loop.run(scenario())

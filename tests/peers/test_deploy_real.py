@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from kube_cluster import KubeCluster
 
-from maestropy.sdk.manifests import plural
+from maestropy.sdk._manifests.sources import plural
+from tests.peers.kube_cluster import KubeCluster
 
 pytestmark = pytest.mark.peers
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import go_build
 import pytest
+
+from tests.peers import go_build
 
 COMPILER = """#!/bin/sh
 if [ "$1" = version ]; then echo "go version {version}"; exit 0; fi

@@ -4,6 +4,7 @@ Every case runs twice, on the real API server and on the sandbox, in namespaces 
 side by side. A difference is a fault of the sandbox.
 """
 
+import functools
 import itertools
 import os
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from conformance import kube_cases
-from conformance.kube_client import Kube
-from conformance.sandbox_thread import Running, sandbox
-from kube_cluster import KubeCluster, answer
-from peer_processes import wait_for
+
+from tests.conformance import kube_cases
+from tests.conformance.kube_client import Kube
+from tests.conformance.sandbox_thread import Running, sandbox
+from tests.peers.kube_cluster import KubeCluster, answer
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 
@@ -35,7 +37,11 @@ def test_case(case, real_cluster: KubeCluster, running: Running) -> None:
     for cluster in (real_cluster, running):
         with cluster.client() as api:
             prepare(api, name)
-            kube = Kube(api=api, namespace=name, token_client=lambda token, to=cluster: to.client(token=token))
+            kube = Kube(
+                api=api,
+                namespace=name,
+                token_client=functools.partial(lambda to, token: to.client(token=token), cluster),
+            )
             case(kube)
             records.append(kube.record)
             api.delete(f"/api/v1/namespaces/{name}")

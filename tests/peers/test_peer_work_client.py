@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from peer_clients import Agent, Json, Refused, WorkClient
-from peer_processes import wait_for
+
+from tests.peers.peer_clients import Agent, Json, Refused, WorkClient
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 
@@ -35,7 +36,7 @@ def conditions(work: Json) -> dict[str, Any]:
 
 def available_at(work: Json, generation: int) -> bool:
     available = conditions(work).get("Available", {})
-    return available.get("status") == "True" and available.get("observedGeneration") == generation
+    return bool(available.get("status") == "True" and available.get("observedGeneration") == generation)
 
 
 def wait_available(client: WorkClient, namespace: str, name: str, *, generation: int) -> Json:
@@ -231,7 +232,7 @@ def test_creating_a_work_twice_is_refused(client: WorkClient, consumer: str) -> 
     assert refused.value.reason == "AlreadyExists"
 
 
-def test_a_consumer_nobody_registered_is_refused(client: WorkClient) -> None:
+def test_unknown_consumer_is_rejected(client: WorkClient) -> None:
     with pytest.raises(Refused, match='violates foreign key constraint "fk_resources_consumers"') as refused:
         client.create("nobody", config_map_work("lost"))
 

@@ -6,10 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from peer_clients import Agent, WorkClient
-from peer_servers import RunningServer
 
 from maestropy import AsyncMaestro, EventType, Maestro, WatchEvent, Work, errors
+from tests import waiting
+from tests.peers.peer_clients import Agent, WorkClient
+from tests.peers.peer_servers import RunningServer
 
 pytestmark = pytest.mark.peers
 
@@ -88,54 +89,48 @@ def test_works_are_the_same_for_both_clients(
         assert works.wait_for("from-python", lambda work: work.version == 2, timeout=60).labels == {"by": "go"}
 
 
-def test_lists_of_many_pages(server: RunningServer, consumer: str) -> None:
-    async def scenario() -> None:
-        async with AsyncMaestro(**where(server, "sdk-lists")) as client:
-            works = client.works(consumer)
-            names = {f"w{number:03}" for number in range(120)}
-            for start in range(0, 120, 20):
-                batch = sorted(names)[start : start + 20]
-                await asyncio.gather(*(works.create(config_map(name, number=name)) for name in batch))
-            seen = [each.name async for each in works.list(page_size=17)]
-            assert len(seen) == 120
-            assert set(seen) == names
-            assert len([each async for each in works.list(labels="number", page_size=50)]) == 120
-
-    asyncio.run(scenario())
+async def test_lists_of_many_pages(server: RunningServer, consumer: str) -> None:
+    async with AsyncMaestro(**where(server, "sdk-lists")) as client:
+        works = client.works(consumer)
+        names = {f"w{number:03}" for number in range(120)}
+        for start in range(0, 120, 20):
+            batch = sorted(names)[start : start + 20]
+            await asyncio.gather(*(works.create(config_map(name, number=name)) for name in batch))
+        seen = [each.name async for each in works.list(page_size=17)]
+        assert len(seen) == 120
+        assert set(seen) == names
+        assert len([each async for each in works.list(labels="number", page_size=50)]) == 120
 
 
-def test_two_watches_hear_the_same_story(server: RunningServer, consumer: str, start_agent: StartAgent) -> None:
-    async def scenario() -> None:
-        agent = await asyncio.to_thread(start_agent, consumer)
-        async with AsyncMaestro(**where(server, "sdk-watch")) as client:
-            works = client.works(consumer)
-            await works.create(config_map("before"))
-            diaries: list[list[WatchEvent]] = [[], []]
+async def test_two_watches_hear_the_same_story(server: RunningServer, consumer: str, start_agent: StartAgent) -> None:
+    agent = await asyncio.to_thread(start_agent, consumer)
+    async with AsyncMaestro(**where(server, "sdk-watch")) as client:
+        works = client.works(consumer)
+        await works.create(config_map("before"))
+        diaries: list[list[WatchEvent]] = [[], []]
 
-            async def keep(diary: list[WatchEvent], watch: Any) -> None:
-                async for told in watch:
-                    diary.append(told)
+        async def keep(diary: list[WatchEvent], watch: Any) -> None:
+            async for told in watch:
+                diary.append(told)
 
-            readers = [
-                asyncio.ensure_future(keep(diaries[0], works.watch())),
-                asyncio.ensure_future(keep(diaries[1], client.all_works().watch(labels="kind=late"))),
-            ]
-            try:
-                await works.create(config_map("during", kind="late"))
-                during = await works.wait_for("during", timeout=60)
-                agent.report(during.id, "fresh")
-                await until(lambda: any(is_fresh(told) for diary in diaries for told in diary))
-                await works.delete("during", wait=True, timeout=60)
-                await until(lambda: all(told_of(diary, EventType.DELETED) == ["during"] for diary in diaries))
-            finally:
-                for reader in readers:
-                    reader.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await reader
-            assert set(told_of(diaries[0], EventType.ADDED)) == {"before", "during"}
-            assert told_of(diaries[1], EventType.ADDED) == ["during"]
-
-    asyncio.run(scenario())
+        readers = [
+            asyncio.ensure_future(keep(diaries[0], works.watch())),
+            asyncio.ensure_future(keep(diaries[1], client.all_works().watch(labels="kind=late"))),
+        ]
+        try:
+            await works.create(config_map("during", kind="late"))
+            during = await works.wait_for("during", timeout=60)
+            agent.report(during.id, "fresh")
+            await waiting.until(lambda: any(is_fresh(told) for diary in diaries for told in diary))
+            await works.delete("during", wait=True, timeout=60)
+            await waiting.until(lambda: all(told_of(diary, EventType.DELETED) == ["during"] for diary in diaries))
+        finally:
+            for reader in readers:
+                reader.cancel()
+                with suppress(asyncio.CancelledError):
+                    await reader
+        assert set(told_of(diaries[0], EventType.ADDED)) == {"before", "during"}
+        assert told_of(diaries[1], EventType.ADDED) == ["during"]
 
 
 def told_of(diary: list[WatchEvent], kind: EventType) -> list[str]:
@@ -145,9 +140,3 @@ def told_of(diary: list[WatchEvent], kind: EventType) -> list[str]:
 def is_fresh(told: WatchEvent) -> bool:
     found = told.work.condition("Available")
     return found is not None and found.message == "fresh"
-
-
-async def until(state: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not state():
-            await asyncio.sleep(0.02)

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import certificates
 import grpc
-import peer_postgres
 import pytest
-from kube_cluster import KubeCluster, answer
-from peer_clients import rest
-from peer_processes import wait_for
-from peer_servers import RunningServer, python_server
 
-from maestropy.wire import envelope, event
+from maestropy.wire.events import event, grpc_binding
+from tests import certificates
+from tests.peers import peer_postgres
+from tests.peers.kube_cluster import KubeCluster, answer
+from tests.peers.peer_clients import rest
+from tests.peers.peer_servers import RunningServer, python_server
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 
@@ -44,20 +44,20 @@ class Gate:
 
     def publish(self, *, source: str, token: str | None) -> str:
         """Publish a new bundle; return `OK` or how it was refused."""
-        request = envelope.encode_publish(new_bundle(source))
+        request = grpc_binding.encode_publish(new_bundle(source))
         with self._channel() as channel:
             try:
-                channel.unary_unary(envelope.PUBLISH_METHOD)(request, metadata=credentials(token), timeout=20)
+                channel.unary_unary(grpc_binding.PUBLISH_METHOD)(request, metadata=credentials(token), timeout=20)
             except grpc.RpcError as error:
                 return told(error)
         return OK
 
     def subscribe(self, *, source: str, token: str | None) -> str:
         """Subscribe to statuses; return `OK` once the server has taken the subscription, or how it was refused."""
-        wanted = envelope.Subscription(source=source, data_type=event.MANIFEST_BUNDLES)
-        request = envelope.encode_subscription(wanted)
+        wanted = grpc_binding.Subscription(source=source, data_type=event.MANIFEST_BUNDLES)
+        request = grpc_binding.encode_subscription(wanted)
         with self._channel() as channel:
-            call = channel.unary_stream(envelope.SUBSCRIBE_METHOD)(request, metadata=credentials(token), timeout=20)
+            call = channel.unary_stream(grpc_binding.SUBSCRIBE_METHOD)(request, metadata=credentials(token), timeout=20)
             if "subscription-id" in dict(call.initial_metadata()):
                 call.cancel()
                 return OK
@@ -75,7 +75,7 @@ def credentials(token: str | None) -> tuple[tuple[str, str | bytes], ...]:
     return (("authorization", f"Bearer {token}"),) if token else ()
 
 
-def new_bundle(source: str) -> event.Event:
+def new_bundle(source: str) -> event.CloudEvent:
     name = f"bundle-{next(NUMBERS)}"
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
     extensions: dict[str, event.Attribute] = {
@@ -85,7 +85,9 @@ def new_bundle(source: str) -> event.Event:
         event.METADATA: json.dumps({"name": name, "namespace": CONSUMER}),
     }
     data = json.dumps({"manifests": [manifest]}).encode()
-    return event.Event(id=f"event-of-{name}", source=source, type=event.SPEC_CREATE, extensions=extensions, data=data)
+    return event.CloudEvent(
+        id=f"event-of-{name}", source=source, type=event.SPEC_CREATE, extensions=extensions, data=data
+    )
 
 
 def grant(cluster: KubeCluster, *, to: dict[str, str], urls: Sequence[str], verbs: Sequence[str]) -> None:
@@ -223,7 +225,7 @@ def test_the_token_of_a_deleted_account_is_refused(gate: Gate) -> None:
     )
 
 
-def test_a_server_that_may_not_review_lets_nobody_in(
+def test_server_without_review_permission_rejects_every_client(
     home: KubeCluster, postgres: peer_postgres.Cluster, tmp_path: Path
 ) -> None:
     flags, ca = gate_flags(home, tmp_path, as_account="powerless")

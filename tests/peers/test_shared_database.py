@@ -1,17 +1,21 @@
 """Go and Python servers on one database: one after the other, and both at once."""
 
+import asyncio
+import functools
 import itertools
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import peer_postgres
+import asyncpg
 import pytest
-from peer_build import Programs
-from peer_clients import Agent, WorkClient, rest
-from peer_servers import PYTHON_CLI, RunningServer, go_server, python_server
-from test_peer_work_client import config_map_work, wait_available, wait_gone
+
+from tests.peers import peer_postgres
+from tests.peers.peer_build import Programs
+from tests.peers.peer_clients import Agent, WorkClient, rest
+from tests.peers.peer_servers import PYTHON_CLI, RunningServer, go_server, python_server
+from tests.peers.test_peer_work_client import config_map_work, wait_available, wait_gone
 
 pytestmark = pytest.mark.peers
 
@@ -105,8 +109,44 @@ def test_replicas_of_both_kinds_work_together(
             agent.wait_event("received", type_ends="spec.create_request", resource=uid, version=1)
             client.wait_watched(
                 watch,
-                lambda line, uid=uid: line["object"]["metadata"]["uid"] == uid and bool(line["object"].get("status")),
+                functools.partial(
+                    lambda uid, line: line["object"]["metadata"]["uid"] == uid and bool(line["object"].get("status")),
+                    uid,
+                ),
                 what=f"the status of {consumer} at {client.source}",
             )
             client.delete(consumer, "mixed")
             wait_gone(client, consumer, "mixed")
+
+
+@pytest.mark.parametrize("connected_to", ["go", "python"])
+def test_deletion_that_an_agent_lost_is_sent_again_through_either_server(
+    programs: Programs, database: peer_postgres.Database, tmp_path: Path, stack: ExitStack, connected_to: str
+) -> None:
+    """Our delete recovery queues an event once; the server that the agent is connected to sends it."""
+    servers = dict(zip(("go", "python"), both(programs, database, tmp_path, stack), strict=True))
+    rest(servers["python"], "POST", "/consumers", {"name": "c1"})
+    agent = stack.enter_context(Agent(programs, servers[connected_to], cluster="c1", log=tmp_path / "agent.log"))
+    client = stack.enter_context(WorkClient(programs, servers["go"], source="s", log=tmp_path / "client.log"))
+    created = client.create("c1", config_map_work("lost"))
+    wait_available(client, "c1", "lost", generation=1)
+    uid = created["metadata"]["uid"]
+    # As if the delete request had been sent, and lost.
+    lost = "UPDATE resources SET deleted_at = now() - interval '90 seconds' WHERE id = $1 RETURNING id"
+    assert execute(database, lost, uid) == [uid]
+    agent.wait_event("received", type_ends="spec.delete_request", resource=uid, version=1)
+    wait_gone(client, "c1", "lost")
+    assert execute(database, "SELECT id FROM events WHERE event_type = 'Delete' AND source_id = $1 OFFSET 1", uid) == []
+
+
+def execute(database: peer_postgres.Database, statement: str, *params: object) -> list[object]:
+    """Run one statement; return the first column of what it yields."""
+
+    async def run() -> list[object]:
+        connection = await asyncpg.connect(database.dsn)
+        try:
+            return [row[0] for row in await connection.fetch(statement, *params)]
+        finally:
+            await connection.close()
+
+    return asyncio.run(run())

@@ -1,28 +1,26 @@
 # ruff: noqa: E501 - one script is written as it runs
-"""The page of all requests in a real browser: no errors, no network, and everything a reader does with it.
+"""The HTML report in a real browser: no errors, no network, and all interactions.
 
-With MAESTRO_KEEP_PICTURES=1 the pictures of the documentation are taken anew.
+With MAESTRO_KEEP_PICTURES=1 the screenshots of the documentation are renewed.
 """
 
-import asyncio
+import contextlib
 import os
 import random
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import trace_request_logs as logs
-from browser import Page, browser, program
-
-from maestropy.cli import trace_writing
-from maestropy.trace.request import scan, survey
-from maestropy.trace.request.model import Options
+from maestropy.trace.logs import tracer
+from maestropy.trace.logs.model import Options
+from maestropy.trace.logs.read import scan
+from maestropy.trace.report import page as report_page
+from tests import trace_request_logs as logs
+from tests.peers.browser import Page, browser, program
 
 pytestmark = [
     pytest.mark.peers,
@@ -46,15 +44,15 @@ def write_logs(folder: Path, count: int) -> Path:
             for stage, mean in means.items():
                 at += mean * chance.lognormvariate(0, 0.5) * (20 if stage == 4 and chance.random() < 0.01 else 1)
                 logs._DELAYS[stage] = at
-            story = logs.Story(work=f"{chance.choice(_NAMES)}-{number:05d}", at=logs.BASE + number * 0.02)
+            logged = logs.LoggedRequest(work=f"{chance.choice(_NAMES)}-{number:05d}", at=logs.BASE + number * 0.02)
             if number % 3 == 1:
-                story = replace(story, action="update", version=2)
+                logged = replace(logged, action="update", version=2)
             if number % 25 == 7:
-                story = replace(story, until=chance.choice((3, 3, 3, 2, 5, 8)))
-            lines += logs.lines_g4(story)
-            if story.until == 3:
-                failed = story.at + logs._DELAYS[4]
-                body = f'"controller failed to sync" err="{_REFUSED.format(story.work)}" key="{story.resource}"'
+                logged = replace(logged, until=chance.choice((3, 3, 3, 2, 5, 8)))
+            lines += logs.lines_g4(logged)
+            if logged.until == 3:
+                failed = logged.at + logs._DELAYS[4]
+                body = f'"controller failed to sync" err="{_REFUSED.format(logged.work)}" key="{logged.resource}"'
                 lines.append((logs.AGENT, failed, logs.klog(failed, "base_controller.go:159", body, "E")))
     finally:
         logs._DELAYS.update(usual)
@@ -78,14 +76,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
-def play(folder: Path, scenario: Callable[[Page], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with browser(folder) as page:
-            await scenario(page)
-            assert page.errors == []
-            assert all(url.startswith("file:") for url in page.requests), page.requests
-
-    asyncio.run(whole())
+@contextlib.asynccontextmanager
+async def opened(folder: Path, *, width: int = 1440) -> AsyncIterator[Page]:
+    async with browser(folder, width=width) as page:
+        yield page
+        assert page.errors == []
+        assert all(url.startswith("file:") for url in page.requests), page.requests
 
 
 async def texts(page: Page, selector: str) -> list[str]:
@@ -96,30 +92,28 @@ async def texts(page: Page, selector: str) -> list[str]:
 WORKS = "#rows .row > :nth-child(3)"
 
 
-def test_the_overview_counts_and_filters(tmp_path: Path, report: Path) -> None:
-    async def scenario(page: Page) -> None:
+async def test_the_overview_counts_and_filters(tmp_path: Path, report: Path) -> None:
+    async with opened(tmp_path) as page:
         await page.open(report)
         assert await page.run("document.documentElement.dataset.ready") == "600"
         tiles = await texts(page, ".verdict b")
         assert tiles[0] == "600"
-        assert sum(int(each) for each in tiles[1:]) == 600
+        assert sum(int(tile) for tile in tiles[1:]) == 600
         assert len(await texts(page, "#matrix tbody tr")) == 9
         assert len(await texts(page, "#hops tbody tr")) == 9
         failed = await page.run("document.querySelector('[data-verdict=failed] b').innerText")
         await page.run("document.querySelector('[data-verdict=failed]').click()")
         assert (await texts(page, "#shown")) == [f"{failed} of 600"]
-        assert {each.split()[-1] for each in await texts(page, "#rows .row > :first-child")} == {"failed"}
+        assert {text.split()[-1] for text in await texts(page, "#rows .row > :first-child")} == {"failed"}
         await page.press("Escape")
         assert (await texts(page, "#shown")) == ["600 requests"]
         await page.run("document.querySelector('#findings .link').click()")
         code = await page.run("document.querySelector('#by-code').value")
         assert set(await texts(page, "#rows .code")) == {code}
 
-    play(tmp_path, scenario)
 
-
-def test_the_list_is_sorted_and_searched(tmp_path: Path, report: Path) -> None:
-    async def scenario(page: Page) -> None:
+async def test_the_list_is_sorted_and_searched(tmp_path: Path, report: Path) -> None:
+    async with opened(tmp_path) as page:
         await page.open(report)
         await page.run("document.querySelector('[data-sort=work]').click()")
         shown = await texts(page, WORKS)
@@ -131,19 +125,17 @@ def test_the_list_is_sorted_and_searched(tmp_path: Path, report: Path) -> None:
         assert (await page.run(sorts))[2] == "descending"
         await page.press("/")
         await page.ask("Input.insertText", text="vault update")
-        assert all(each.startswith("vault-") for each in await texts(page, WORKS))
-        assert {each.split()[0] for each in await texts(page, "#rows .row > :nth-child(5)")} == {"update"}
+        assert all(text.startswith("vault-") for text in await texts(page, WORKS))
+        assert {text.split()[0] for text in await texts(page, "#rows .row > :nth-child(5)")} == {"update"}
         await page.run("document.querySelector('#search').value = 'nobody'")
         await page.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
         assert await page.run("!document.querySelector('#none').hidden")
         await page.run("document.querySelector('#clear-too').click()")
         assert (await texts(page, "#shown")) == ["600 requests"]
 
-    play(tmp_path, scenario)
 
-
-def test_a_request_is_opened_by_keys_by_its_address_and_shown_in_full(tmp_path: Path, report: Path) -> None:
-    async def scenario(page: Page) -> None:
+async def test_a_request_is_opened_by_keys_by_its_address_and_shown_in_full(tmp_path: Path, report: Path) -> None:
+    async with opened(tmp_path) as page:
         await page.open(report)
         await page.press("j", "j", "Enter")
         name = (await texts(page, WORKS))[1]
@@ -169,13 +161,11 @@ def test_a_request_is_opened_by_keys_by_its_address_and_shown_in_full(tmp_path: 
         await page.run("document.querySelector('.fall .stage').click()")
         assert await page.run("document.querySelectorAll('#log li:not(.off)').length") == 1
 
-    play(tmp_path, scenario)
 
-
-def test_light_and_dark_follow_the_system_and_the_switch(tmp_path: Path, report: Path) -> None:
+async def test_light_and_dark_follow_the_system_and_the_switch(tmp_path: Path, report: Path) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
 
-    async def scenario(page: Page) -> None:
+    async with opened(tmp_path) as page:
         await page.prefer("light")
         await page.open(report)
         light = await page.run(background)
@@ -191,8 +181,6 @@ def test_light_and_dark_follow_the_system_and_the_switch(tmp_path: Path, report:
             await page.run(f"document.querySelector('[data-theme-choice={theme}]').click()")
             assert await page.run(CONTRASTS) == []
 
-    play(tmp_path, scenario)
-
 
 CONTRASTS = """(() => {
   const style = getComputedStyle(document.documentElement);
@@ -207,21 +195,21 @@ CONTRASTS = """(() => {
 })()"""
 
 
-def test_twenty_seven_thousand_requests_stay_quick(tmp_path: Path, report: Path) -> None:
+async def test_twenty_seven_thousand_requests_stay_quick(tmp_path: Path, report: Path) -> None:
     """Ten thousands of rows: the same six hundred many times over, so that the test need not read 250 MB of logs."""
     page_file = tmp_path / "many.html"
-    read = scan.everything([str(report.parent / "logs")], now=logs.BASE + 86400)
-    known = survey.surroundings(read.hits, read.writers, options=Options())
-    traces = list(survey.traces(read.hits, known, options=Options()))
-    rows = trace_writing.page_rows(known)
+    read = scan.scan_all([str(report.parent / "logs")], now=logs.BASE + 86400)
+    environment = tracer.read_environment(read.records, read.writers, options=Options())
+    traces = list(tracer.traces(read.records, environment, options=Options()))
+    rows = report_page.rows_of(environment)
     for number in range(MANY):
         trace = traces[number % len(traces)]
         key = trace.key._replace(resource=f"{trace.key.resource}-{number}", work_name=f"{trace.key.work_name}-{number}")
         rows.add(replace(trace, key=key, start=trace.start + number, end=trace.end + number))
-    page_file.write_text(trace_writing.html(rows, code=1, now=logs.BASE), encoding="utf-8")
+    page_file.write_text(report_page.html(rows, code=1, now=logs.BASE), encoding="utf-8")
     assert page_file.stat().st_size < 20_000_000
 
-    async def scenario(page: Page) -> None:
+    async with opened(tmp_path / "profile") as page:
         await page.open(page_file)
         assert await page.run("document.documentElement.dataset.ready") == str(MANY)
         # Only what is in sight exists.
@@ -236,26 +224,45 @@ def test_twenty_seven_thousand_requests_stay_quick(tmp_path: Path, report: Path)
         await page.ask("Input.insertText", text=f"-{MANY - 1}")
         assert len(await texts(page, "#rows .row")) == 1
 
-    play(tmp_path / "profile", scenario)
+
+NARROW = """(() => {
+  const wide = [...document.querySelectorAll('body *')].filter((element) => element.offsetParent
+    && element.getBoundingClientRect().right > innerWidth + 1 && !element.closest('pre, #log, .scrolls'));
+  const cut = [...document.querySelectorAll('#rows .row > *, .head > *, th, td, button, label')].filter((element) =>
+    element.offsetParent && element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0
+    && !element.title && getComputedStyle(element).overflowX !== 'visible');
+  return {scrolls: document.documentElement.scrollWidth > innerWidth, wide: wide.map((element) => element.outerHTML.slice(0, 120)),
+    cut: cut.map((element) => element.outerHTML.slice(0, 120))};
+})()"""
 
 
-def test_the_page_prints(tmp_path: Path, report: Path) -> None:
-    async def scenario(page: Page) -> None:
+@pytest.mark.parametrize("width", [1000, 1280])
+async def test_the_page_fits_a_narrow_window(tmp_path: Path, report: Path, width: int) -> None:
+    async with opened(tmp_path, width=width) as page:
+        await page.open(report)
+        for keys in ((), ("j", "Enter")):
+            await page.press(*keys)
+            shown = await page.run(NARROW)
+            assert shown == {"scrolls": False, "wide": [], "cut": []}
+            names = await page.run(
+                "[...document.querySelectorAll('#rows .row > :nth-child(3)')].map((e) => e.clientWidth)"
+            )
+            assert min(names) >= 60, "a work's name can be read"
+
+
+async def test_the_page_prints(tmp_path: Path, report: Path) -> None:
+    async with opened(tmp_path) as page:
         await page.open(report)
         printed = await page.ask("Page.printToPDF", printBackground=True)
         assert len(printed["data"]) > 20_000
 
-    play(tmp_path, scenario)
-
 
 @pytest.mark.skipif("MAESTRO_KEEP_PICTURES" not in os.environ, reason="pictures are kept on demand")
-def test_pictures_for_the_documentation(tmp_path: Path, report: Path) -> None:
-    async def scenario(page: Page) -> None:
+async def test_pictures_for_the_documentation(tmp_path: Path, report: Path) -> None:
+    IMAGES.mkdir(exist_ok=True)
+    async with opened(tmp_path) as page:
         await page.open(report)
         for theme, keys in (("light", ()), ("dark", ("j", "Enter"))):
             await page.run(f"document.querySelector('[data-theme-choice={theme}]').click()")
             await page.press(*keys)
             await page.picture(IMAGES / f"trace-requests-{theme}.png")
-
-    IMAGES.mkdir(exist_ok=True)
-    play(tmp_path, scenario)

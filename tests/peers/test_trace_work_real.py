@@ -2,16 +2,16 @@
 
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_agents import wait_until_silent
-from kube_cluster import KubeCluster, answer
-from peer_clients import WorkClient
-from peer_processes import wait_for
-from peer_servers import PYTHON_CLI, RunningServer
-from test_kube_go_agent import agent, applied, is_gone, work
+
+from tests.peers.kube_agents import Restartable, wait_for_deletion, wait_until_silent
+from tests.peers.kube_cluster import KubeCluster, answer
+from tests.peers.peer_clients import WorkClient
+from tests.peers.peer_servers import PYTHON_CLI, RunningServer
+from tests.peers.test_kube_go_agent import agent, applied, wait_until_gone, work
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 
@@ -26,9 +26,13 @@ def trace(*arguments: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, found
 
 
-@pytest.mark.usefixtures("agent")
 def test_a_work_of_the_go_client_on_the_go_agent(
-    real_cluster: KubeCluster, namespace: str, client: WorkClient, consumer: str, server: RunningServer, tmp_path: Path
+    agent: Restartable,
+    real_cluster: KubeCluster,
+    namespace: str,
+    client: WorkClient,
+    consumer: str,
+    server: RunningServer,
 ) -> None:
     uid = client.create(consumer, work(namespace))["metadata"]["uid"]
     access = [f"--mgmt-kubeconfig={consumer}={real_cluster.kubeconfig}", f"--db-dsn={server.database.dsn}"]
@@ -36,7 +40,7 @@ def test_a_work_of_the_go_client_on_the_go_agent(
     def is_applied() -> bool:
         _, found = trace("--resource-id", uid, *access)
         manifests = found["works"][0]["manifests"]
-        return len(manifests) == 2 and all(each["applied"] and each["live"] for each in manifests)
+        return len(manifests) == 2 and all(manifest["applied"] and manifest["live"] for manifest in manifests)
 
     wait_for(is_applied, what="the work to be applied", seconds=40)
     entries = (
@@ -49,23 +53,27 @@ def test_a_work_of_the_go_client_on_the_go_agent(
         (one,) = found["works"]
         assert one["resourceId"] == uid
         assert one["db"]["idIsComputed"] is True
-        assert {each["uidMatch"] for each in one["manifests"]} == {True}
+        assert {manifest["uidMatch"] for manifest in one["manifests"]} == {True}
         # Nobody runs the pods of this Deployment, so that it may be applied and not available.
         assert one["code"] in {"MW-001", "MW-111"}, one["findings"]
         assert code == found["exitCode"]
     code, found = trace("--resource-id", uid, f"--rest-url={server.rest_url}", access[0])
     assert found["works"][0]["code"] in {"MW-001", "MW-111"}
 
-    wait_until_silent(tmp_path / "go-agent.log")
+    wait_until_silent(agent.log)
     client.delete(consumer, "web")
-    wait_for(lambda: is_gone(client, consumer), what="the work to go", seconds=40)
+    wait_until_gone(agent, server, client, consumer)
     code, found = trace("--resource-id", uid, *access)
     assert (code, found["works"][0]["code"]) in {(4, "MW-102"), (4, "MW-010")}
 
 
-@pytest.mark.usefixtures("agent")
 def test_a_blocked_deletion_and_a_record_deleted_by_hand(
-    real_cluster: KubeCluster, namespace: str, client: WorkClient, consumer: str, server: RunningServer, tmp_path: Path
+    agent: Restartable,
+    real_cluster: KubeCluster,
+    namespace: str,
+    client: WorkClient,
+    consumer: str,
+    server: RunningServer,
 ) -> None:
     held = work(namespace)
     held["spec"]["workload"]["manifests"][0]["metadata"] = {
@@ -79,14 +87,16 @@ def test_a_blocked_deletion_and_a_record_deleted_by_hand(
     with real_cluster.client() as api:
         wait_for(lambda: api.get(path).is_success, what="the ConfigMap", seconds=40)
         wait_for(lambda: client.get(consumer, "web").get("status", {}).get("conditions"), what="the status", seconds=40)
-        wait_until_silent(tmp_path / "go-agent.log")
+        wait_until_silent(agent.log)
         client.delete(consumer, "web")
-        wait_for(
-            lambda: "deletionTimestamp" in answer(api.get(path))["metadata"], what="the ConfigMap to leave", seconds=40
+        wait_for_deletion(
+            lambda: "deletionTimestamp" in answer(api.get(path))["metadata"],
+            what="the ConfigMap to leave",
+            restart_of_go_pair=agent.restart if server.kind == "go" else None,
         )
         code, found = trace("--resource-id", uid, *access)
         assert (code, found["works"][0]["code"]) == (1, "MW-007")
         assert "example.com/keep" in json.dumps(found["works"][0]["findings"])
         patch = {"metadata": {"finalizers": None}}
         api.patch(path, json=patch, headers={"Content-Type": "application/merge-patch+json"})
-        wait_for(lambda: is_gone(client, consumer), what="the work to go", seconds=40)
+        wait_until_gone(agent, server, client, consumer)

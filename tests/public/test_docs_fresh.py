@@ -1,4 +1,4 @@
-"""The reference pages say what the code says, and no page leads nowhere."""
+"""Generated reference pages are fresh, and no page has a broken link."""
 
 import re
 import runpy
@@ -8,15 +8,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GENERATED = runpy.run_path(str(ROOT / "scripts" / "generate_docs.py"))["PAGES"]
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "generate_docs.py"))
+GENERATED = SCRIPT["PAGES"]
+ATTACK_TESTS = sorted((ROOT / "tests" / "attacks").glob("test_*.py"))
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 _BLOCK = re.compile(r"```.*?```", re.DOTALL)
 
 
 @pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
-def test_a_reference_page_is_fresh(path: Path) -> None:
+def test_reference_page_is_fresh(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == GENERATED[path](), f"{path.name} is stale: run `make docs`"
+
+
+@pytest.mark.parametrize("path", ATTACK_TESTS, ids=lambda path: path.name)
+def test_attack_tests_say_what_the_attacker_gets(path: Path) -> None:
+    assert SCRIPT["attacks"](path), f'{path.name} has no docstring """<attack> -> <what the attacker gets>"""'
 
 
 def links(page: Path) -> Iterator[str]:
@@ -26,5 +33,5 @@ def links(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_link_leads_nowhere(page: Path) -> None:
+def test_page_has_no_broken_link(page: Path) -> None:
     assert [target for target in links(page) if not (page.parent / target).exists()] == []

@@ -2,22 +2,19 @@
 
 import argparse
 import contextlib
-import gc
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from simulation.mutations import MUTATIONS
-from simulation.play import Outcome, play
-from simulation.schedule import Schedule, draw
-from simulation.shrink import shrink
+from tests.simulation import campaign
+from tests.simulation.mutations import LATE_EVENTS_ARE_APPLIED, MUTATIONS
+from tests.simulation.play import Outcome, play
+from tests.simulation.schedule import Schedule, draw
+from tests.simulation.shrink import shrink
 
 _HASH_SEED = "0"
-_SHARE = 50
+_ENDLESS = 10**9
 
 
 def main() -> int:
@@ -27,11 +24,14 @@ def main() -> int:
         # Sets of strings are walked in another order in every process otherwise, and no run could be repeated.
         os.execve(
             sys.executable,
-            [sys.executable, str(Path(__file__)), *sys.argv[1:]],
+            [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
             {**os.environ, "PYTHONHASHSEED": _HASH_SEED},
         )
-    planted = next((each for each in MUTATIONS if each.name == options.plant), None)
+    planted = next((each for each in (*MUTATIONS, LATE_EVENTS_ARE_APPLIED) if each.name == options.plant), None)
     with planted.plant() if planted else contextlib.nullcontext():
+        if options.publish:
+            campaign.publish(campaign.read(options.publish))
+            return 0
         if options.seed is not None and options.schedules == 1 and options.seconds is None:
             return _one(draw(options.seed), follow=options.follow)
         return _many(options)
@@ -42,17 +42,25 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="the first seed; alone: play this one and tell everything")
     parser.add_argument("--schedules", type=int, help="how many seeds to play (default: 1 with --seed, else 500)")
     parser.add_argument("--seconds", type=float, help="play for so long instead")
+    parser.add_argument("--fresh", action="store_true", help="begin with a seed that nobody has played; it is printed")
+    parser.add_argument("--keep-going", action="store_true", help="play on after a broken rule")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--result", type=Path, help="write the result as JSON, with the commit it ran on")
+    parser.add_argument("--publish", type=Path, metavar="RESULT", help="write a result into docs/simulation.md")
     parser.add_argument("--follow", action="store_true", help="with --seed: tell all that happens")
-    parser.add_argument("--plant", choices=[each.name for each in MUTATIONS], help="plant a bug, to see it found")
+    parser.add_argument(
+        "--plant",
+        choices=[each.name for each in (*MUTATIONS, LATE_EVENTS_ARE_APPLIED)],
+        help="plant a bug, to see it found",
+    )
     options = parser.parse_args()
     if options.schedules is None:
-        options.schedules = 1 if options.seed is not None else 500
+        options.schedules = _ENDLESS if options.seconds else 1 if options.seed is not None else 500
     return options
 
 
 def _one(schedule: Schedule, *, follow: bool) -> int:
-    outcome = play(schedule, told=print if follow else None)
+    outcome = play(schedule, log_line=print if follow else None)
     print(schedule)
     print(_said(outcome))
     if outcome.violation is None:
@@ -72,49 +80,29 @@ def _one(schedule: Schedule, *, follow: bool) -> int:
 def _said(outcome: Outcome) -> str:
     if outcome.violation is not None:
         return f"BROKEN {outcome.violation}"
-    return f"all rules hold; everything came together {outcome.seconds:g} s after the last trouble"
+    return f"all rules hold; everything converged {outcome.seconds:g} s after the last fault"
 
 
 def _many(options: argparse.Namespace) -> int:
-    began, first = time.perf_counter(), options.seed or 0
-    deadline = began + options.seconds if options.seconds else None
-    last = sys.maxsize if deadline else first + options.schedules
-    played, slowest, broken = 0, 0.0, []
-    with ProcessPoolExecutor(options.jobs) if options.jobs > 1 else contextlib.nullcontext() as pool:
-        for start in range(first, last, _SHARE * options.jobs):
-            if deadline and time.perf_counter() > deadline:
-                break
-            stop = min(last, start + _SHARE * options.jobs)
-            shares = [range(at, min(stop, at + _SHARE)) for at in range(start, stop, _SHARE)]
-            for count, longest, failed in pool.map(_share, shares) if pool else map(_share, shares):
-                played, slowest = played + count, max(slowest, longest)
-                broken += failed
-            if broken:
-                break
-    seconds = time.perf_counter() - began
-    print(
-        f"{played} schedules from seed {first} in {seconds:.1f} s ({60 * played / seconds:.0f} a minute); "
-        f"everything came together at most {slowest:g} s after the last trouble"
+    first, opening = options.seed or 0, ""
+    if options.fresh:
+        first = int(time.time()) * 1000
+        again = f"python -m tests.simulation --seed {first} --schedules {options.schedules} --jobs {options.jobs}"
+        opening = f"fresh seeds from {first}; the same again: {again}"
+    plan = campaign.Plan(
+        first=first,
+        seeds=options.schedules,
+        jobs=options.jobs,
+        keeps_going=options.keep_going,
+        seconds=options.seconds,
+        opening=opening,
     )
-    for seed, text in broken:
-        print(f"BROKEN seed {seed}: {text}\n  again, and shrunk: python -m tests.simulation --seed {seed}")
-    return 1 if broken else 0
-
-
-def _share(seeds: range) -> tuple[int, float, list[tuple[int, str]]]:
-    """Play some seeds; returns how many, the longest way back, and what was broken."""
-    longest, broken = 0.0, []
-    gc.collect()
-    gc.disable()  # schedules leave little behind, and it goes with the next share
-    try:
-        for seed in seeds:
-            outcome = play(draw(seed))
-            longest = max(longest, outcome.seconds)
-            if outcome.violation is not None:
-                broken.append((seed, str(outcome.violation)))
-    finally:
-        gc.enable()
-    return len(seeds), longest, broken
+    result = campaign.run(plan)
+    print(result)
+    if options.result:
+        campaign.write(result, options.result)
+        print(f"result: {options.result}")
+    return 130 if result.is_interrupted else 1 if result.failures else 0
 
 
 if __name__ == "__main__":

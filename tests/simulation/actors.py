@@ -1,4 +1,4 @@
-"""Servers and agents of a simulation: the real stages in played surroundings, killed without a chance to tidy up.
+"""Servers and agents of a simulation: the real controllers in played surroundings, killed without a chance to tidy up.
 
 A kill takes effect on the outside first (sessions, wires, requests to the cluster end), and then the tasks are
 cancelled, so nothing that runs while they unwind reaches anybody.
@@ -13,37 +13,44 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from conformance.memory_broker import TOPICS
 from prometheus_client import CollectorRegistry
-from simulation.memory_cluster import MemoryCluster, MemoryKubeClient
-from simulation.memory_postgres import Engine, Pool
-from simulation.network import Network, Service, Wire
 
-from maestropy.agent.agent import Agent, Character, Surroundings
+from maestropy.agent.runtime.wiring import Agent, AgentConfig, AgentDependencies
 from maestropy.aio import backoff, tasks
 from maestropy.aio.clock import Clock
 from maestropy.journal.emit import Journal
 from maestropy.kube import errors
 from maestropy.server import settings as configuration
+from maestropy.server.api.grpc.agents import AgentService
+from maestropy.server.api.grpc.sources import SourceService
+from maestropy.server.api.grpc.subscriptions import Heartbeats
 from maestropy.server.auth.agents import AgentIdentityPolicy
-from maestropy.server.auth.sources import Mode, SourceGate
-from maestropy.server.metrics import Metrics
-from maestropy.server.rpc.agents import Agents
-from maestropy.server.rpc.sources import Sources
-from maestropy.server.rpc.subscriptions import Heartbeats
-from maestropy.server.stages import Stages
-from maestropy.server.world import World
+from maestropy.server.auth.sources import AuthnMode, SourceAccessControl
+from maestropy.server.context import Context
+from maestropy.server.runtime.wiring import Controllers
+from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import errors as store_errors
 from maestropy.store import pool
-from maestropy.transport import base, mqtt_config
-from maestropy.transport.grpc_agent import _GrpcConnection
-from maestropy.transport.grpc_client import StreamTimeout
-from maestropy.transport.mqtt_agent import MqttMedium
-from maestropy.transport.status import Refused
-from maestropy.wire import envelope, event
+from maestropy.transport import port as base
+from maestropy.transport.grpc.agent import _GrpcConnection
+from maestropy.transport.grpc.client import StreamTimeout
+from maestropy.transport.grpc.status import CallRejected
+from maestropy.transport.mqtt import config as mqtt_config
+from maestropy.transport.mqtt.agent import MqttTransport
+from maestropy.wire.events import event, grpc_binding
+from tests.conformance.memory_broker import TOPICS
+from tests.simulation.memory_cluster import MemoryCluster, MemoryKubeClient
+from tests.simulation.memory_postgres import Engine, Pool
+from tests.simulation.network import Network, Service, Wire
 
 SWEEP_SECONDS = 8
-_COMMON = {"--sweep-interval": f"{SWEEP_SECONDS}s", "--db-max-open-connections": "8"}
+_COMMON = {
+    "--sweep-interval": f"{SWEEP_SECONDS}s",
+    "--db-max-open-connections": "8",
+    # A run lasts minutes: with the default an agent that lost a deletion would hear of it again after the end.
+    "--delete-event-republish-interval": "5",
+    "--delete-event-republish-max-interval": "600",
+}
 _SETTINGS = configuration.load({"--message-broker-type": "grpc", **_COMMON}, {})
 _METRICS = Metrics(CollectorRegistry())
 _HEARTBEAT_SECONDS = 10.0
@@ -74,11 +81,11 @@ def _folder() -> "tempfile.TemporaryDirectory[str]":
 class Listener(Journal):
     """A journal that keeps nothing, or tells everything to the one who follows a run."""
 
-    __slots__ = ("_told",)
+    __slots__ = ("_log_line",)
 
-    def __init__(self, told: Callable[[str], None] | None) -> None:
-        self._told = told
-        self._verbosity = 2 if told else -1
+    def __init__(self, log_line: Callable[[str], None] | None) -> None:
+        self._log_line = log_line
+        self._verbosity = 2 if log_line else -1
 
     def bind(self, fields: Mapping[str, object] | None = None, /, **more: object) -> "Listener":
         return self
@@ -86,14 +93,14 @@ class Listener(Journal):
     def flush(self) -> None:
         pass
 
-    def _write(self, severity: str, message: str, fields: Mapping[str, object], *, v: int, err: Any) -> None:  # type: ignore[override]
-        if self._told is not None:
+    def _write(self, severity: str, message: str, fields: Mapping[str, object], *, v: int, err: Any) -> None:
+        if self._log_line is not None:
             # Extensions travel in a map of protobuf's, whose order differs from process to process.
             shown = " ".join(f"{key}={value}" for key, value in fields.items() if key not in _UNTOLD)
-            self._told(f"{severity}: {message} {shown[:300]}" + (f" err={err!r}" if err is not None else ""))
+            self._log_line(f"{severity}: {message} {shown[:300]}" + (f" err={err!r}" if err is not None else ""))
 
 
-class Crowd:
+class KillableTasks:
     """Tasks that die together."""
 
     def __init__(self) -> None:
@@ -116,15 +123,15 @@ class Crowd:
         return sorted(task.get_name() for task in left)
 
 
-class _Crew(tasks.Crew):
-    """The crew of a server; the crowd remembers who must never end."""
+class _TaskOwner(tasks.TaskOwner):
+    """The task_owner of a server; the killable remembers who must never end."""
 
-    def __init__(self, crowd: Crowd, ended: Callable[[str, BaseException | None], None]) -> None:
-        self._crowd = crowd
+    def __init__(self, killable: KillableTasks, ended: Callable[[str, BaseException | None], None]) -> None:
+        self._killable = killable
         self._ended = ended
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._crowd.start(name, work)
+        task = self._killable.start(name, work)
         task.add_done_callback(lambda done: None if done.cancelled() else self._ended(name, done.exception()))
         return task
 
@@ -133,16 +140,16 @@ class Server:
     """One instance; `start` after `kill` begins anew with nothing but the database."""
 
     def __init__(
-        self, name: str, *, network: Network, engine: Engine, clock: Clock, told: Any, uses_mqtt: bool
+        self, name: str, *, network: Network, engine: Engine, clock: Clock, log_line: Any, uses_mqtt: bool
     ) -> None:
         self.name = name
         self._settings = _mqtt_settings(name) if uses_mqtt else _SETTINGS
         self._network = network
         self._engine = engine
         self._clock = clock
-        self._told = told
+        self._log_line = log_line
         self.is_up = False
-        self.hears = True
+        self.gets_notifications = True
         """Whether notifications arrive."""
         self.database_is_there = True
         self.failures: list[str] = []
@@ -152,16 +159,16 @@ class Server:
         return self._services[port]
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        return self._crowd.start("call", work)
+        return self._killable.start("call", work)
 
     async def start(self) -> None:
         if self.is_up:
             return
         self.is_up, self._is_leaving = True, False
-        self._crowd = Crowd()
-        journal = Listener((lambda text: self._told(f"{self.name}: {text}")) if self._told else None)
+        self._killable = KillableTasks()
+        journal = Listener((lambda text: self._log_line(f"{self.name}: {text}")) if self._log_line else None)
         dice = self._network.chance(f"{self.name}/ids")
-        world = World(
+        context = Context(
             database=pool.Database(Pool(self._engine, self.name, may_connect=lambda: self.database_is_there)),
             journal=journal,
             metrics=_METRICS,
@@ -171,35 +178,35 @@ class Server:
         )
         # Only here: other tests of this process change such files and must read them again.
         with mock.patch.object(mqtt_config, "read", _read_once):
-            self.stages = stages = Stages(self._settings, world, delays=self._delays)
-        heartbeats = Heartbeats(seconds=_HEARTBEAT_SECONDS, new_id=world.new_id)
-        self._services = {
-            "agents": Agents(
-                world=world,
-                absorb=stages.absorb,
-                rejoin=stages.rejoin,
-                streams=stages.agents,
+            self.controllers = controllers = Controllers(self._settings, context, delays=self._delays)
+        heartbeats = Heartbeats(seconds=_HEARTBEAT_SECONDS, new_id=context.new_id)
+        self._services: dict[str, Service] = {
+            "agents": AgentService(
+                context=context,
+                intake=controllers.status_intake,
+                resync=controllers.resync,
+                subscribers=controllers.agent_subscribers,
                 policy=AgentIdentityPolicy.ANY,
                 heartbeats=heartbeats,
             ),
-            "sources": Sources(
-                world=world,
-                accept=stages.accept,
-                fanout=stages.fanout,
-                streams=stages.sources,
-                gate=SourceGate(Mode.OPEN, reviews=None, clock=self._clock.monotonic),
+            "sources": SourceService(
+                context=context,
+                spec_writer=controllers.spec_writer,
+                status_dispatcher=controllers.status_dispatcher,
+                subscribers=controllers.source_subscribers,
+                access_control=SourceAccessControl(AuthnMode.OPEN, reviews=None, clock=self._clock.monotonic),
                 heartbeats=heartbeats,
             ),
         }
-        crew = _Crew(self._crowd, self._ended)
-        self._crowd.start("run", self._run(stages, crew)).add_done_callback(self._joined)
+        task_owner = _TaskOwner(self._killable, self._ended)
+        self._killable.start("run", self._run(controllers, task_owner)).add_done_callback(self._joined)
 
-    async def _run(self, stages: Stages, crew: tasks.Crew) -> None:
-        stages.start(crew)
-        crew.start("listen", self._listen(stages))
+    async def _run(self, controllers: Controllers, task_owner: tasks.TaskOwner) -> None:
+        controllers.start(task_owner)
+        task_owner.start("listen", self._listen(controllers))
         while True:
             try:
-                await stages.join(crew)
+                await controllers.join(task_owner)
                 break
             except store_errors.StoreError:
                 # A process that cannot join ends and is started again by whoever looks after it.
@@ -214,47 +221,47 @@ class Server:
         self._network.hosts.pop(self.name, None)
         self._engine.cut(self.name)
         self._network.break_wires(self.name)
-        self.failures += [f"{self.name}: {name} does not end when told" for name in await self._crowd.kill()]
+        self.failures += [f"{self.name}: {name} does not end when log_line" for name in await self._killable.kill()]
 
     async def leave(self) -> None:
         """End in good order, unless somebody is quicker."""
         if not self.is_up:
             return
         self._is_leaving = True
-        stages, crowd = self.stages, self._crowd
+        controllers, killable = self.controllers, self._killable
         self._network.hosts.pop(self.name, None)
 
         async def finish() -> None:
-            await tasks.attempt(stages.membership.leave, on_error=lambda _: None)
-            stages.let_go()
-            await stages.finish()
+            await tasks.attempt(controllers.membership.leave, on_error=lambda _: None)
+            controllers.end_streams()
+            await controllers.finish()
 
-        await asyncio.wait([crowd.start("finish", finish())], timeout=20)
-        if self._crowd is crowd:
+        await asyncio.wait([killable.start("finish", finish())], timeout=20)
+        if self._killable is killable:
             await self.kill()
 
-    async def _listen(self, stages: Stages) -> None:
+    async def _listen(self, controllers: Controllers) -> None:
         """Play `store.listen`: a connection that begins with a look at everything, and is watched and replaced."""
         waits, key = self._delays(), object()
 
         def hear(channel: str, payload: str) -> None:
-            if self.hears:
-                self._crowd.start("notify", self._notify(stages, channel, payload))
+            if self.gets_notifications:
+                self._killable.start("notify", self._notify(controllers, channel, payload))
 
         while True:
             if self.database_is_there:
                 self._engine.listening[key] = (self.name, hear)
-                stages.hear_again()
+                controllers.on_notification_gap()
                 waits = self._delays()
-                while key in self._engine.listening and self.database_is_there and self.hears:
-                    stages.hear_on()
+                while key in self._engine.listening and self.database_is_there and self.gets_notifications:
+                    controllers.note_listening()
                     await asyncio.sleep(5.0)
                 self._engine.listening.pop(key, None)
             await asyncio.sleep(next(waits))
 
-    async def _notify(self, stages: Stages, channel: str, payload: str) -> None:
+    async def _notify(self, controllers: Controllers, channel: str, payload: str) -> None:
         await self._network.hop(f"{self.name}/notify")
-        stages.channels[channel](payload)
+        controllers.channels[channel](payload)
 
     def _delays(self) -> Iterator[float]:
         return backoff.delays(base=0.2, factor=2, cap=5.0, jitter=self._network.chance(f"{self.name}/delays").random)
@@ -271,7 +278,7 @@ class Server:
 class Medium:
     """An agent's way to whichever server the balancer gives it; the errors mean what they mean over gRPC."""
 
-    subscribed = "subscribed"
+    subscribed_phrase = "subscribed"
     address = "simulated"
 
     def __init__(self, network: Network, *, owner: str, consumer: str) -> None:
@@ -280,13 +287,13 @@ class Medium:
         self._consumer = consumer
 
     @asynccontextmanager
-    async def connect(self) -> AsyncIterator[base.Connection]:
-        wanted = envelope.Subscription(cluster_name=self._consumer, data_type=event.MANIFEST_BUNDLES)
+    async def connect(self) -> AsyncIterator[base.AgentConnection]:
+        wanted = grpc_binding.Subscription(cluster_name=self._consumer, data_type=event.MANIFEST_BUNDLES)
         try:
             wire = Wire(self._network, owner=self._owner, port="agents")
             async with wire.subscribe(wanted) as events:
                 yield _GrpcConnection(wire, events)  # type: ignore[arg-type]  # a wire is a client
-        except (Refused, StreamTimeout) as error:
+        except (CallRejected, StreamTimeout) as error:
             raise base.Disconnected(str(error)) from error
 
 
@@ -294,7 +301,7 @@ class ClusterAgent:
     """The agent of one consumer on its cluster."""
 
     def __init__(
-        self, consumer: str, cluster: MemoryCluster, *, network: Network, clock: Clock, told: Any, uses_mqtt: bool
+        self, consumer: str, cluster: MemoryCluster, *, network: Network, clock: Clock, log_line: Any, uses_mqtt: bool
     ) -> None:
         self.name = f"agent-{consumer}"
         self._uses_mqtt = uses_mqtt
@@ -302,9 +309,11 @@ class ClusterAgent:
         self.cluster = cluster
         self._network = network
         self._clock = clock
-        self._told = told
+        self._log_line = log_line
         self._life: object | None = None
         self.cluster_is_there = True
+        self.clock_error = 0.0
+        """How many seconds the clock of this agent is ahead."""
         self.failures: list[str] = []
 
     @property
@@ -315,7 +324,7 @@ class ClusterAgent:
         if self._life is not None:
             return
         life = self._life = object()
-        self._crowd = Crowd()
+        self._killable = KillableTasks()
         dice = self._network.chance(f"{self.name}/dice")
 
         async def travel() -> None:
@@ -323,25 +332,29 @@ class ClusterAgent:
             if self._life is not life or not self.cluster_is_there:
                 raise errors.Unreachable("the API server cannot be reached")
 
-        client = MemoryKubeClient(self.cluster, clock=self._clock, travel=travel)
-        given = Surroundings(
+        right = self._clock
+        clock = Clock(epoch=lambda: right.epoch() + self.clock_error, monotonic=right.monotonic)
+        client = MemoryKubeClient(self.cluster, clock=clock, travel=travel)
+        given = AgentDependencies(
             client=client,
-            medium=self._medium(),
-            journal=Listener((lambda text: self._told(f"{self.name}: {text}")) if self._told else None),
+            transport=self._transport(),
+            journal=Listener((lambda text: self._log_line(f"{self.name}: {text}")) if self._log_line else None),
             jitter=dice.random,
-            clock=self._clock,
+            clock=clock,
             new_id=lambda: f"{self.name}-{dice.getrandbits(64):016x}",
         )
-        character = Character(consumer=self.consumer, client_id=f"{self.consumer}-agent", workers=3, install_crds=False)
+        character = AgentConfig(
+            consumer=self.consumer, client_id=f"{self.consumer}-agent", workers=3, install_crds=False
+        )
         self.agent = Agent(given, character)
-        running = self._crowd.start(self.name, self.agent.run())
+        running = self._killable.start(self.name, self.agent.run())
         running.add_done_callback(lambda done: self._ended(life, done))
 
-    def _medium(self) -> base.Medium:
+    def _transport(self) -> base.Transport:
         if not self._uses_mqtt:
             return Medium(self._network, owner=self.name, consumer=self.consumer)
         endpoint = _read_once(broker_config(self.name), flag="--workload-source-config").endpoint
-        return MqttMedium(
+        return MqttTransport(
             endpoint, consumer=self.consumer, client_id=f"{self.consumer}-agent", on_problem=lambda _: None
         )
 
@@ -351,7 +364,7 @@ class ClusterAgent:
             return
         self._life = None
         self._network.break_wires(self.name)
-        self.failures += [f"{self.name}: {name} does not end when told" for name in await self._crowd.kill()]
+        self.failures += [f"{self.name}: {name} does not end when log_line" for name in await self._killable.kill()]
 
     def _ended(self, life: object, done: "asyncio.Task[None]") -> None:
         if self._life is life and not done.cancelled():

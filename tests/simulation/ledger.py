@@ -1,28 +1,30 @@
-"""What must always be true, looked at with every commit of the database and every change of a cluster.
+"""The rules that must always hold, checked at every commit of the database and every change of a cluster.
 
 Each rule has a name under which a violation is reported; `docs/simulation.md` lists them. The first violation ends a
-run: what follows it would only be noise.
+run.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from simulation.memory_cluster import CONFIG_MAPS, MemoryCluster
-from simulation.memory_postgres import Change, Engine, Row
-from simulation.sources import NOBODY, Answer, Bundle, Content
 
-from maestropy.sandbox.kubeapi.store import Event, Stored
-from maestropy.wire import order
+from maestropy.agent.decide import data_safety
+from maestropy.sandbox.kubeapi.storage.store import StoredObject, StoreEvent
+from maestropy.wire import ordering
+from tests.simulation.memory_cluster import APPLIED_MANIFEST_WORKS, CONFIG_MAPS, MemoryCluster
+from tests.simulation.memory_postgres import Change, Engine, Row
+from tests.simulation.sources import NO_ANSWER, Answer, Content, SimulatedResource
 
 _PENDING_AT_MOST = 4
-"""One event that waits, and those that instances were about to send when it was written."""
+"""One pending event, and those that instances were about to send when it was written."""
 
 
 class Violation(Exception):
-    """Something was seen that must never be."""
+    """A rule was broken."""
 
     def __init__(self, rule: str, what: str) -> None:
         super().__init__(f"{rule}: {what}")
@@ -30,203 +32,366 @@ class Violation(Exception):
 
 
 @dataclass(kw_only=True)
-class Life:
-    """A bundle from its creation to its end; a later one of the same id is another life."""
+class Incarnation:
+    """A resource from its creation to its removal; a later one of the same ID is another incarnation."""
 
-    bundle: Bundle
+    resource: SimulatedResource
+    database_id: str = ""
+    created_at: Any = None
     tokens: dict[int, str] = field(default_factory=dict)
-    """What each version consists of."""
+    """The token of each version."""
+    lost_tokens: dict[int, str] = field(default_factory=dict)
+    """Those of versions that the database has lost."""
     is_over: bool = False
+    is_lost: bool = False
+    """Whether the database has lost it: an older backup was restored, or the database was replaced."""
+    is_deletion_requested: bool = False
+    """Whether a deletion was ever stored, also one that was lost later."""
     leaving: set[str] = field(default_factory=set)
-    removed: set[str] = field(default_factory=set)
-    """Objects that went after the deletion was asked for."""
+    removed: dict[str, int] = field(default_factory=dict)
+    """Objects that were removed after the deletion was requested, with the version of their content."""
+
+    def version_of(self, stored: StoredObject) -> int:
+        """Return the version that the content of an object belongs to; 0 if it is none of this incarnation."""
+        token = (stored.obj.get("data") or {}).get("token")
+        return max((version for version, known in self.tokens.items() if known == token), default=0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a source asks for: a creation, or an update upon a version."""
+class SpecRequest:
+    """A create request, or an update request on top of a version."""
 
-    bundle: Bundle
+    resource: SimulatedResource
     content: Content
     base: int | None
-    lives: int
-    """How many bundles of that id there had been when it began to ask."""
+    incarnations: int
+    """How many incarnations there had been when the request was first published."""
+    is_id_taken: bool
+    """Whether one of them existed then."""
+    upheavals: int
+    """How often the database had lost something then."""
 
 
 @dataclass(eq=False)
 class Ledger:
-    """Keeps the books of one run."""
+    """The rules of one run."""
 
     engine: Engine
-    bundles: dict[str, Bundle]
+    resources: dict[str, SimulatedResource]
     clusters: dict[str, MemoryCluster]
-    lives: dict[str, list[Life]] = field(default_factory=dict)
+    incarnations: dict[str, list[Incarnation]] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
-    told: Any = None
+    log_line: Any = None
+    contents: dict[str, Content] = field(default_factory=dict)
+    """What was requested, by token."""
+    upheavals: int = 0
+    """How often the database has lost something."""
+    is_adopted: bool = False
+    """Whether an operator has agreed that the database decides, whatever it has lost."""
+    is_drifting: bool = False
+    """Whether another client is changing the cluster."""
 
     def __post_init__(self) -> None:
         self.engine.committed.append(self._committed)
         for consumer, cluster in self.clusters.items():
-            cluster.store.listen(lambda happened, consumer=consumer: self._happened(consumer, happened))
+            cluster.store.add_event_handler(functools.partial(self._happened, consumer))
 
-    def answered(self, wish: Wish, answer: Answer) -> None:
-        """Note what a source was told: that its wish is safe, or that it is refused."""
-        bundle, content, base = wish.bundle, wish.content, wish.base
-        if answer.text == NOBODY:
-            self._break("progress", f"{bundle.name}: nobody answered")
+    def answered(self, request: SpecRequest, answer: Answer) -> None:
+        """Check the answer to a request: accepted requests are stored, rejected ones are not."""
+        resource, content, base = request.resource, request.content, request.base
+        if answer.text == NO_ANSWER:
+            self._break("progress", f"{resource.name}: no server answered")
+        if request.upheavals != self.upheavals:
+            return  # the database may have lost it since it was stored
         if not answer.accepted:
-            self._refused(wish, answer)
+            self._rejected(request, answer)
             return
         versions = [
             version
-            for life in self.lives.get(bundle.id, [])
-            for version, t in life.tokens.items()
+            for incarnation in self.incarnations.get(resource.id, [])
+            for version, t in incarnation.tokens.items()
             if t == content.token
         ]
         if not versions:
-            self._break("acknowledged-is-stored", f"{bundle.name}: {content.token} was accepted and is nowhere")
+            self._break("acknowledged-is-stored", f"{resource.name}: {content.token} was accepted and is nowhere")
         elif base and set(versions) != {base + 1}:
-            self._break("one-winner", f"{bundle.name}: {content.token} upon version {base} became {versions}")
+            self._break("one-winner", f"{resource.name}: {content.token} upon version {base} became {versions}")
 
-    def wish(self, bundle: Bundle, content: Content, *, base: int | None) -> Wish:
-        """Note that a source begins to ask for something."""
-        return Wish(bundle=bundle, content=content, base=base, lives=len(self.lives.get(bundle.id, ())))
+    def request(self, resource: SimulatedResource, content: Content, *, base: int | None) -> SpecRequest:
+        """Note that a source starts to publish a request."""
+        return SpecRequest(
+            resource=resource,
+            content=content,
+            base=base,
+            incarnations=len(self.incarnations.get(resource.id, ())),
+            is_id_taken=self.current(resource) is not None,
+            upheavals=self.upheavals,
+        )
 
-    def _refused(self, wish: Wish, answer: Answer) -> None:
-        bundle = wish.bundle
-        row = self.engine.tables["resources"].get(bundle.id)
-        # A repetition may be carried out upon a later life of the id, when the answer is long on its way.
-        is_same_life = len(self.lives.get(bundle.id, ())) <= wish.lives + (wish.base is None)
-        if is_same_life and row is not None and row["deleted_at"] is None and _token(row) == wish.content.token:
-            self._break("refused-is-not-stored", f"{bundle.name}: {wish.content.token} is stored; but: {answer.text}")
+    def _rejected(self, request: SpecRequest, answer: Answer) -> None:
+        """Check that a rejected request is not stored.
 
-    def deletion_accepted(self, bundle: Bundle, life: Life | None, answer: Answer) -> None:
-        """Note that a source was told that its bundle will go."""
-        if answer.text == NOBODY:
-            self._break("progress", f"{bundle.name}: nobody answered")
-        row = self.engine.tables["resources"].get(bundle.id)
-        is_same_life = life is not None and life is self.current(bundle)
-        if answer.accepted and is_same_life and row is not None and row["deleted_at"] is None:
-            self._break("acknowledged-is-stored", f"{bundle.name}: its deletion was accepted and is not marked")
+        Another copy of the request may be carried out later than the rejected one, on the next incarnation: an update
+        on one that was created meanwhile, a creation when the resource that had the ID was removed meanwhile.
+        """
+        resource = request.resource
+        row = self.engine.tables["resources"].get(resource.id)
+        own = 1 if request.base is None and not request.is_id_taken else 0
+        is_same_incarnation = len(self.incarnations.get(resource.id, ())) <= request.incarnations + own
+        if (
+            is_same_incarnation
+            and row is not None
+            and row["deleted_at"] is None
+            and _token(row) == request.content.token
+        ):
+            self._break(
+                "rejected-is-not-stored", f"{resource.name}: {request.content.token} is stored; but: {answer.text}"
+            )
 
-    def current(self, bundle: Bundle) -> Life | None:
-        """Return the life that goes on."""
-        lives = self.lives.get(bundle.id)
-        return lives[-1] if lives and not lives[-1].is_over else None
+    def database_changed(self) -> None:
+        """Compare with the database, which has lost something: an older backup was restored, or it was replaced."""
+        self.upheavals += 1
+        for id_, incarnations in self.incarnations.items():
+            row = self.engine.tables["resources"].get(id_)
+            for incarnation in incarnations:
+                _compare(incarnation, row, database_id=self.engine.database_id)
+
+    def deletion_accepted(
+        self, resource: SimulatedResource, incarnation: Incarnation | None, answer: Answer, *, upheavals: int
+    ) -> None:
+        """Check the answer to a delete request; `upheavals` as it was when the request was first published."""
+        if upheavals != self.upheavals:
+            return
+        if answer.text == NO_ANSWER:
+            self._break("progress", f"{resource.name}: no server answered")
+        row = self.engine.tables["resources"].get(resource.id)
+        is_same_incarnation = incarnation is not None and incarnation is self.current(resource)
+        if answer.accepted and is_same_incarnation and row is not None and row["deleted_at"] is None:
+            self._break("acknowledged-is-stored", f"{resource.name}: its deletion was accepted and is not marked")
+
+    def current(self, resource: SimulatedResource) -> Incarnation | None:
+        """Return the incarnation that exists."""
+        existing = [
+            incarnation
+            for incarnation in self.incarnations.get(resource.id, ())
+            if not incarnation.is_over and not incarnation.is_lost
+        ]
+        return existing[-1] if existing else None
 
     def _break(self, rule: str, what: str) -> None:
         self.violations.append(Violation(rule, what))
-        if self.told:
-            self.told(f"VIOLATION {rule}: {what}")
+        if self.log_line:
+            self.log_line(f"VIOLATION {rule}: {what}")
 
     def _committed(self, changes: Sequence[Change]) -> None:
-        is_queue_changed = False
+        has_new_events = False
         for change in changes:
             if change.table == "resources":
                 self._row_changed(change)
-            is_queue_changed |= change.table == "events" and change.before is None
-        if is_queue_changed:
+            has_new_events |= change.table == "events" and change.before is None
+        if has_new_events:
             self._count_pending()
 
     def _count_pending(self) -> None:
         pending = Counter(r["source_id"] for r in self.engine.tables["events"].values() if r["reconciled_date"] is None)
         for id_, count in pending.items():
             if count > _PENDING_AT_MOST:
-                self._break("bounded-queue", f"{self.bundles[id_].name}: {count} events wait for it")
+                self._break("bounded-queue", f"{self.resources[id_].name}: {count} events are pending for it")
 
     def _row_changed(self, change: Change) -> None:
-        bundle, before, after = self.bundles[change.key], change.before, change.after
-        if self.told:
-            self.told(f"database: {bundle.name} {_shown(before)} -> {_shown(after)}")
+        resource, before, after = self.resources[change.key], change.before, change.after
+        if self.log_line:
+            self.log_line(f"database: {resource.name} {_shown(before)} -> {_shown(after)}")
         if before is None:
             assert after is not None
-            life = Life(bundle=bundle, tokens={after["version"]: _token(after)})
-            self.lives.setdefault(bundle.id, []).append(life)
+            incarnation = Incarnation(
+                resource=resource,
+                database_id=self.engine.database_id,
+                created_at=after["created_at"],
+                tokens={after["version"]: _token(after)},
+            )
+            self.incarnations.setdefault(resource.id, []).append(incarnation)
             return
-        life = self.lives[bundle.id][-1]
+        current = self.current(resource)
+        assert current is not None
+        incarnation = current
+        if after is not None and after["deleted_at"] is not None:
+            incarnation.is_deletion_requested = True
         if after is None:
-            self._row_removed(bundle, life, before)
+            self._row_removed(resource, incarnation, before)
             return
         if after["version"] != before["version"]:
-            life.tokens[after["version"]] = _token(after)
+            incarnation.tokens[after["version"]] = _token(after)
             if after["version"] != before["version"] + 1:
-                self._break("versions-grow", f"{bundle.name}: {before['version']} became {after['version']}")
+                self._break("versions-grow", f"{resource.name}: {before['version']} became {after['version']}")
         if before["deleted_at"] is not None and after["deleted_at"] != before["deleted_at"]:
-            self._break("deletion-stays", f"{bundle.name}: its deletion was taken back")
-        self._status_changed(bundle, before, after)
+            self._break("deletion-stays", f"{resource.name}: its deletion was taken back")
+        self._status_changed(resource, before, after)
 
-    def _status_changed(self, bundle: Bundle, before: Row, after: Row) -> None:
+    def _status_changed(self, resource: SimulatedResource, before: Row, after: Row) -> None:
         if after["status"] == before["status"]:
             return
         old, new = _status(before), _status(after)
-        if old and not order.is_newer(str(new["sequenceid"]), str(old["sequenceid"])):
-            self._break("statuses-grow", f"{bundle.name}: an older report replaced a newer one")
+        if old and not ordering.is_newer(str(new["sequenceid"]), str(old["sequenceid"])):
+            self._break("statuses-grow", f"{resource.name}: an older status update replaced a newer one")
         if old and int(new["resourceversion"]) < int(old["resourceversion"]):
-            self._break("statuses-grow", f"{bundle.name}: a status of an older version replaced one of a newer")
+            self._break("statuses-grow", f"{resource.name}: a status of an older version replaced one of a newer")
 
-    def _row_removed(self, bundle: Bundle, life: Life, before: Row) -> None:
-        life.is_over = True
+    def _row_removed(self, resource: SimulatedResource, incarnation: Incarnation, before: Row) -> None:
+        incarnation.is_over = True
         if before["deleted_at"] is None:
-            self._break("gone-only-after-deletion", f"{bundle.name}: nobody asked for its end")
-        left = [name for name in self.clusters[bundle.consumer].config_maps() if _is_part(name, bundle)]
+            self._break("gone-only-after-deletion", f"{resource.name}: its deletion was not requested")
+        left = [
+            name
+            for name, stored in self.clusters[resource.consumer].config_maps().items()
+            if _is_part(name, resource) and not self._is_of_lost_incarnation(resource, stored)
+        ]
         if left:
-            self._break("gone-only-after-deletion", f"{bundle.name}: its row went while {left} are on the cluster")
+            self._break(
+                "gone-only-after-deletion", f"{resource.name}: its row was removed while {left} are on the cluster"
+            )
 
-    def _happened(self, consumer: str, happened: Event) -> None:
+    def _is_of_lost_incarnation(self, resource: SimulatedResource, stored: StoredObject) -> bool:
+        """Whether an object belongs to an incarnation that the database has lost, and not to the one it has."""
+        place = self._place(resource, stored)
+        return place is not None and self.incarnations[resource.id][place[0]].is_lost
+
+    def _happened(self, consumer: str, happened: StoreEvent) -> None:
         stored = happened.last
         if stored.resource != CONFIG_MAPS or stored.namespace != "default":
             return
-        if self.told:
+        if self.log_line:
             what = "created" if happened.before is None else "removed" if happened.after is None else "changed"
-            self.told(f"cluster {consumer}: {stored.name} {what} token={stored.obj.get('data', {}).get('token')}")
-        bundle = next((b for b in self.bundles.values() if b.consumer == consumer and _is_part(stored.name, b)), None)
-        if bundle is None:
+            self.log_line(f"cluster {consumer}: {stored.name} {what} token={stored.obj.get('data', {}).get('token')}")
+        resource = next(
+            (b for b in self.resources.values() if b.consumer == consumer and _is_part(stored.name, b)), None
+        )
+        if resource is None:
             return
-        row = self.engine.tables["resources"].get(bundle.id)
-        life = self.current(bundle)
-        if life is not None and row is not None and row["deleted_at"] is not None:
-            self._note_leaving(life, happened)
+        row = self.engine.tables["resources"].get(resource.id)
+        incarnation = self.current(resource)
+        if incarnation is not None and row is not None and row["deleted_at"] is not None:
+            self._note_leaving(incarnation, happened)
+        self._check_removal(resource, happened)
         if happened.after is None:
             return
-        if happened.before is None and life is None:
-            self._break("deleted-stays-away", f"{bundle.name}: {stored.name} came back after the end")
-        elif happened.before is None and life is not None and stored.name in life.removed:
-            self._break("deleted-stays-away", f"{bundle.name}: {stored.name} came back while it is being deleted")
-        self._check_order(bundle, happened)
+        if happened.before is None and incarnation is None and not self._has_lost(resource):
+            self._break("deleted-stays-away", f"{resource.name}: {stored.name} came back after the removal")
+        elif happened.before is None and incarnation is not None and self._is_unwanted_return(incarnation, stored):
+            self._break("deleted-stays-away", f"{resource.name}: {stored.name} came back while it is being deleted")
+        self._check_order(resource, happened)
 
-    def _note_leaving(self, life: Life, happened: Event) -> None:
-        """Note what goes because of the deletion; what somebody had asked to go before may be wanted again."""
+    def _is_unwanted_return(self, incarnation: Incarnation, created: StoredObject) -> bool:
+        """Whether an object is created that was removed because of the deletion of its resource.
+
+        It may have been removed because a version of the resource does not have it. When a later version has it again,
+        an agent creates it again, as long as the deletion, which the database has already, has not reached the agent.
+        """
+        if created.name not in incarnation.removed:
+            return False
+        part = int(created.name.rpartition("-")[2])
+        between = range(incarnation.removed[created.name] + 1, incarnation.version_of(created))
+        is_pruned = any(
+            self.contents[token].parts <= part for version, token in incarnation.tokens.items() if version in between
+        )
+        return not is_pruned
+
+    def _has_lost(self, resource: SimulatedResource) -> bool:
+        """Whether agents may still apply an incarnation that the database has lost."""
+        return any(incarnation.is_lost for incarnation in self.incarnations.get(resource.id, ()))
+
+    def _check_removal(self, resource: SimulatedResource, happened: StoreEvent) -> None:
+        """Check that an object is removed only because a source wanted it: never on ignorance."""
+        before, after = happened.before, happened.after
+        if before is None or _is_leaving(before) or (after is not None and not _is_leaving(after)):
+            return
+        if self._place(resource, before) is None or self.is_drifting or self.is_adopted:
+            return
+        incarnations, part = self.incarnations[resource.id], int(before.name.rpartition("-")[2])
+        token = before.obj["data"]["token"]
+        # A request that is repeated after an upheaval may be stored twice: either of the two may have been deleted.
+        for number, incarnation in enumerate(incarnations):
+            if token not in (*incarnation.tokens.values(), *incarnation.lost_tokens.values()):
+                continue
+            later = [each for each in incarnations[number:] if each.database_id == incarnation.database_id]
+            if any(each.is_deletion_requested or self._drops(each, part) for each in later):
+                return
+        self._break("kept-on-ignorance", f"{resource.name}: {before.name} is deleted, and no source wanted that")
+
+    def _drops(self, incarnation: Incarnation, part: int) -> bool:
+        """Whether a version of an incarnation does not have a part of the content."""
+        tokens = (*incarnation.tokens.values(), *incarnation.lost_tokens.values())
+        return any(self.contents[token].parts <= part for token in tokens)
+
+    def _note_leaving(self, incarnation: Incarnation, happened: StoreEvent) -> None:
+        """Note objects that are removed because of the deletion; one that was being removed before may come back."""
         name, was_leaving = happened.last.name, happened.before is not None and _is_leaving(happened.before)
         if happened.after is not None and _is_leaving(happened.after) and not was_leaving:
-            life.leaving.add(name)
-        if happened.after is None and (name in life.leaving or not was_leaving):
-            life.removed.add(name)
+            incarnation.leaving.add(name)
+        if happened.after is None and (name in incarnation.leaving or not was_leaving):
+            incarnation.removed[name] = incarnation.version_of(happened.last)
 
-    def _check_order(self, bundle: Bundle, happened: Event) -> None:
-        before, after = self._place(bundle, happened.before), self._place(bundle, happened.after)
-        if before and after and after < before:
-            self._break("applied-grows", f"{bundle.name}: {happened.last.name} went from {before} back to {after}")
+    def _check_order(self, resource: SimulatedResource, happened: StoreEvent) -> None:
+        before, after = self._place(resource, happened.before), self._place(resource, happened.after)
+        if self.is_adopted or (self.upheavals and _number(happened.after) > _number(happened.before)):
+            return  # published later, under a version or in an incarnation that the database had lost
+        if before and after and after < before and not self._is_unfinished(resource, *before):
+            self._break("applied-grows", f"{resource.name}: {happened.last.name} went from {before} back to {after}")
 
-    def _place(self, bundle: Bundle, stored: Stored | None) -> tuple[int, int] | None:
-        """Return the life and the version that an object's content belongs to.
+    def _is_unfinished(self, resource: SimulatedResource, incarnation: int, version: int) -> bool:
+        """Whether a version that the database has lost is not recorded as applied: its agent was killed before.
+
+        Half of its objects may have it. The agent then applies what the database has, so that all of them are of one
+        version again.
+        """
+        if version not in self.incarnations[resource.id][incarnation].lost_tokens:
+            return False
+        works = self.clusters[resource.consumer].store.select(APPLIED_MANIFEST_WORKS, "")
+        origins = [data_safety.read_origin(each.obj) for each in works if each.name.endswith(f"-{resource.id}")]
+        return not any(origin is not None and origin.version >= version for origin in origins)
+
+    def _place(self, resource: SimulatedResource, stored: StoredObject | None) -> tuple[int, int] | None:
+        """Return the incarnation and the version that an object's content belongs to.
 
         The latest that has it: an update that is repeated after a deletion and a creation counts for the successor,
         since both begin with version 1.
         """
         token = (stored.obj.get("data") or {}).get("token") if stored is not None else None
-        for number, life in reversed(list(enumerate(self.lives.get(bundle.id, [])))):
-            for version, known in life.tokens.items():
+        for number, incarnation in reversed(list(enumerate(self.incarnations.get(resource.id, [])))):
+            for version, known in (*incarnation.tokens.items(), *incarnation.lost_tokens.items()):
                 if known == token:
                     return number, version
         return None
 
 
-def _is_leaving(stored: Stored) -> bool:
+def _compare(incarnation: Incarnation, row: Row | None, *, database_id: str) -> None:
+    """Note what of an incarnation the database has, and what it has lost."""
+    has_row = row is not None and (row["created_at"], database_id) == (incarnation.created_at, incarnation.database_id)
+    if row is None or not has_row:
+        incarnation.is_lost = not incarnation.is_over
+        return
+    incarnation.is_over = incarnation.is_lost = False
+    incarnation.leaving.clear()
+    incarnation.removed.clear()
+    known = incarnation.tokens | incarnation.lost_tokens
+    incarnation.tokens = {version: token for version, token in known.items() if version <= row["version"]}
+    incarnation.lost_tokens = {version: token for version, token in known.items() if version > row["version"]}
+    incarnation.tokens[row["version"]] = _token(row)
+
+
+def _number(stored: StoredObject | None) -> int:
+    """Return when the content of an object was published: tokens are numbered."""
+    token = str((stored.obj.get("data") or {}).get("token", "")) if stored is not None else ""
+    number = token.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _is_leaving(stored: StoredObject) -> bool:
     return bool(stored.obj["metadata"].get("deletionTimestamp"))
 
 
-def _is_part(name: str, bundle: Bundle) -> bool:
-    return name.rpartition("-")[0] == bundle.name
+def _is_part(name: str, resource: SimulatedResource) -> bool:
+    return name.rpartition("-")[0] == resource.name
 
 
 def _token(row: Row) -> str:

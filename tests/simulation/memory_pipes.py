@@ -5,13 +5,13 @@ broker that is played (`conformance.memory_broker`).
 """
 
 import asyncio
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from conformance.memory_broker import MemoryBroker, Session
-from simulation.network import Network
-
-from maestropy.wire import mqttpackets as packets
+from maestropy.wire import mqtt_packets as packets
+from tests.conformance.memory_broker import MemoryBroker, Session
+from tests.simulation.network import Network
 
 
 class End(asyncio.Transport):
@@ -84,7 +84,10 @@ class Broker(MemoryBroker):
         await self._network.hop(f"{owner}/broker/dial")
         if self.is_away or owner in self._network.cut_off:
             raise ConnectionRefusedError(111, "Connection refused")
-        near, far = (End(lambda way=way: self._network.delay(f"{owner}/broker/{way}")) for way in ("up", "down"))
+        near, far = (
+            End(functools.partial(lambda way: self._network.delay(f"{owner}/broker/{way}"), way))
+            for way in ("up", "down")
+        )
         near.other, far.other = far, near
         reader = asyncio.StreamReader()
         far_protocol = asyncio.StreamReaderProtocol(reader)
@@ -116,6 +119,6 @@ class Broker(MemoryBroker):
         if self._network.happens(f"{session.name}/broker/double", self._network.doubles):
             message = packets._decode_publish(first, body)
             for each in self.sessions.values():
-                if self.listens(each, message.topic):
-                    each.give(message)
+                if self.is_subscribed(each, message.topic):
+                    each.deliver(message)
         super()._publish(session, first, body)

@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import asyncpg
-from simulation import memory_statements
 
 from maestropy.store import pool
+from tests.simulation import memory_data_safety, memory_statements
 
 Row = dict[str, Any]
 Key = tuple[str, Any]
@@ -34,6 +34,14 @@ class Change(NamedTuple):
     after: Row | None
 
 
+class Contents(NamedTuple):
+    """All that a database is."""
+
+    database_id: str
+    tables: "dict[str, dict[Any, Row]]"
+    commits: "list[tuple[float, list[Change]]]"
+
+
 class Engine:
     """One database."""
 
@@ -44,10 +52,13 @@ class Engine:
         self.row_locks: dict[Key, Transaction] = {}
         self.advisory_locks: dict[tuple[int, int], Transaction] = {}
         self.committed: list[Callable[[Sequence[Change]], None]] = []
-        """Who is told of every commit."""
+        """Who is on_commit of every commit."""
         self.listening: dict[object, tuple[str, Callable[[str, str], None]]] = {}
         """Who hears notifications, under which owner."""
         self.sessions: set[Session] = set()
+        self.database_id = memory_data_safety.DATABASE_ID
+        self._commits: list[tuple[float, list[Change]]] = []
+        """What was changed, and when, to go back to an earlier moment."""
         self._new_ids = 0
 
     def new_id(self) -> str:
@@ -61,6 +72,33 @@ class Engine:
             session.die()
         for heard in [key for key, (who, _) in self.listening.items() if who == owner]:
             del self.listening[heard]
+
+    def record(self, changes: "list[Change]") -> None:
+        """Remember a commit, for `restore`."""
+        self._commits.append((asyncio.get_running_loop().time(), changes))
+
+    def restore(self, moment: float) -> None:
+        """Be as at an earlier moment, as after the restore of a backup; every session ends."""
+        self._cut_all()
+        while self._commits and self._commits[-1][0] > moment:
+            _, changes = self._commits.pop()
+            for change in reversed(changes):
+                if change.before is None:
+                    self.tables[change.table].pop(change.key, None)
+                else:
+                    self.tables[change.table][change.key] = change.before
+
+    def swap(self, contents: "Contents") -> "Contents":
+        """Be another database from now on, and return what this one was; every session ends."""
+        self._cut_all()
+        before = Contents(self.database_id, self.tables, self._commits)
+        self.database_id, self.tables, self._commits = contents
+        return before
+
+    def _cut_all(self) -> None:
+        owners = {session.owner for session in self.sessions} | {owner for owner, _ in self.listening.values()}
+        for owner in sorted(owners):
+            self.cut(owner)
 
     def notify(self, notices: Sequence[tuple[str, str]]) -> None:
         for channel, payload in notices:
@@ -94,9 +132,9 @@ class Transaction:
             seen = self.writes.get((table, key), row)
             if seen is not None:
                 yield seen
-        for (of, key), row in list(self.writes.items()):
-            if of == table and row is not None and key not in self.engine.tables[table]:
-                yield row
+        for (of, key), written in list(self.writes.items()):
+            if of == table and written is not None and key not in self.engine.tables[table]:
+                yield written
 
     async def put(self, table: str, key: Any, row: Row | None) -> None:
         """Write a row, or remove it, when nobody else has it locked."""
@@ -158,8 +196,9 @@ class Transaction:
                 changes.append(Change(table, key, before, row))
         self._end()
         if changes:
-            for told in self.engine.committed:
-                told(changes)
+            self.engine.record(changes)
+            for on_commit in self.engine.committed:
+                on_commit(changes)
         self.engine.notify(self.notices)
 
     def _check(self) -> None:

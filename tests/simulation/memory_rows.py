@@ -2,19 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from maestropy.wire import record
+from maestropy.wire.events import stored_event
 
 if TYPE_CHECKING:
-    from simulation.memory_postgres import Row, Transaction
+    from tests.simulation.memory_postgres import Row, Transaction
 
 
 def found(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
-    rows = [tx.get(table, each) for each in dict.fromkeys(ids)]
+    rows = [tx.get(table, fromkey) for fromkey in dict.fromkeys(ids)]
     return [row for row in rows if row is not None]
 
 
@@ -73,8 +73,8 @@ async def announce(tx: "Transaction", event_id: str, resource_id: str, event_typ
     tx.notices.append(("events", event_id))
 
 
-async def announce_status(tx: "Transaction", event_id: str, resource_id: str, told: "Row", now: datetime) -> None:
-    row = {"id": event_id, "created_at": now, "resource_id": resource_id, **told}
+async def announce_status(tx: "Transaction", event_id: str, resource_id: str, fields: "Row", now: datetime) -> None:
+    row = {"id": event_id, "created_at": now, "resource_id": resource_id, **fields}
     await tx.put("status_events", event_id, row)
     tx.notices.append(("status_events", event_id))
 
@@ -82,7 +82,14 @@ async def announce_status(tx: "Transaction", event_id: str, resource_id: str, to
 def pending(tx: "Transaction", row: "Row") -> "Row":
     bundle = tx.get("resources", row["source_id"])
     consumer = bundle["consumer_name"] if bundle else None
-    return {**row, "reconciled": row["reconciled_date"] is not None, "consumer_name": consumer}
+    deleted_at = bundle["deleted_at"] if bundle else None
+    is_later = deleted_at is not None and row["created_at"] > deleted_at + timedelta(seconds=1)
+    return {
+        **row,
+        "is_reconciled": row["reconciled_date"] is not None,
+        "is_repeated": row["event_type"] == "Delete" and is_later,
+        "consumer_name": consumer,
+    }
 
 
 def all_pending(tx: "Transaction") -> "list[Row]":
@@ -122,7 +129,7 @@ def said(row: "Row", name: str) -> str:
 
 
 def payload_of(envelope: bytes, metadata: bytes | None, data: bytes | None) -> str:
-    return record.Parts(envelope=envelope, metadata=metadata or b"", data=data or b"").document()
+    return stored_event.StoredParts(envelope=envelope, metadata=metadata or b"", data=data or b"").document()
 
 
 def data_of(payload: str | None) -> bytes | None:

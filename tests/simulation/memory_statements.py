@@ -6,25 +6,48 @@ writes both.
 """
 
 import asyncio
+import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
-from simulation import memory_rows
-from simulation.virtual_loop import EPOCH
 
 from maestropy.store import sql
+from tests.simulation import memory_rows
+from tests.simulation.memory_data_safety import (  # noqa: F401 - found by name
+    adopted,
+    held_consumers,
+    identity,
+    remove_hold,
+    write_hold,
+)
+from tests.simulation.memory_delete_recovery import (  # noqa: F401 - found by name
+    advance_consumers,
+    announce_again,
+    backlog,
+    claim_round,
+    due_consumers,
+    due_deletions,
+    lock_deletions,
+    lock_unscheduled,
+    owe_pause,
+    queue_consumers,
+    set_retries,
+    start_pause,
+)
+from tests.simulation.virtual_loop import EPOCH
 
 if TYPE_CHECKING:
-    from simulation.memory_postgres import Row, Transaction
+    from tests.simulation.memory_postgres import Row, Transaction
 
-FAMILIES = ("resources", "statuses", "events", "reminders", "instances", "consumers")
+FAMILIES = ("resources", "statuses", "events", "delete_recovery", "instances", "consumers", "data_safety")
 _Statement = Callable[..., Awaitable[Any]]
 _LEFT_OUT = {
     # What only REST asks; the simulation does not speak REST.
     "consumers": {"get", "set_labels", "delete", "count", "page"},
+    "data_safety": {"holds", "hold_of", "adopt"},
 }
 
 
@@ -52,8 +75,10 @@ async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
     consumers = {row["name"] for row in tx.rows("consumers")}
     inserted = []
-    for id_, source, consumer, version, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
-        if consumer not in consumers:
+    for id_, source, consumer, version, envelope, metadata, data, event_id, created_by in zip(
+        *columns[:-1], strict=True
+    ):
+        if consumer not in consumers or _is_removed(tx, id_, created_by):
             continue
         await tx.lock("resources", id_)
         if tx.get("resources", id_) is not None:
@@ -71,11 +96,23 @@ async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
             "metadata": metadata,
             "data": data,
             "status": None,
+            "created_by": created_by or None,
+            "delete_retry_at": None,
+            "delete_retry_delay": None,
         }
         await tx.put("resources", id_, row)
         await memory_rows.announce(tx, event_id, id_, "Create", now)
         inserted.append({"id": id_})
     return inserted
+
+
+async def removed_creations(tx: "Transaction", ids: Sequence[str], events: Sequence[str]) -> "list[Row]":
+    return [{"id": id_} for id_, created_by in zip(ids, events, strict=True) if _is_removed(tx, id_, created_by)]
+
+
+def _is_removed(tx: "Transaction", id_: str, created_by: str) -> bool:
+    rows = tx.rows("status_events")
+    return any(row["resource_id"] == id_ and row.get("maestropy_created_by") == created_by for row in rows)
 
 
 async def lock_ids(tx: "Transaction", keys: Sequence[int], kind: int) -> "list[Row]":
@@ -86,8 +123,15 @@ async def lock_ids(tx: "Transaction", keys: Sequence[int], kind: int) -> "list[R
 
 async def read_for_change(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
     return [
-        {**row, "deleting": row["deleted_at"] is not None} for row in await memory_rows.locked(tx, "resources", ids)
+        {**row, "is_deleting": row["deleted_at"] is not None, "is_held_back": _is_held_back(row)}
+        for row in await memory_rows.locked(tx, "resources", ids)
     ]
+
+
+def _is_held_back(row: "Row") -> bool:
+    conditions = (json.loads(row["status"] or "{}").get("data") or {}).get("conditions") or ()
+    held = {"type": "DataSafetyHold", "status": "True", "reason": "OlderVersion"}
+    return any(held.items() <= condition.items() for condition in conditions)
 
 
 async def write_updates(tx: "Transaction", *columns: Any) -> "list[Row]":
@@ -116,14 +160,17 @@ async def existing_consumers(tx: "Transaction", names: Iterable[str]) -> "list[R
 
 
 async def read_specs(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
-    return memory_rows.found(tx, "resources", ids)
+    return [{**row, "database_id": tx.engine.database_id} for row in memory_rows.found(tx, "resources", ids)]
 
 
 async def versions_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
-    return [{**row, "deleting": row["deleted_at"] is not None} for row in memory_rows.of_consumers(tx, consumers)]
+    return [
+        {**row, "is_deleting": row["deleted_at"] is not None, "event_id": json.loads(row["envelope"]).get("id")}
+        for row in memory_rows.of_consumers(tx, consumers)
+    ]
 
 
-async def unanswered_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
+async def unconfirmed_of_consumer(tx: "Transaction", consumer: str) -> "list[Row]":
     return [
         row
         for row in memory_rows.of_consumers(tx, [consumer])
@@ -140,8 +187,18 @@ async def changed_since(tx: "Transaction", consumers: Iterable[str], since: date
 
 async def status_hashes_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
     return [
-        {**row, "status_hash": memory_rows.said(row, "statushash")} for row in memory_rows.of_consumers(tx, consumers)
+        {
+            **row,
+            "status_hash": memory_rows.said(row, "statushash"),
+            "sequence_id": memory_rows.said(row, "sequenceid"),
+        }
+        for row in memory_rows.of_consumers(tx, consumers)
     ]
+
+
+async def status_hashes_of_resources(tx: "Transaction", ids: Iterable[str], consumer: str) -> "list[Row]":
+    wanted = set(ids)
+    return [row for row in await status_hashes_of_consumers(tx, [consumer]) if row["id"] in wanted]
 
 
 async def status_hashes_of_source(tx: "Transaction", source: str) -> "list[Row]":
@@ -152,7 +209,7 @@ async def status_hashes_of_source(tx: "Transaction", source: str) -> "list[Row]"
     ]
 
 
-async def read_for_report(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+async def read_for_status_update(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
     return [
         {
             **row,
@@ -168,26 +225,26 @@ async def write_statuses(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
     for id_, status, event_id, source in zip(*columns[:-1], strict=True):
         await memory_rows.amend(tx, "resources", id_, {"status": status, "updated_at": now})
-        told = {"resource_source": source, "payload": None, "status": None, "status_event_type": "StatusUpdate"}
-        await memory_rows.announce_status(tx, event_id, id_, told, now)
+        recorded = {"resource_source": source, "payload": None, "status": None, "status_event_type": "StatusUpdate"}
+        await memory_rows.announce_status(tx, event_id, id_, recorded, now)
     return []
 
 
-async def finish(tx: "Transaction", *columns: Any) -> "list[Row]":
+async def remove(tx: "Transaction", *columns: Any) -> "list[Row]":
     now = columns[-1]
     await memory_rows.supersede(tx, columns[0], now)
     for id_, status, event_id in zip(*columns[:-1], strict=True):
         row = tx.get("resources", id_)
         if row is not None:
-            told = {
+            recorded = {
                 "resource_source": row["source"],
                 "payload": row["payload"],
                 "status": status,
                 "status_event_type": "StatusDelete",
+                "maestropy_created_by": row["created_by"],
             }
-            await memory_rows.announce_status(tx, event_id, id_, told, now)
+            await memory_rows.announce_status(tx, event_id, id_, recorded, now)
             await tx.put("resources", id_, None)
-            await tx.put("maestropy_reminders", id_, None)
     return []
 
 
@@ -209,7 +266,7 @@ async def read_status_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row
     return rows
 
 
-async def last_words(tx: "Transaction", ids: Sequence[str]) -> "list[Row]":
+async def last_sequence_ids(tx: "Transaction", ids: Sequence[str]) -> "list[Row]":
     latest = {}
     for row in sorted(tx.rows("status_events"), key=memory_rows.age):
         if row["resource_id"] in ids and row["status_event_type"] == "StatusDelete":
@@ -217,14 +274,17 @@ async def last_words(tx: "Transaction", ids: Sequence[str]) -> "list[Row]":
     return [{"id": id_, "sequence_id": latest[id_]} for id_ in sorted(latest)]
 
 
-async def ended(tx: "Transaction", ids: Sequence[str], since: datetime | None, consumers: Sequence[str]) -> "list[Row]":
+async def removed_versions(
+    tx: "Transaction", ids: Sequence[str], since: datetime | None, consumers: Sequence[str]
+) -> "list[Row]":
     rows = []
     for row in sorted(tx.rows("status_events"), key=memory_rows.age):
         is_wanted = row["resource_id"] in ids or (since is not None and row["created_at"] > since)
         consumer = memory_rows.said(row, "clustername")
         if row["status_event_type"] == "StatusDelete" and is_wanted and consumer in consumers:
             version = memory_rows.said(row, "resourceversion")
-            rows.append({"id": row["resource_id"], "consumer_name": consumer, "version": version})
+            created = json.loads(row["status"]).get("metadata", {}).get("creationTimestamp")
+            rows.append({"id": row["resource_id"], "consumer_name": consumer, "version": version, "created": created})
     return rows
 
 
@@ -317,48 +377,49 @@ async def purge_events(tx: "Transaction", done_before: datetime, limit: int) -> 
 
 
 async def purge_status_events(
-    tx: "Transaction", told_before: datetime, created_before: datetime, limit: int, ended_before: datetime
+    tx: "Transaction", broadcast_before: datetime, created_before: datetime, limit: int, removed_before: datetime
 ) -> "tuple[list[Row], int]":
     ready = [row["id"] for row in tx.rows("server_instances") if row["ready"]]
     rows = [
         row
         for row in tx.rows("status_events")
-        if row["created_at"] <= told_before
-        and (row["status_event_type"] != "StatusDelete" or row["created_at"] <= ended_before)
+        if row["created_at"] <= broadcast_before
+        and (row["status_event_type"] != "StatusDelete" or row["created_at"] <= removed_before)
         and (
             row["created_at"] <= created_before
             or all(tx.get("event_instances", (row["id"], instance)) for instance in ready)
         )
     ]
     count = await memory_rows.remove(tx, "status_events", rows[:limit])
-    for told in list(tx.rows("event_instances")):
-        if tx.get("status_events", told["event_id"]) is None:
-            await tx.put("event_instances", (told["event_id"], told["instance_id"]), None)
+    for recorded in list(tx.rows("event_instances")):
+        if tx.get("status_events", recorded["event_id"]) is None:
+            await tx.put("event_instances", (recorded["event_id"], recorded["instance_id"]), None)
     return [], count
 
 
-async def retire_stale_deletes(tx: "Transaction", marked_before: datetime, now: datetime) -> "list[Row]":
+async def retire_stale_deletes(tx: "Transaction", deleted_before: datetime, now: datetime) -> "list[Row]":
     retired = []
     for row in list(tx.rows("events")):
         bundle = tx.get("resources", row["source_id"])
-        is_stale = bundle is not None and bundle["deleted_at"] and bundle["deleted_at"] <= marked_before
+        is_stale = bundle is not None and bundle["deleted_at"] and bundle["deleted_at"] <= deleted_before
+        is_stale = is_stale and row["created_at"] <= deleted_before
         if row["event_type"] == "Delete" and is_stale and await memory_rows.settle(tx, row, now):
             retired.append({"id": row["id"]})
     return retired
 
 
-async def republish_undelivered(tx: "Transaction", silent_since: datetime, now: datetime) -> "list[Row]":
+async def republish_undelivered(tx: "Transaction", unchanged_since: datetime, now: datetime) -> "list[Row]":
     busy = {
         row["source_id"]
         for row in tx.rows("events")
-        if row["reconciled_date"] is None or row["created_at"] > silent_since
+        if row["reconciled_date"] is None or row["created_at"] > unchanged_since
     }
     silent = [
         row
         for row in tx.rows("resources")
         if row["deleted_at"] is None
         and not memory_rows.has_status(row)
-        and row["updated_at"] <= silent_since
+        and row["updated_at"] <= unchanged_since
         and row["id"] not in busy
     ]
     for row in silent:
@@ -366,30 +427,6 @@ async def republish_undelivered(tx: "Transaction", silent_since: datetime, now: 
             tx, tx.engine.new_id(), row["id"], "Create" if row["version"] == 1 else "Update", now
         )
     return silent
-
-
-async def unconfirmed_deletions(
-    tx: "Transaction", consumers: Sequence[str] | None, marked_before: datetime, now: datetime, limit: int
-) -> "list[Row]":
-    busy = {row["source_id"] for row in tx.rows("events") if row["reconciled_date"] is None}
-    due = []
-    for row in tx.rows("resources"):
-        reminder = tx.get("maestropy_reminders", row["id"])
-        is_wanted = consumers is None or row["consumer_name"] in consumers
-        is_old = row["deleted_at"] is not None and row["deleted_at"] <= marked_before
-        is_due = reminder is None or reminder["next_at"] <= now
-        if is_wanted and is_old and is_due and row["id"] not in busy:
-            due.append((reminder["next_at"] if reminder else row["deleted_at"], row["id"], row))
-    return [row for _, id_, row in sorted(due, key=lambda each: each[:2])[:limit] if tx.try_lock("resources", id_)]
-
-
-async def remind(
-    tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], next_at: Sequence[datetime], now: datetime
-) -> "list[Row]":
-    for id_, event_id, moment in zip(ids, event_ids, next_at, strict=True):
-        await tx.put("maestropy_reminders", id_, {"id": id_, "next_at": moment})
-        await memory_rows.announce(tx, event_id, id_, "Delete", now)
-    return []
 
 
 async def oldest_pending_age(tx: "Transaction", now: datetime) -> "list[Row]":
@@ -401,7 +438,7 @@ async def notification_queue_usage(_tx: "Transaction") -> "list[Row]":
     return [{"usage": 0.0}]
 
 
-async def beat(tx: "Transaction", instance: str, now: datetime, ready: bool) -> "list[Row]":
+async def write_heartbeat(tx: "Transaction", instance: str, now: datetime, ready: bool) -> "list[Row]":
     await tx.lock("server_instances", instance)
     known = tx.get("server_instances", instance)
     fresh = {"id": instance, "last_heartbeat": now, "ready": ready or bool(known and known["ready"])}
@@ -409,7 +446,7 @@ async def beat(tx: "Transaction", instance: str, now: datetime, ready: bool) -> 
     return []
 
 
-async def claim(tx: "Transaction", instance: str, now: datetime) -> "list[Row]":
+async def register_own(tx: "Transaction", instance: str, now: datetime) -> "list[Row]":
     await tx.put("maestropy_instances", instance, {"id": instance, "started_at": now})
     return []
 
@@ -427,7 +464,7 @@ async def read_instance(tx: "Transaction", instance: str) -> "list[Row]":
     return memory_rows.found(tx, "server_instances", [instance])
 
 
-async def judge_liveness(tx: "Transaction", alive_since: datetime, _now: datetime) -> "list[Row]":
+async def update_readiness(tx: "Transaction", alive_since: datetime, _now: datetime) -> "list[Row]":
     changed = []
     for row in list(tx.rows("server_instances")):
         is_alive = row["last_heartbeat"] > alive_since
@@ -438,14 +475,14 @@ async def judge_liveness(tx: "Transaction", alive_since: datetime, _now: datetim
     return changed
 
 
-async def forget_instances(tx: "Transaction", silent_since: datetime) -> "list[Row]":
-    gone = [row for row in tx.rows("server_instances") if row["last_heartbeat"] <= silent_since and not row["ready"]]
+async def remove_instances(tx: "Transaction", unchanged_since: datetime) -> "list[Row]":
+    gone = [row for row in tx.rows("server_instances") if row["last_heartbeat"] <= unchanged_since and not row["ready"]]
     for row in gone:
         await tx.put("server_instances", row["id"], None)
         await tx.put("maestropy_instances", row["id"], None)
-        for told in list(tx.rows("event_instances")):
-            if told["instance_id"] == row["id"]:
-                await tx.put("event_instances", (told["event_id"], row["id"]), None)
+        for recorded in list(tx.rows("event_instances")):
+            if recorded["instance_id"] == row["id"]:
+                await tx.put("event_instances", (recorded["event_id"], row["id"]), None)
     return gone
 
 

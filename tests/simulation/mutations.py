@@ -5,19 +5,22 @@ A mutation replaces one function while its context lasts. `found_as` names the r
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from simulation import memory_rows, memory_statements
-
-from maestropy.agent import departure, link, reconcile
-from maestropy.agent.decide import ownership
-from maestropy.server import accept, broker_mqtt, deliver, fanout, resyncs, stages
-from maestropy.server.decide import admission, intake
+from maestropy.agent.controllers import finalizer, inbox, reconciler
+from maestropy.agent.decide import data_safety, ownership
+from maestropy.agent.state import work_cache
+from maestropy.aio import tasks
+from maestropy.server.controllers import agent_messages, resync_queue, spec_dispatcher, spec_writer, status_dispatcher
+from maestropy.server.decide import admission, status_intake
+from maestropy.server.runtime import wiring
 from maestropy.store import events, resources, sql, statuses
-from maestropy.wire import event, resync
+from maestropy.wire import resync
+from tests.simulation import memory_rows, memory_statements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,19 +30,28 @@ class Mutation:
     name: str
     found_as: tuple[str, ...]
     plant: Callable[[], contextlib.AbstractContextManager[Any]]
+    harmless_since: tuple[int, int] | None = None
+    """The first version of Python in which the planted code is no bug any more."""
+
+    @property
+    def is_harmless(self) -> bool:
+        """Say whether this Python has nothing to find."""
+        return self.harmless_since is not None and sys.version_info >= self.harmless_since
 
 
 def _no_spec_resync() -> Any:
     """An agent that comes back is sent nothing it missed."""
-    return mock.patch.object(resync, "spec_answer", return_value=resync.SpecAnswer(send=(), orphans={}))
+    return mock.patch.object(
+        resync, "spec_resync_response", return_value=resync.SpecResyncResponse(send=(), orphans={})
+    )
 
 
 @contextlib.contextmanager
 def _no_status_resync() -> Iterator[None]:
-    """A source that comes back is told nothing it missed, and nobody looks for lost wake-ups."""
+    """A source that reconnects gets no missed status, and lost wake-ups are not made up for."""
     with (
-        mock.patch.object(fanout.Fanout, "answer_resync", _nothing),
-        mock.patch.object(fanout.Fanout, "_missed", _no_ids),
+        mock.patch.object(status_dispatcher.StatusDispatcher, "answer_resync", _nothing),
+        mock.patch.object(status_dispatcher.StatusDispatcher, "_missed", _no_ids),
     ):
         yield
 
@@ -57,61 +69,62 @@ def _status_undoes_deletion() -> Any:
     return mock.patch.object(statuses, "write_statuses", write)
 
 
-def _no_question_to_agents() -> Any:
-    """An instance that gains a consumer, or its broker back, does not ask which statuses it lacks."""
-    return mock.patch.object(resyncs.Resyncs, "ask", return_value=None)
+def _no_status_request() -> Any:
+    """An instance that gains a consumer, or its broker back, does not request the statuses it misses."""
+    return mock.patch.object(resync_queue.ResyncQueue, "request_statuses", return_value=None)
 
 
-def _no_question_in_return() -> Any:
-    """An agent that comes back is answered, and not asked what was lost while it was away."""
+def _no_status_request_in_return() -> Any:
+    """The spec resync of an agent is answered, and the statuses that were lost while it was away are not requested."""
 
     def answer(self: Any, received: Any, acknowledge: Any) -> None:
-        question = resyncs.Question(source=received.source, body=received.data, answered=acknowledge)
-        self._stages.resyncs.answer(received.text(event.CLUSTER_NAME), question)
+        self._handlers.answer_resync(received, acknowledge)
 
-    return mock.patch.object(broker_mqtt.MqttBroker, "_answer", answer)
+    return mock.patch.object(agent_messages.AgentMessages, "_answer_resync", answer)
 
 
-def _any_end_counts() -> Any:
+def _any_deleted_status_counts() -> Any:
     """A late word about an earlier bundle of the same id ends its successor."""
-    original = intake.judge
+    original = status_intake.decide
 
-    def judge(held: Any, report: Any, **known: Any) -> Any:
-        return intake.Finish() if held is not None and report.deleted else original(held, report, **known)
+    def decide(held: Any, report: Any, **known: Any) -> Any:
+        return status_intake.Remove() if held is not None and report.is_deleted else original(held, report, **known)
 
-    return mock.patch.object(intake, "judge", judge)
+    return mock.patch.object(status_intake, "decide", decide)
 
 
 def _no_version_check() -> Any:
     """Whoever writes last wins."""
-    original = admission.judge_change
-    return mock.patch.object(admission, "judge_change", lambda wish, held: original(replace(wish, version=0), held))
+    original = admission.decide_change
+    return mock.patch.object(
+        admission, "decide_change", lambda request, held: original(replace(request, version=0), held)
+    )
 
 
 def _answers_before_commit() -> Any:
-    """A source hears OK before its wish is stored."""
-    original = accept.Accept.submit
+    """A source gets the answer before its request is stored."""
+    original = spec_writer.SpecWriter.submit
 
-    async def submit(self: Any, wish: Any) -> Any:
-        asyncio.get_running_loop().create_task(original(self, wish))
+    async def submit(self: Any, request: Any) -> Any:
+        asyncio.get_running_loop().create_task(original(self, request))
         return admission.Create(1)
 
-    return mock.patch.object(accept.Accept, "submit", submit)
+    return mock.patch.object(spec_writer.SpecWriter, "submit", submit)
 
 
-def _no_sweep() -> Any:
+def _no_rescan() -> Any:
     """A lost wake-up stays lost."""
-    return mock.patch.object(stages.Stages, "look_again", return_value=None)
+    return mock.patch.object(wiring.Controllers, "rescan", return_value=None)
 
 
 @contextlib.contextmanager
 def _retries_pile_up() -> Iterator[None]:
     """Every repeated deletion queues another event."""
-    original = admission._judge_deletion
+    original = admission._decide_deletion
 
-    def judge(wish: Any, held: Any) -> Any:
-        found = original(wish, held)
-        return admission.MarkDeleting() if held is not None and isinstance(found, admission.Nothing) else found
+    def judge(request: Any, held: Any) -> Any:
+        found = original(request, held)
+        return admission.MarkDeleting() if held is not None and isinstance(found, admission.Unchanged) else found
 
     async def mark(tx: Any, ids: Any, event_ids: Any, now: Any) -> list[Any]:
         for id_, event_id in zip(ids, event_ids, strict=True):
@@ -122,60 +135,63 @@ def _retries_pile_up() -> Iterator[None]:
 
     statement = sql.load("resources")["mark_deleting"]
     with (
-        mock.patch.object(admission, "_judge_deletion", judge),
+        mock.patch.object(admission, "_decide_deletion", judge),
         mock.patch.dict(memory_statements._BY_TEXT, {statement: mark}),
     ):
         yield
 
 
 def _cancellation_is_lost() -> Any:
-    """An agent that is told to end while its connection breaks goes on."""
+    """An agent that is told to end while its connection breaks goes on.
+
+    Since Python 3.13 a task group that fails keeps the cancellation of its task, so `run_isolated` is not needed there.
+    """
 
     async def together(work: Any) -> None:
         await work
 
-    return mock.patch.object(link.tasks, "apart", together)
+    return mock.patch.object(tasks, "run_isolated", together)
 
 
-def _marked_before_sent() -> Any:
-    """An event counts as delivered before its bundle was read and sent."""
-    original = deliver.Deliver._send
+def _reconciled_before_sent() -> Any:
+    """An event is reconciled before its resource was read and sent."""
+    original = spec_dispatcher.SpecDispatcher._send
 
     async def send(self: Any, batch: Any) -> Any:
         done = [pending.id for group in batch.values() for pending in group]
-        async with self._world.database.connection() as connection:
-            await events.reconcile(connection, done, now=self._world.now())
+        async with self._context.database.connection() as connection:
+            await events.reconcile(connection, done, now=self._context.now())
             specs = await resources.read_specs(connection, batch.keys())
-        if len(specs) != len(batch) or self._world.clock.monotonic() % 1 < 0.5:
+        if len(specs) != len(batch) or self._context.clock.monotonic() % 1 < 0.5:
             return 0
         return await original(self, batch)
 
-    return mock.patch.object(deliver.Deliver, "_send", send)
+    return mock.patch.object(spec_dispatcher.SpecDispatcher, "_send", send)
 
 
 def _old_copy_is_written_back() -> Any:
     """An agent keeps the copy of a work that it began with: what was asked for meanwhile is forgotten."""
-    original = reconcile.Reconciler._carry_out
+    original = reconciler.Reconciler._carry_out
 
-    async def carry_out(self: Any, key: str, held: Any, planned: Any, *, wanted: Any) -> Any:
+    async def carry_out(self: Any, key: str, cached: Any, planned: Any, *, manifest_work: Any, **options: Any) -> Any:
         try:
-            return await original(self, key, held, planned, wanted=wanted)
+            return await original(self, key, cached, planned, manifest_work=manifest_work, **options)
         finally:
-            held.wanted = wanted
+            cached.manifest_work = manifest_work
 
-    return mock.patch.object(reconcile.Reconciler, "_carry_out", carry_out)
+    return mock.patch.object(reconciler.Reconciler, "_carry_out", carry_out)
 
 
-def _end_is_told_early() -> Any:
+def _deleted_status_is_sent_early() -> Any:
     """An agent says that a work is gone when it has asked for the end of its objects."""
-    original = departure.Departure._say_deleting
+    original = finalizer.Finalizer._report_deleting
 
-    def say(self: Any, held: Any, *, blockers: Any = ()) -> None:
-        original(self, held, blockers=blockers)
-        if held is not None and held.is_leaving and blockers:
-            self._say_deleted(held)
+    def report(self: Any, cached: Any, *, blockers: Any = ()) -> None:
+        original(self, cached, blockers=blockers)
+        if cached is not None and cached.is_deleting and blockers:
+            self._report_deleted(cached)
 
-    return mock.patch.object(departure.Departure, "_say_deleting", say)
+    return mock.patch.object(finalizer.Finalizer, "_report_deleting", report)
 
 
 def _nothing_is_pruned() -> Any:
@@ -184,18 +200,38 @@ def _nothing_is_pruned() -> Any:
 
 
 def _own_statuses_only() -> Any:
-    """With several instances a source hears only what its own instance was told by agents."""
-    original = fanout.Fanout._broadcast
+    """With several instances a source gets only the statuses that its own instance has stored."""
+    original = status_dispatcher.StatusDispatcher._broadcast
 
     async def broadcast(self: Any, ids: Any) -> None:
-        await original(self, [each for each in ids if each.startswith(f"{self._world.instance_id}-")])
+        await original(self, [each for each in ids if each.startswith(f"{self._context.instance_id}-")])
 
-    return mock.patch.object(fanout.Fanout, "_broadcast", broadcast)
+    return mock.patch.object(status_dispatcher.StatusDispatcher, "_broadcast", broadcast)
 
 
-def _own_wish_is_refused() -> Any:
-    """A source that repeats a wish, since it has not heard the answer, is told that somebody else was quicker."""
+def _own_request_is_rejected() -> Any:
+    """A source that repeats a request, because the answer was lost, is rejected as if another one had been first."""
     return mock.patch.object(admission, "_is_same_event", return_value=False)
+
+
+def _orphans_are_deleted() -> Any:
+    """An agent deletes at once what the server does not have, as if a source had asked for that."""
+    return mock.patch.object(inbox, "_is_orphan_deletion", return_value=False)
+
+
+@contextlib.contextmanager
+def _any_database_decides() -> Iterator[None]:
+    """An agent applies and deletes whatever it is sent, from any database and of any age."""
+    with (
+        mock.patch.object(data_safety, "spec_verdict", return_value=data_safety.Proceed()),
+        mock.patch.object(data_safety, "deletion_verdict", return_value=data_safety.Proceed()),
+    ):
+        yield
+
+
+def _late_events_are_applied() -> Any:
+    """An agent behind a broker takes what a server sent before it was stopped for the newest state."""
+    return mock.patch.object(work_cache.WorkCache, "is_late", return_value=False)
 
 
 async def _nothing(*_: Any) -> None:
@@ -206,28 +242,50 @@ async def _no_ids(*_: Any) -> list[str]:
     return []
 
 
-NO_QUESTION_IN_RETURN = Mutation(name="no-question-in-return", found_as=("convergence",), plant=_no_question_in_return)
+NO_STATUS_REQUEST_IN_RETURN = Mutation(
+    name="no-status-request-in-return", found_as=("convergence",), plant=_no_status_request_in_return
+)
 """Rare by chance: found by a schedule of its own."""
+
+LATE_EVENTS_ARE_APPLIED = Mutation(
+    name="late-events-are-applied", found_as=("applied-grows", "deleted-stays-away"), plant=_late_events_are_applied
+)
+"""Rare by chance, 1 of some thousand schedules."""
 
 MUTATIONS = (
     Mutation(name="no-spec-resync", found_as=("convergence",), plant=_no_spec_resync),
     Mutation(name="no-status-resync", found_as=("convergence",), plant=_no_status_resync),
-    Mutation(name="no-question-to-agents", found_as=("convergence",), plant=_no_question_to_agents),
+    Mutation(name="no-status-request", found_as=("convergence",), plant=_no_status_request),
     Mutation(name="status-undoes-deletion", found_as=("deletion-stays",), plant=_status_undoes_deletion),
-    Mutation(name="any-end-counts", found_as=("gone-only-after-deletion",), plant=_any_end_counts),
+    Mutation(
+        name="any-deleted-status-counts", found_as=("gone-only-after-deletion",), plant=_any_deleted_status_counts
+    ),
     Mutation(name="no-version-check", found_as=("one-winner",), plant=_no_version_check),
     Mutation(name="answers-before-commit", found_as=("acknowledged-is-stored",), plant=_answers_before_commit),
-    Mutation(name="no-sweep", found_as=("convergence",), plant=_no_sweep),
+    Mutation(name="no-rescan", found_as=("convergence",), plant=_no_rescan),
     Mutation(name="retries-pile-up", found_as=("bounded-queue",), plant=_retries_pile_up),
-    Mutation(name="cancellation-is-lost", found_as=("nobody-falls",), plant=_cancellation_is_lost),
-    Mutation(name="marked-before-sent", found_as=("convergence",), plant=_marked_before_sent),
+    Mutation(
+        name="cancellation-is-lost",
+        found_as=("no-task-ends",),
+        plant=_cancellation_is_lost,
+        harmless_since=(3, 13),
+    ),
+    Mutation(name="reconciled-before-sent", found_as=("convergence",), plant=_reconciled_before_sent),
     Mutation(
         name="old-copy-is-written-back",
         found_as=("convergence", "deleted-stays-away", "applied-grows"),
         plant=_old_copy_is_written_back,
     ),
-    Mutation(name="end-is-told-early", found_as=("gone-only-after-deletion",), plant=_end_is_told_early),
+    Mutation(
+        name="deleted-status-is-sent-early", found_as=("gone-only-after-deletion",), plant=_deleted_status_is_sent_early
+    ),
     Mutation(name="nothing-is-pruned", found_as=("convergence",), plant=_nothing_is_pruned),
     Mutation(name="own-statuses-only", found_as=("convergence",), plant=_own_statuses_only),
-    Mutation(name="own-wish-is-refused", found_as=("refused-is-not-stored",), plant=_own_wish_is_refused),
+    Mutation(name="own-request-is-rejected", found_as=("rejected-is-not-stored",), plant=_own_request_is_rejected),
+    Mutation(name="orphans-are-deleted", found_as=("kept-on-ignorance",), plant=_orphans_are_deleted),
+    Mutation(
+        name="any-database-decides",
+        found_as=("kept-on-ignorance", "applied-grows"),
+        plant=_any_database_decides,
+    ),
 )

@@ -12,21 +12,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from maestropy.transport.grpc_client import StreamTimeout
-from maestropy.transport.identity import Peer
-from maestropy.transport.status import Code, Refused
-from maestropy.wire import envelope, event
+from maestropy.transport.grpc.client import StreamTimeout
+from maestropy.transport.grpc.status import CallRejected, StatusCode
+from maestropy.transport.peer_identity import Peer
+from maestropy.wire.events import event, grpc_binding
 
-SILENCE_SECONDS = 20.0
+HEARTBEAT_TIMEOUT_SECONDS = 20.0
 _CALM_SECONDS = 0.001
 
 
 class Service(Protocol):
     """One port of a server."""
 
-    async def publish(self, received: event.Event, peer: Peer) -> None: ...
+    async def publish(self, received: event.CloudEvent, peer: Peer) -> None: ...
 
-    def subscribe(self, wanted: envelope.Subscription, peer: Peer) -> Any: ...
+    def subscribe(self, wanted: grpc_binding.Subscription, peer: Peer) -> Any: ...
 
 
 class Host(Protocol):
@@ -55,9 +55,9 @@ class Network:
     cut_off: set[str] = field(default_factory=set)
     """Who reaches nobody."""
     wires: "list[Wire]" = field(default_factory=list)
-    told: Callable[[str], None] = lambda _: None
+    log_line: Callable[[str], None] = lambda _: None
     broken: Callable[[str], None] = lambda _: None
-    """Who else is told that the connections of somebody end."""
+    """Called with the owner whose connections are broken."""
     _chances: dict[str, random.Random] = field(default_factory=dict)
 
     def chance(self, link: str) -> random.Random:
@@ -112,7 +112,7 @@ class Wire:
         hosts = [self._network.hosts[name] for name in sorted(self._network.hosts)]
         reachable = [host for host in hosts if host.name not in self._network.cut_off]
         if not reachable or self.owner in self._network.cut_off:
-            raise Refused(Code.UNAVAILABLE, "failed to connect to all addresses")
+            raise CallRejected(StatusCode.UNAVAILABLE, "failed to connect to all addresses")
         return self._network.chance(f"{self.owner}/balancer").choice(reachable)
 
     def break_off(self) -> None:
@@ -122,13 +122,13 @@ class Wire:
         if self in self._network.wires:
             self._network.wires.remove(self)
 
-    async def publish(self, sent: event.Event, *, timeout_seconds: float = 30.0) -> None:
+    async def publish(self, sent: event.CloudEvent, *, timeout_seconds: float = 30.0) -> None:
         """Make one unary call."""
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._publish(envelope.encode_publish(sent))
+                await self._publish(grpc_binding.encode_publish(sent))
         except TimeoutError:
-            raise Refused(Code.DEADLINE_EXCEEDED, "deadline exceeded") from None
+            raise CallRejected(StatusCode.DEADLINE_EXCEEDED, "deadline exceeded") from None
 
     async def _publish(self, request: bytes) -> None:
         network, link = self._network, self._link
@@ -137,25 +137,25 @@ class Wire:
             self.break_off()
         self._check()
         if network.happens(f"{link}/double", network.doubles):
-            network.told(f"{self.owner} -> {self.peer}: a call is carried out twice")
+            network.log_line(f"{self.owner} -> {self.peer}: a call is carried out twice")
             self._host.spawn(self._late(request))
         calling = self._host.spawn(self._call(request))
         await asyncio.wait([calling, self._broken], return_when=asyncio.FIRST_COMPLETED)
         if calling.done() and not calling.cancelled() and network.happens(f"{link}/loss", network.loses):
-            network.told(f"{self.owner} <- {self.peer}: the answer is lost")
+            network.log_line(f"{self.owner} <- {self.peer}: the answer is lost")
             self.break_off()
         if not calling.done() or calling.cancelled() or self._broken.done():
-            raise Refused(Code.UNAVAILABLE, "connection reset")
+            raise CallRejected(StatusCode.UNAVAILABLE, "connection reset")
         await self._way(f"{link}/down")
-        refused = calling.result()
-        if refused is not None:
-            raise refused
+        rejected = calling.result()
+        if rejected is not None:
+            raise rejected
 
-    async def _call(self, request: bytes) -> Refused | None:
+    async def _call(self, request: bytes) -> CallRejected | None:
         try:
-            await self._host.service(self._port).publish(envelope.decode_publish(request), Peer())
-        except Refused as refused:
-            return refused
+            await self._host.service(self._port).publish(grpc_binding.decode_publish(request), Peer())
+        except CallRejected as rejected:
+            return rejected
         return None
 
     async def _late(self, request: bytes) -> None:
@@ -163,9 +163,9 @@ class Wire:
         await self._call(request)
 
     @asynccontextmanager
-    async def subscribe(self, wanted: envelope.Subscription) -> AsyncIterator[AsyncIterator[event.Event]]:
+    async def subscribe(self, wanted: grpc_binding.Subscription) -> AsyncIterator[AsyncIterator[event.CloudEvent]]:
         """Open a stream; when the context is entered, the server has registered it."""
-        queue: asyncio.Queue[bytes | Refused] = asyncio.Queue()
+        queue: asyncio.Queue[bytes | CallRejected] = asyncio.Queue()
         opened = asyncio.get_running_loop().create_future()
         await self._way(f"{self._link}/up")
         serving = self._host.spawn(self._serve(wanted, queue, opened))
@@ -173,7 +173,12 @@ class Wire:
             await asyncio.wait([opened, serving, self._broken], return_when=asyncio.FIRST_COMPLETED)
             self._check()
             if not opened.done():
-                raise Refused(Code.UNAVAILABLE, "connection reset") if queue.empty() else queue.get_nowait()
+                answer = None if queue.empty() else queue.get_nowait()
+                raise (
+                    answer
+                    if isinstance(answer, CallRejected)
+                    else CallRejected(StatusCode.UNAVAILABLE, "connection reset")
+                )
             await self._way(f"{self._link}/down")
             yield self._events(queue, serving)
         finally:
@@ -181,7 +186,10 @@ class Wire:
             self.break_off()
 
     async def _serve(
-        self, wanted: envelope.Subscription, queue: "asyncio.Queue[bytes | Refused]", opened: "asyncio.Future[None]"
+        self,
+        wanted: grpc_binding.Subscription,
+        queue: "asyncio.Queue[bytes | CallRejected]",
+        opened: "asyncio.Future[None]",
     ) -> None:
         try:
             async with self._host.service(self._port).subscribe(wanted, Peer()) as stream:
@@ -192,35 +200,35 @@ class Wire:
                         if self._broken.done():
                             return
                         queue.put_nowait(message)
-            queue.put_nowait(Refused(Code.UNAVAILABLE, "the server ended the stream"))
-        except Refused as refused:
-            queue.put_nowait(refused)
+            queue.put_nowait(CallRejected(StatusCode.UNAVAILABLE, "the server ended the stream"))
+        except CallRejected as rejected:
+            queue.put_nowait(rejected)
 
     async def _events(
-        self, queue: "asyncio.Queue[bytes | Refused]", serving: "asyncio.Task[Any]"
-    ) -> AsyncIterator[event.Event]:
+        self, queue: "asyncio.Queue[bytes | CallRejected]", serving: "asyncio.Task[Any]"
+    ) -> AsyncIterator[event.CloudEvent]:
         network = self._network
         while True:
             reading = asyncio.ensure_future(queue.get())
             try:
                 # A server that was killed takes the connection along; a machine that was leaves silence.
                 silent = network.happens(f"{self._link}/silence", 0.3)
-                ends = [reading] if silent else [reading, self._broken, serving]
-                await asyncio.wait(ends, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                ends: list[asyncio.Future[Any]] = [reading] if silent else [reading, self._broken, serving]
+                await asyncio.wait(ends, timeout=HEARTBEAT_TIMEOUT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if not reading.done():
                     self._check()
                     if serving.done():
-                        raise Refused(Code.UNAVAILABLE, "connection reset")
+                        raise CallRejected(StatusCode.UNAVAILABLE, "connection reset")
                     raise StreamTimeout("stream timeout: no heartbeat received")
                 message = reading.result()
             finally:
                 reading.cancel()
-            if isinstance(message, Refused):
+            if isinstance(message, CallRejected):
                 raise message
             if network.happens(f"{self._link}/break", network.breaks):
                 self.break_off()
             self._check()
-            received = envelope.decode_event(message)
+            received = grpc_binding.decode_event(message)
             if received.type != event.HEARTBEAT:
                 yield received
 
@@ -230,4 +238,4 @@ class Wire:
 
     def _check(self) -> None:
         if self._broken.done():
-            raise Refused(Code.UNAVAILABLE, "connection reset")
+            raise CallRejected(StatusCode.UNAVAILABLE, "connection reset")

@@ -7,7 +7,7 @@ calm network and fewer servers are tried. Every try is a run, and runs are cheap
 from collections.abc import Callable
 from dataclasses import replace
 
-from simulation.schedule import Schedule
+from tests.simulation.schedule import Schedule
 
 MOST_TRIES = 300
 
@@ -24,15 +24,22 @@ def shrink(schedule: Schedule, *, still_fails: Callable[[Schedule], bool]) -> Sc
     smallest = _fewer_steps(schedule, fails)
     for simpler in (
         replace(smallest, is_rough=False),
-        replace(smallest, servers=smallest.servers[:1]),
-        replace(smallest, servers=smallest.servers[:1], is_rough=False),
+        _on_one_server(smallest),
+        replace(_on_one_server(smallest), is_rough=False),
     ):
         if simpler != smallest and fails(simpler):
             smallest = simpler
     smallest = _fewer_steps(smallest, fails)
     wanted = {step.who for step in smallest.steps}
-    alone = replace(smallest, bundles=tuple(each for each in smallest.bundles if each[0] in wanted))
+    alone = replace(smallest, resources=tuple(resource for resource in smallest.resources if resource[0] in wanted))
     return alone if alone != smallest and fails(alone) else smallest
+
+
+def _on_one_server(schedule: Schedule) -> Schedule:
+    """Leave out the other servers, and the steps that speak of them."""
+    others = set(schedule.servers[1:])
+    steps = tuple(step for step in schedule.steps if step.who not in others)
+    return replace(schedule, servers=schedule.servers[:1], steps=steps)
 
 
 def _fewer_steps(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:

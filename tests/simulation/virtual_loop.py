@@ -33,9 +33,10 @@ class _Call(list):  # type: ignore[type-arg]  # its three members are of three t
     """
 
     __slots__ = ("moment",)
+    moment: float
 
     def when(self) -> float:
-        return self.moment  # type: ignore[no-any-return]  # set where it is asked for
+        return self.moment  # set where it is asked for
 
     def cancel(self) -> None:
         self.clear()
@@ -75,21 +76,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self.now
 
-    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:
+    def call_soon(self, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # a handle of ours
         call = _Call((callback, args, context or copy_context()))
         self._due.append(call)
         return call
 
     # asyncio closes forgotten generators by it; there are no threads here.
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]  # the same
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
+    def call_at(self, when: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # a handle of ours
         call = _Call((callback, args, context or copy_context()))
         call.moment = when
         heapq.heappush(self._timers, (when, next(self._turns), call))
         return call
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:
+    def call_later(self, delay: float, callback: Any, *args: Any, context: Context | None = None) -> Any:  # type: ignore[override]  # a handle of ours
         call = _Call((callback, args, context or copy_context()))
         call.moment = self.now + delay
         heapq.heappush(self._timers, (call.moment, next(self._turns), call))
@@ -100,7 +101,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         due = self._due
         if not due:
             self._jump()
-        while due and not self._stopping:
+        while due and not self._stopping:  # type: ignore[attr-defined]  # of BaseEventLoop
             call = due.popleft()
             if not call:
                 continue

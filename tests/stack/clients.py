@@ -12,10 +12,11 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from maestropy.wire import envelope, event, instant, order, resync
+from maestropy.wire import ordering, resync, timestamps
+from maestropy.wire.events import event, grpc_binding
 
 PATIENCE = 60.0
-MANIFEST = {
+MANIFEST: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
     "metadata": {"name": "cm", "namespace": "default"},
@@ -32,9 +33,9 @@ def bundle_data(text: str = "v", **more: Any) -> bytes:
     return json.dumps({"manifests": [{**MANIFEST, "data": {"k": text}}], **more}).encode()
 
 
-def now() -> instant.Timestamp:
+def now() -> timestamps.Timestamp:
     nanos = time.time_ns()
-    return instant.Timestamp(nanos // 10**9, nanos % 10**9)
+    return timestamps.Timestamp(nanos // 10**9, nanos % 10**9)
 
 
 def condition(kind: str, *, status: str = "True") -> dict[str, str]:
@@ -52,7 +53,7 @@ class Stream:
 
     def __init__(self, call: Any) -> None:
         self._call = call
-        self.events: list[event.Event] = []
+        self.events: list[event.CloudEvent] = []
         self.heartbeats = 0
         self.seen = 0
         self.error: grpc.aio.AioRpcError | None = None
@@ -63,7 +64,7 @@ class Stream:
         """Read until the stream ends."""
         try:
             async for message in self._call:
-                received = envelope.decode_event(message)
+                received = grpc_binding.decode_event(message)
                 if received.type == event.HEARTBEAT:
                     self.heartbeats += 1
                     continue
@@ -79,8 +80,8 @@ class Stream:
                 self._news.notify_all()
 
     async def take(
-        self, match: Callable[[event.Event], bool] = lambda _: True, *, seconds: float = PATIENCE
-    ) -> event.Event:
+        self, match: Callable[[event.CloudEvent], bool] = lambda _: True, *, seconds: float = PATIENCE
+    ) -> event.CloudEvent:
         """Wait for an event that matches, and take it; others stay."""
         async with asyncio.timeout(seconds), self._news:
             while True:
@@ -91,12 +92,12 @@ class Stream:
                 assert not self.ended.is_set(), f"the stream has ended: {self.error}"
                 await self._news.wait()
 
-    async def spec_of(self, resource_id: str, *, version: int | None = None) -> event.Event:
+    async def spec_of(self, resource_id: str, *, version: int | None = None) -> event.CloudEvent:
         """Wait for the spec or the status of one bundle."""
         return await self.take(lambda e: is_about(e, resource_id, version=version))
 
 
-def is_about(received: event.Event, resource_id: str, *, version: int | None = None) -> bool:
+def is_about(received: event.CloudEvent, resource_id: str, *, version: int | None = None) -> bool:
     if received.extensions.get(event.RESOURCE_ID) != resource_id:
         return False
     return version is None or received.integer(event.RESOURCE_VERSION) == version
@@ -108,15 +109,15 @@ class Client:
     def __init__(self, address: str) -> None:
         # Connections are shared between channels of equal options; a test that stalls one must not stall the others.
         options = (("grpc.use_local_subchannel_pool", 1), ("grpc.initial_reconnect_backoff_ms", 50))
-        self.channel = grpc.aio.insecure_channel(address, options=options)
+        self.channel: Any = grpc.aio.insecure_channel(address, options=options)
 
-    async def publish(self, value: event.Event) -> None:
-        await self.publish_bytes(envelope.encode_publish(value))
+    async def publish(self, value: event.CloudEvent) -> None:
+        await self.publish_bytes(grpc_binding.encode_publish(value))
 
     async def publish_bytes(self, request: bytes) -> None:
-        await self.channel.unary_unary(envelope.PUBLISH_METHOD)(request, timeout=PATIENCE)
+        await self.channel.unary_unary(grpc_binding.PUBLISH_METHOD)(request, timeout=PATIENCE)
 
-    async def refused(self, value: event.Event) -> grpc.aio.AioRpcError:
+    async def refused(self, value: event.CloudEvent) -> grpc.aio.AioRpcError:
         """Publish what must be refused, and return the refusal."""
         try:
             await self.publish(value)
@@ -124,7 +125,7 @@ class Client:
             return error
         raise AssertionError(f"{value.type} was not refused")
 
-    async def answer(self, value: event.Event) -> str:
+    async def answer(self, value: event.CloudEvent) -> str:
         """Publish, and return the text of the refusal, empty when there is none."""
         try:
             await self.publish(value)
@@ -133,8 +134,8 @@ class Client:
         return ""
 
     @contextlib.asynccontextmanager
-    async def open_stream(self, wanted: envelope.Subscription, *, reads: bool = True) -> AsyncIterator[Stream]:
-        call = self.channel.unary_stream(envelope.SUBSCRIBE_METHOD)(envelope.encode_subscription(wanted))
+    async def open_stream(self, wanted: grpc_binding.Subscription, *, reads: bool = True) -> AsyncIterator[Stream]:
+        call = self.channel.unary_stream(grpc_binding.SUBSCRIBE_METHOD)(grpc_binding.encode_subscription(wanted))
         headers = dict(await asyncio.wait_for(call.initial_metadata(), PATIENCE))
         assert headers["subscription-id"]
         stream = Stream(call)
@@ -159,14 +160,14 @@ class Source(Client):
         super().__init__(self.address)
 
     def subscribe(self, *, reads: bool = True) -> contextlib.AbstractAsyncContextManager[Stream]:
-        wanted = envelope.Subscription(source=self.id, data_type=event.MANIFEST_BUNDLES)
+        wanted = grpc_binding.Subscription(source=self.id, data_type=event.MANIFEST_BUNDLES)
         return self.open_stream(wanted, reads=reads)
 
-    def spec(self, kind: str, resource_id: str, consumer: str, **changes: Any) -> event.Event:
+    def spec(self, kind: str, resource_id: str, consumer: str, **changes: Any) -> event.CloudEvent:
         """Return a create, update or delete request."""
         data = changes.get("data", bundle_data() if kind != event.SPEC_DELETE else b"")
         metadata = changes.get("metadata", {"name": f"work-{resource_id}", "namespace": consumer, "uid": resource_id})
-        return event.Event(
+        return event.CloudEvent(
             id=changes.get("event_id") or new_id(),
             source=changes.get("source", self.id),
             type=kind,
@@ -192,7 +193,7 @@ class Source(Client):
 
     async def resync(self, hashes: Mapping[str, str]) -> None:
         await self.publish(
-            event.Event(
+            event.CloudEvent(
                 id=new_id(),
                 source=self.id,
                 type=event.STATUS_RESYNC_REQUEST,
@@ -209,26 +210,26 @@ class Agent(Client):
 
     address: str
     consumer: str
-    works: dict[str, event.Event] = field(default_factory=dict)
+    works: dict[str, event.CloudEvent] = field(default_factory=dict)
     last_sequence: int = 0
 
     def __post_init__(self) -> None:
         super().__init__(self.address)
 
     def subscribe(self, *, reads: bool = True) -> contextlib.AbstractAsyncContextManager[Stream]:
-        wanted = envelope.Subscription(cluster_name=self.consumer, data_type=event.MANIFEST_BUNDLES)
+        wanted = grpc_binding.Subscription(cluster_name=self.consumer, data_type=event.MANIFEST_BUNDLES)
         return self.open_stream(wanted, reads=reads)
 
     def sequence(self) -> str:
         """Return a sequence id newer than all before."""
-        self.last_sequence = order.next_id(self.last_sequence, now_ms=time.time_ns() // 10**6)
+        self.last_sequence = ordering.next_id(self.last_sequence, now_ms=time.time_ns() // 10**6)
         return str(self.last_sequence)
 
-    def report(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> event.Event:
+    def report(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> event.CloudEvent:
         """Return a status with the named conditions."""
         sequence = changes.get("sequence") or self.sequence()
         kinds = kinds or ("Applied", "Available")
-        return event.Event(
+        return event.CloudEvent(
             id=new_id(),
             source=f"{self.consumer}-work-agent",
             type=event.STATUS_UPDATE,
@@ -251,7 +252,7 @@ class Agent(Client):
     async def resync(self, versions: Mapping[str, int]) -> None:
         """Say what this agent has."""
         await self.publish(
-            event.Event(
+            event.CloudEvent(
                 id=new_id(),
                 source=f"{self.consumer}-work-agent",
                 type=event.SPEC_RESYNC_REQUEST,

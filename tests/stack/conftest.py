@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-import harness
 import pytest
 
 from maestropy.store.dsn import Dsn
+from tests.stack import harness
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 One PostgreSQL serves a test run; every test gets a database of its own, cloned from a migrated template. A server runs
 in the test's event loop, where a test can reach into it, or as a process, where it can be killed. Nothing here sleeps
-for a fixed time: `until` waits for a state, and `play` fails a scenario that leaves a task behind.
+for a fixed time: `tests.waiting` waits for a state.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,17 +25,21 @@ from prometheus_client import CollectorRegistry
 from maestropy.aio import clock as clocks
 from maestropy.journal import emit
 from maestropy.sandbox import ports
-from maestropy.sandbox.postgres import Cluster
+from maestropy.sandbox.postgres import PostgresCluster
 from maestropy.server import settings as configuration
+from maestropy.server.context import Context
 from maestropy.server.main import Server
-from maestropy.server.metrics import Metrics
-from maestropy.server.stages import Stages
-from maestropy.server.world import World
+from maestropy.server.runtime.wiring import Controllers
+from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import dsn as dsns
-from maestropy.store import migrate, pool
+from maestropy.store import pool
+from maestropy.store.migrations import migrate
+from tests import waiting
 
 BASE = "/api/maestro/v1"
-PATIENCE = 60.0
+LISTENERS = """SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+               AND application_name = 'maestropy-listener'"""
+"""The connections on which servers listen."""
 
 _TEMPLATE = "template_of_tests"
 _numbers = itertools.count(1)
@@ -49,42 +52,11 @@ _EVERY_PORT = (
 )
 
 
-def play(scenario: Coroutine[Any, Any, None]) -> None:
-    """Run a scenario to its end; whatever it started must have ended too."""
-
-    async def watched() -> None:
-        await scenario
-        await asyncio.sleep(0)
-        mine = asyncio.current_task()
-        left = [task for task in asyncio.all_tasks() if task is not mine and not _is_library_task(task)]
-        assert not left, f"tasks left behind: {left}"
-
-    asyncio.run(watched())
-
-
-def _is_library_task(task: asyncio.Task[Any]) -> bool:
-    """Say whether gRPC's own poller made it; it lives as long as the process."""
-    return "grpc" in repr(task.get_coro())
-
-
-async def until(
-    condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = PATIENCE, what: str = "the state"
-) -> None:
-    """Wait for a state."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if (await found) if isinstance(found, Awaitable) else found:
-            return
-        assert time.monotonic() < deadline, f"{what} did not come within {seconds} s"
-        await asyncio.sleep(0.01)
-
-
 class Postgres:
     """The PostgreSQL of a test run."""
 
     def __init__(self, folder: Path) -> None:
-        self._cluster = Cluster(folder, max_connections=300, is_ephemeral=True)
+        self._cluster = PostgresCluster(folder, max_connections=300, is_ephemeral=True)
         self._address = self._cluster.start()
         template = replace(self._address, database=_TEMPLATE)
         asyncio.run(self._run(f"CREATE DATABASE {_TEMPLATE}"))
@@ -155,7 +127,7 @@ class Running:
     @contextlib.asynccontextmanager
     async def http(self) -> AsyncIterator[httpx.AsyncClient]:
         # Nothing here is encrypted; reading all the authorities of this host for every client would take longest.
-        async with httpx.AsyncClient(base_url=self.rest + BASE, timeout=PATIENCE, verify=False) as client:
+        async with httpx.AsyncClient(base_url=self.rest + BASE, timeout=waiting.TIMEOUT, verify=False) as client:
             yield client
 
     async def add_consumer(self, name: str) -> str:
@@ -195,8 +167,8 @@ class InProcess(Running):
     """A server in this event loop."""
 
     address: dsns.Dsn
-    server: Stages
-    world: World
+    server: Controllers
+    context: Context
     log: io.BytesIO
     _stop: Callable[[], Coroutine[Any, Any, None]]
 
@@ -212,18 +184,18 @@ class InProcess(Running):
 
     async def has_nothing_pending(self) -> bool:
         """Say whether every spec event is dealt with; the mark follows the delivery."""
-        return await self.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 0
+        return bool(await self.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 0)
 
     def lines(self, phrase: str) -> list[dict[str, Any]]:
         """Return the journal's records whose message is `phrase`."""
-        self.world.journal.flush()
+        self.context.journal.flush()
         found = [json.loads(line) for line in self.log.getvalue().splitlines()]
         return [line for line in found if phrase in line.get("msg", line.get("message", ""))]
 
 
 @contextlib.asynccontextmanager
 async def in_process(
-    address: dsns.Dsn, *, seam: Callable[[World], World] = lambda w: w, **flags: str
+    address: dsns.Dsn, change: Callable[[Context], Context] = lambda context: context, /, **flags: str
 ) -> AsyncIterator[InProcess]:
     """Run a server on free ports until the block ends; underscores in `flags` stand for hyphens."""
     given = {"--server-hostname": "127.0.0.1", "--db-max-open-connections": "8", **dict.fromkeys(_EVERY_PORT, "0")}
@@ -234,15 +206,15 @@ async def in_process(
     async with contextlib.AsyncExitStack() as stack:
         database = await pool.connect(address, max_connections=settings.database.max_open_connections)
         stack.push_async_callback(database.close)
-        world = World(
+        context = Context(
             database=database,
             journal=emit.Journal(log, clock=clock.epoch, verbosity=2, format="json"),
             metrics=Metrics(CollectorRegistry()),
             instance_id=settings.instance.instance_id,
             clock=clock,
         )
-        world = seam(world)
-        server = Server(settings, world, dsn=address)
+        context = change(context)
+        server = Server(settings, context, dsn=address)
         own = await stack.enter_async_context(contextlib.AsyncExitStack())
         own.push_async_callback(server.stop)
         await server.start(own)
@@ -256,12 +228,12 @@ async def in_process(
                 sources=where["gRPC for sources"],
                 agents=where.get("gRPC for agents", ""),
                 address=address,
-                server=server.stages,
-                world=world,
+                server=server.controllers,
+                context=context,
                 log=log,
                 _stop=own.aclose,
             )
-            assert not watch.done() or server._crew._tasks == {}, "a part of the server has ended"
+            assert not watch.done() or server._task_owner._tasks == {}, "a part of the server has ended"
         finally:
             watch.cancel()
             with contextlib.suppress(asyncio.CancelledError, ValueError):
@@ -282,7 +254,7 @@ class Process(Running):
     async def terminate(self) -> int:
         """Ask it to end and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(self.process.wait(), PATIENCE)
+        return await asyncio.wait_for(self.process.wait(), waiting.TIMEOUT)
 
 
 def free_ports(count: int) -> list[int]:
@@ -325,7 +297,7 @@ class Place:
             log=log,
         )
         try:
-            await until(lambda: _is_ready(running), seconds=120, what="readiness")
+            await waiting.until(lambda: _is_ready(running), seconds=120, what="readiness")
             yield running
         finally:
             if process.returncode is None:

@@ -8,10 +8,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from secure_server import b64, bundle, report, request_of, spec, structured, without
-
-from maestropy.wire import envelope, event
 from maestropy.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire.events import event, grpc_binding
+from tests.stack.secure_server import b64, bundle, report, request_of, spec, structured, without
 
 Case = tuple[str, bytes, str, tuple[str, ...]]
 """A name, the request, the gRPC code, what the text must contain."""
@@ -34,15 +33,15 @@ def _manifest_with(value: bytes) -> bytes:
     return bundle().replace(b'"1"', value)
 
 
-def _message(value: event.Event, **changes: Any) -> pb.CloudEvent:
-    message = envelope.to_message(value)
+def _message(value: event.CloudEvent, **changes: Any) -> pb.CloudEvent:
+    message = grpc_binding.to_message(value)
     for name, change in changes.items():
         setattr(message, name, change)
     return message
 
 
-def _attribute(value: event.Event, name: str, **attribute: Any) -> bytes:
-    message = envelope.to_message(value)
+def _attribute(value: event.CloudEvent, name: str, **attribute: Any) -> bytes:
+    message = grpc_binding.to_message(value)
     message.attributes[name].CopyFrom(pb.CloudEventAttributeValue(**attribute))
     return request_of(message)
 
@@ -73,7 +72,7 @@ def _length_delimited(number: int, content: bytes) -> bytes:
 
 
 def _with_raw_string(field_number: int, content: bytes) -> bytes:
-    message = envelope.to_message(spec(ID)).SerializeToString() + _length_delimited(field_number, content)
+    message = grpc_binding.to_message(spec(ID)).SerializeToString() + _length_delimited(field_number, content)
     return _length_delimited(1, message)
 
 
@@ -130,7 +129,7 @@ def _unreadable(convert: str, code: str) -> Iterator[Case]:
 
 
 def _proto_data() -> bytes:
-    message = envelope.to_message(spec(ID))
+    message = grpc_binding.to_message(spec(ID))
     message.proto_data.type_url = "type.googleapis.com/google.protobuf.Empty"
     return request_of(message)
 
@@ -163,26 +162,31 @@ def _sources() -> Iterator[Case]:
             ("of 10 KB", "x" * 10_240),
             ("with a zero-width space", "hostile\u200b"),
         ):
-            odd = envelope.encode_publish(spec(ID, extensions={name: text}))
+            odd = grpc_binding.encode_publish(spec(ID, extensions={name: text}))
             yield f"{name} {label}", odd, "UNKNOWN", (DECODE, f"failed to get {name} extension", "printable")
     for label, version in (("-1", -1), ("'-5'", "-5"), ("beyond 32 bits", "2147483648"), ("with letters", "abc")):
-        odd = envelope.encode_publish(spec(ID, extensions={event.RESOURCE_VERSION: version}))
+        odd = grpc_binding.encode_publish(spec(ID, extensions={event.RESOURCE_VERSION: version}))
         yield f"resourceversion {label}", odd, "UNKNOWN", (DECODE, "failed to get resourceversion extension")
     yield "no source", request_of(_message(spec(ID), source="")), "UNKNOWN", (DECODE, "source")
     yield "no id", request_of(_message(spec(ID), id="")), "UNKNOWN", (DECODE, "no id")
     for name in ("id", "source"):
         yield f"NUL in {name}", request_of(_message(spec(ID), **{name: NUL})), "UNKNOWN", (DECODE, name)
-    yield "a source of 10 KB", request_of(_message(spec(ID), source="s" * 10_240)), "UNKNOWN", (DECODE, "source")
+    yield (
+        "a source of 10 KB",
+        request_of(_message(spec(ID), source="s" * 10_240)),
+        "UNKNOWN",
+        (CONVERT, "source", "1024"),
+    )
     for name in (event.METADATA, event.LOG_TRACING, event.ORIGINAL_SOURCE, "other"):
-        odd = envelope.encode_publish(spec(ID, extensions={name: NUL}))
+        odd = grpc_binding.encode_publish(spec(ID, extensions={name: NUL}))
         yield f"NUL in {name}", odd, "UNKNOWN", (DECODE, name)
     for name in ("subject", "content_type", "data_schema"):
-        yield f"NUL in {name}", envelope.encode_publish(spec(ID, **{name: NUL})), "UNKNOWN", (DECODE, "NUL")
+        yield f"NUL in {name}", grpc_binding.encode_publish(spec(ID, **{name: NUL})), "UNKNOWN", (DECODE, "NUL")
     yield from _metadata()
     yield from _data()
     yield (
         "wrong consumer",
-        envelope.encode_publish(spec(ID, extensions={event.CLUSTER_NAME: "nobody"})),
+        grpc_binding.encode_publish(spec(ID, extensions={event.CLUSTER_NAME: "nobody"})),
         "UNKNOWN",
         (
             (
@@ -193,7 +197,7 @@ def _sources() -> Iterator[Case]:
             "create it first",
         ),
     )
-    missing = envelope.encode_publish(spec(ID, type=event.SPEC_UPDATE))
+    missing = grpc_binding.encode_publish(spec(ID, type=event.SPEC_UPDATE))
     yield (
         "update of nothing",
         missing,
@@ -203,7 +207,7 @@ def _sources() -> Iterator[Case]:
     yield from _resyncs()
 
 
-def _mandatory(good: event.Event, names: tuple[str, ...], code: str, prefix: str) -> Iterator[Case]:
+def _mandatory(good: event.CloudEvent, names: tuple[str, ...], code: str, prefix: str) -> Iterator[Case]:
     for name in names:
         fragments = (prefix, f"failed to get {name} extension", "missing")
         yield f"no {name}", without(good, f"ce-{name}"), code, fragments
@@ -226,7 +230,7 @@ def _metadata() -> Iterator[Case]:
         ("with an escaped NUL", '{"a":"\\u0000"}'),
         ("with a lone surrogate", '{"a":"\\ud800"}'),
     ):
-        odd = envelope.encode_publish(spec(ID, extensions={event.METADATA: text}))
+        odd = grpc_binding.encode_publish(spec(ID, extensions={event.METADATA: text}))
         yield f"metadata {label}", odd, "UNKNOWN", (DECODE, failed)
     yield "metadata as bytes", _attribute(spec(ID), "ce-metadata", ce_bytes=b"{}"), "UNKNOWN", (DECODE, failed)
 
@@ -247,17 +251,17 @@ def _data() -> Iterator[Case]:
         ("with a lone surrogate", _manifest_with(LONE), ("failed to unmarshal event data",)),
         ("with a key of a lone surrogate", _manifest_with(b"{" + LONE + b":1}"), ("failed to unmarshal event data",)),
     ):
-        yield f"data {label}", envelope.encode_publish(spec(ID, data=data)), "UNKNOWN", (DECODE, *fragments)
+        yield f"data {label}", grpc_binding.encode_publish(spec(ID, data=data)), "UNKNOWN", (DECODE, *fragments)
     for label, manifest, fragments in (
         ("without apiVersion and name", {"kind": "ConfigMap"}, ("[apiVersion: Required", "metadata.name: Required")),
         ("a number", 5, ("manifests[0]",)),
     ):
         data = json.dumps({"manifests": [manifest]}).encode()
-        yield f"a manifest {label}", envelope.encode_publish(spec(ID, data=data)), "UNKNOWN", (INVALID, *fragments)
+        yield f"a manifest {label}", grpc_binding.encode_publish(spec(ID, data=data)), "UNKNOWN", (INVALID, *fragments)
     twice = b'{"manifests":[],"manifests":[{"kind":"ConfigMap"}]}'
-    yield "a member given twice", envelope.encode_publish(spec(ID, data=twice)), "UNKNOWN", (INVALID, "apiVersion")
+    yield "a member given twice", grpc_binding.encode_publish(spec(ID, data=twice)), "UNKNOWN", (INVALID, "duplicate")
     for label, data in (("deep", _manifest_with(DEEP)), ("out of range", _manifest_with(b"1e999999"))):
-        odd = envelope.encode_publish(spec("existing", type=event.SPEC_UPDATE, data=data))
+        odd = grpc_binding.encode_publish(spec("existing", type=event.SPEC_UPDATE, data=data))
         yield f"update with data {label}", odd, "UNKNOWN", (DECODE, "event data")
     odd = structured(_members(data=None, data_base64=b64(b"nojson")))
     yield "structured, data_base64 not JSON", odd, "UNKNOWN", (DECODE, "failed to unmarshal event data")
@@ -266,9 +270,9 @@ def _data() -> Iterator[Case]:
 def _resyncs() -> Iterator[Case]:
     failed = "failed to respond resync status request"
     for label, data in (("not JSON", b"nojson"), ("of the wrong kind", b'{"statusHashes":5}'), ("deep", DEEP)):
-        odd = envelope.encode_publish(spec(ID, type=event.STATUS_RESYNC_REQUEST, data=data))
+        odd = grpc_binding.encode_publish(spec(ID, type=event.STATUS_RESYNC_REQUEST, data=data))
         yield f"a resync {label}", odd, "UNKNOWN", (failed, "statusHashes")
-    nobody = envelope.encode_publish(spec(ID, type=event.STATUS_RESYNC_REQUEST, source=NUL, data=b""))
+    nobody = grpc_binding.encode_publish(spec(ID, type=event.STATUS_RESYNC_REQUEST, source=NUL, data=b""))
     yield "a resync of a source with NUL", nobody, "UNKNOWN", (failed, "source")
 
 
@@ -277,8 +281,8 @@ def _agents() -> Iterator[Case]:
     yield from _types("INVALID_ARGUMENT", agents=True)
     other = request_of(_message(report(ID), type="io.a.b.c.status.update_request"))
     yield "data type io.a.b.c", other, "INVALID_ARGUMENT", ("failed to find service for event type io.a.b.c",)
-    wish = envelope.encode_publish(spec(ID))
-    yield "a spec", wish, "FAILED_PRECONDITION", ("unsupported event type", "agents send statuses")
+    request = grpc_binding.encode_publish(spec(ID))
+    yield "a spec", request, "FAILED_PRECONDITION", ("unsupported event type", "agents send statuses")
     names = (event.RESOURCE_ID, event.RESOURCE_VERSION, event.CLUSTER_NAME, event.SEQUENCE_ID, event.ORIGINAL_SOURCE)
     yield from _mandatory(report(ID), names, "FAILED_PRECONDITION", STATUS)
     for label, change, fragment in (
@@ -288,10 +292,10 @@ def _agents() -> Iterator[Case]:
         ("NUL in another attribute", {event.RESOURCE_ID: "existing", "other": NUL}, "other"),
         ("NUL in statushash", {event.RESOURCE_ID: "existing", event.STATUS_HASH: NUL}, "statushash"),
     ):
-        odd = envelope.encode_publish(report(ID, extensions=change))
+        odd = grpc_binding.encode_publish(report(ID, extensions=change))
         yield label, odd, "FAILED_PRECONDITION", (STATUS, fragment)
     for name in ("id", "source", "subject"):
-        odd = envelope.encode_publish(report("existing", **{name: NUL}))
+        odd = grpc_binding.encode_publish(report("existing", **{name: NUL}))
         yield f"NUL in {name}", odd, "FAILED_PRECONDITION", (STATUS, name)
     for label, data in (
         ("not JSON", b"nojson"),
@@ -303,12 +307,12 @@ def _agents() -> Iterator[Case]:
         ("not UTF-8", b'{"x":"\xff"}'),
         ("conditions a text", b'{"conditions":"x"}'),
     ):
-        odd = envelope.encode_publish(report("existing", data=data))
+        odd = grpc_binding.encode_publish(report("existing", data=data))
         yield f"data {label}", odd, "FAILED_PRECONDITION", (STATUS, "event data")
-    moved = envelope.encode_publish(report("existing", extensions={event.CLUSTER_NAME: "cluster2"}))
+    moved = grpc_binding.encode_publish(report("existing", extensions={event.CLUSTER_NAME: "cluster2"}))
     wrong = "failed to handle status event: unmatched consumer name cluster2 for resource existing"
     yield "another's bundle", moved, "FAILED_PRECONDITION", (wrong,)
-    resync = envelope.encode_publish(report(ID, type=event.SPEC_RESYNC_REQUEST))
+    resync = grpc_binding.encode_publish(report(ID, type=event.SPEC_RESYNC_REQUEST))
     absent = ("failed to respond resync spec request", "subscribe first")
     yield "a resync without a subscription", resync, "FAILED_PRECONDITION", absent
 

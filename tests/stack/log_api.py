@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - documents of the API server are as long as they are
-"""A small API server with pods of servers and agents that write logs: lists them, and gives their logs, also as they grow."""
+"""A simulated API server with pods of servers and agents: lists them and serves their logs, also while they grow."""
 
 import asyncio
 import contextlib
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import yaml
 from aiohttp import web
-from trace_request_logs import AGENT, SERVERS, Story, lines_g4
 
-from maestropy.kube.address import ClusterAddress, Credentials
-from maestropy.trace.access.cluster import Choice
-from maestropy.trace.access.podlogs import Place
+from maestropy.kube.config.address import ClusterAddress, Credentials
+from maestropy.trace.access.cluster import ClusterTarget
+from maestropy.trace.access.pod_logs import ComponentPods
+from tests.trace_request_logs import AGENT, SERVERS, LoggedRequest, lines_g4
 
 LABELS = {**dict.fromkeys(SERVERS, "app=maestro"), AGENT: "app=maestro-agent"}
 
@@ -31,15 +31,17 @@ class LogApi:
 
     written: dict[str, list[bytes]] = field(default_factory=dict)
     previous: dict[str, bytes] = field(default_factory=dict)
-    asked: list[dict[str, str]] = field(default_factory=list)
+    requested: list[dict[str, str]] = field(default_factory=list)
     url: str = ""
     breaks: int = 0
     """How many connections are cut after their first lines."""
+    denied: str = ""
+    """A pod whose log may not be read."""
     is_closing: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def write(self, story: Story) -> None:
-        for pod, at, line in lines_g4(story):
+    def write(self, logged: LoggedRequest) -> None:
+        for pod, at, line in lines_g4(logged):
             self.written.setdefault(pod, []).append(stamped(line, at))
         self.changed.set()
 
@@ -62,7 +64,10 @@ class LogApi:
 
     async def log(self, request: web.Request) -> web.StreamResponse:
         pod, query = request.match_info["pod"], dict(request.query)
-        self.asked.append({"pod": pod, **query})
+        self.requested.append({"pod": pod, **query})
+        if pod == self.denied:
+            status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": f"pods {pod} is forbidden", "code": 403}  # fmt: skip
+            return web.json_response(status, status=403)
         if query.get("previous"):
             if pod in self.previous:
                 return web.Response(body=self.previous[pod])
@@ -71,26 +76,26 @@ class LogApi:
         response = web.StreamResponse()
         await response.prepare(request)
         since = query.get("sinceTime", "").removesuffix("Z").encode()
-        place = 0
+        component = 0
         while True:
-            for line in self.written[pod][place:]:
+            for line in self.written[pod][component:]:
                 # A second is as exact as it can be asked for.
                 if line[:19] >= since:
                     await response.write(line)
-                place += 1
+                component += 1
             if not query.get("follow") or self.is_closing:
                 return response
-            if self.breaks and place:
+            if self.breaks and component:
                 self.breaks -= 1
                 return response
             self.changed.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.changed.wait(), 0.2)
 
-    def place(self, name: str) -> Place:
+    def component(self, name: str) -> ComponentPods:
         address = ClusterAddress(server=self.url, credentials=Credentials())
         namespaces = ("maestro",) if name == "server" else ("maestro-agent", "maestro")
-        return Place(name=name, choice=Choice(label=name, address=address), namespaces=namespaces,
+        return ComponentPods(name=name, target=ClusterTarget(label=name, address=address), namespaces=namespaces,
                      label="app=maestro" if name == "server" else "app=maestro-agent")  # fmt: skip
 
 

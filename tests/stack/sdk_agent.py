@@ -1,4 +1,4 @@
-"""A small agent for tests of the client: it takes works, reports as told, and reconnects when the server goes."""
+"""A scripted agent for client tests: it receives works, reports their status, and reconnects after a server restart."""
 
 import asyncio
 import contextlib
@@ -8,19 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maestropy.aio import clock
-from maestropy.transport.grpc_client import Endpoint, GrpcClient, StreamTimeout
-from maestropy.transport.status import Refused
-from maestropy.wire import codec, envelope, event, instant, order, resync, status, work
+from maestropy.transport.grpc.client import GrpcClient, GrpcEndpoint, StreamTimeout
+from maestropy.transport.grpc.status import CallRejected
+from maestropy.wire import codec, json_types, ordering, resync, timestamps
+from maestropy.wire.events import event, grpc_binding
+from maestropy.wire.works import status, work
 
 
-def now() -> instant.Timestamp:
+def now() -> timestamps.Timestamp:
     nanos = time.time_ns()
-    return instant.Timestamp(nanos // 10**9, nanos % 10**9)
+    return timestamps.Timestamp(nanos // 10**9, nanos % 10**9)
 
 
 @dataclass
 class ScriptedAgent:
-    """Applies whatever comes, unless told to hold."""
+    """Reports every work as applied, unless `holds` is set."""
 
     address: str
     consumer: str
@@ -28,24 +30,24 @@ class ScriptedAgent:
     holds: bool = False
     feedback: dict[str, Any] = field(default_factory=dict)
     works: dict[str, work.ManifestWork] = field(default_factory=dict)
-    received: list[event.Event] = field(default_factory=list)
+    received: list[event.CloudEvent] = field(default_factory=list)
     reports: int = 0
     _sequence: int = 0
 
     async def run(self) -> None:
         """Serve until cancelled."""
         while True:
-            async with GrpcClient(Endpoint(url=self.address)) as client:
-                with contextlib.suppress(Refused, StreamTimeout):
+            async with GrpcClient(GrpcEndpoint(url=self.address)) as client:
+                with contextlib.suppress(CallRejected, StreamTimeout):
                     await self._serve(client)
             await asyncio.sleep(0.05)
 
     async def _serve(self, client: GrpcClient) -> None:
-        wanted = envelope.Subscription(cluster_name=self.consumer, data_type=event.MANIFEST_BUNDLES)
-        async with client.subscribe(wanted) as events:
-            versions = {uid: found.generation for uid, found in self.works.items()}
+        subscription = grpc_binding.Subscription(cluster_name=self.consumer, data_type=event.MANIFEST_BUNDLES)
+        async with client.subscribe(subscription) as events:
+            versions = {uid: known.generation for uid, known in self.works.items()}
             await client.publish(
-                event.Event(
+                event.CloudEvent(
                     id=clock.new_id(),
                     source=f"{self.consumer}-agent",
                     type=event.SPEC_RESYNC_REQUEST,
@@ -58,34 +60,36 @@ class ScriptedAgent:
                 if ".spec." not in received.type:
                     continue
                 self.received.append(received)
-                found = codec.work_from_spec_event(received)
-                self.works[found.uid] = found
+                desired = codec.work_from_spec_event(received)
+                self.works[desired.uid] = desired
                 if self.holds:
                     continue
-                if found.deletion_timestamp:
-                    await self.report(found.uid, "Deleted", client=client)
+                if desired.deletion_timestamp:
+                    await self.report(desired.uid, "Deleted", client=client)
                 else:
-                    await self.report(found.uid, "Applied", "Available", client=client)
+                    await self.report(desired.uid, "Applied", "Available", client=client)
 
     async def report(self, uid: str, *conditions: str, client: GrpcClient | None = None, message: str = "") -> None:
-        """Report that these conditions are true; raises Refused while there is no server."""
-        self._sequence = order.next_id(self._sequence, now_ms=time.time_ns() // 10**6)
-        found = self.works[uid]
-        told = status.WorkStatus()
+        """Report these conditions as True; raises CallRejected while there is no server."""
+        self._sequence = ordering.next_id(self._sequence, now_ms=time.time_ns() // 10**6)
+        desired = self.works[uid]
+        work_status = status.WorkStatus()
         for kind in conditions:
-            one = status.Condition(type=kind, status="True", reason="Told", message=message)
-            told = told.with_condition(one, now=now())
-        told = told.with_manifests(map(self._manifest_status, enumerate(found.manifests)))
-        told = status.WorkStatus({**told.body, "conditions": [*told.body["conditions"]]})
-        stamp = codec.Stamp(id=clock.new_id(), source=f"{self.consumer}-agent", time=now())
+            condition = status.Condition(type=kind, status="True", reason="Reported", message=message)
+            work_status = work_status.with_condition(condition, now=now())
+        work_status = work_status.with_manifests(map(self._manifest_status, enumerate(desired.manifests)))
+        work_status = status.WorkStatus({**work_status.body, "conditions": [*work_status.body["conditions"]]})
+        attributes = codec.ContextAttributes(id=clock.new_id(), source=f"{self.consumer}-agent", time=now())
         reported = codec.status_event(
-            found.with_status(told),
-            action=event.Action.UPDATE_REQUEST,
+            desired.with_status(work_status),
+            action=event.EventAction.UPDATE_REQUEST,
             sequence_id=str(self._sequence),
-            stamp=stamp,
+            attributes=attributes,
         )
         async with contextlib.AsyncExitStack() as stack:
-            sender = client or await stack.enter_async_context(GrpcClient(Endpoint(url=self.address)))
+            sender = client
+            if sender is None:
+                sender = await stack.enter_async_context(GrpcClient(GrpcEndpoint(url=self.address)))
             await sender.publish(reported)
         self.reports += 1
         if "Deleted" in conditions:
@@ -100,16 +104,16 @@ class ScriptedAgent:
             namespace=manifest["metadata"].get("namespace", ""),
         )
         raw = [
-            status.FeedbackValue(name=name, type="JsonRaw", value=work.jsontypes.encode(value).decode())
+            status.FeedbackValue(name=name, type="JsonRaw", value=json_types.encode(value).decode())
             for name, value in self.feedback.items()
         ]
         return status.manifest_status(meta, feedback=raw)
 
 
 @contextlib.asynccontextmanager
-async def scripted_agent(address: str, consumer: str, **how: Any) -> AsyncIterator[ScriptedAgent]:
-    """Run an agent until the block ends."""
-    agent = ScriptedAgent(address, consumer, **how)
+async def scripted_agent(address: str, consumer: str, **options: Any) -> AsyncIterator[ScriptedAgent]:
+    """Run a scripted agent; a context manager."""
+    agent = ScriptedAgent(address, consumer, **options)
     running = asyncio.ensure_future(agent.run())
     try:
         yield agent

@@ -1,4 +1,4 @@
-"""A server process with an agent, for tests that do not run in an event loop of their own."""
+"""A server process with a scripted agent, for blocking tests."""
 
 import asyncio
 import threading
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sdk_agent import scripted_agent
 
-from maestropy.sandbox.process import ServerProcess
+from maestropy.sandbox.server_process import ServerProcess
 from maestropy.store.dsn import Dsn
+from tests.stack.sdk_agent import scripted_agent
 
 
 @pytest.fixture

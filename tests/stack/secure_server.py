@@ -20,16 +20,17 @@ from typing import Any
 import asyncpg
 import grpc
 import grpc.aio
-import harness
 import httpx
 
 from maestropy.aio import clock as clocks
 from maestropy.journal import Journal
-from maestropy.server.main import Server
-from maestropy.server.world import World
+from maestropy.server.context import Context
+from maestropy.server.runtime.wiring import Controllers
 from maestropy.store import dsn as dsns
-from maestropy.wire import envelope, event, instant
+from maestropy.wire import timestamps
 from maestropy.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire.events import event, grpc_binding
+from tests.stack import harness
 
 CONSUMER = "cluster1"
 SOURCE = "mw-client-example"
@@ -49,8 +50,8 @@ async def add_consumers(address: dsns.Dsn, *names: str) -> None:
 class Running:
     """A running server and what a test may look at."""
 
-    server: Server
-    world: World
+    server: Controllers
+    context: Context
     address: dsns.Dsn
     log: io.BytesIO
     places: dict[str, str] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class Running:
 
     def text(self) -> str:
         """Return the journal so far."""
-        self.world.journal.flush()
+        self.context.journal.flush()
         return self.log.getvalue().decode()
 
     def lines(self, message: str) -> list[dict[str, Any]]:
@@ -83,12 +84,12 @@ class Running:
 
     def everything(self) -> list[dict[str, Any]]:
         """Return all lines of the journal."""
-        self.world.journal.flush()
+        self.context.journal.flush()
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
 
     def refusals(self) -> list[dict[str, Any]]:
         """Return the lines that tell of a refused request."""
-        return self.lines("request refused")
+        return self.lines("request rejected")
 
     async def sql(self, statement: str, *params: object) -> list[asyncpg.Record]:
         """Run one statement."""
@@ -105,7 +106,7 @@ class Running:
 
     def gauge(self, name: str) -> float:
         """Return the sum of a metric over its labels."""
-        body, _ = self.world.metrics.render()
+        body, _ = self.context.metrics.render()
         lines = [line for line in body.decode().splitlines() if line.startswith((f"{name}{{", f"{name} "))]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
 
@@ -121,13 +122,13 @@ async def running(
     """Serve on free ports until the block ends."""
     log = io.BytesIO()
 
-    def seam(world: World) -> World:
-        journal = Journal(log, clock=world.clock.epoch, verbosity=verbosity, format="json")
-        return replace(world, journal=journal, clock=clocks.Clock(monotonic=monotonic))
+    def seam(context: Context) -> Context:
+        journal = Journal(log, clock=context.clock.epoch, verbosity=verbosity, format="json")
+        return replace(context, journal=journal, clock=clocks.Clock(monotonic=monotonic))
 
     given = {name.removeprefix("--"): text for name, text in (flags or {}).items()}
-    async with harness.in_process(address, seam=seam, **given) as live:
-        found = Running(server=live.server, world=live.world, address=address, log=log)
+    async with harness.in_process(address, seam, **given) as live:
+        found = Running(server=live.server, context=live.context, address=address, log=log)
         for line in found.everything():
             if line["msg"].startswith("Serving "):
                 found.places[line["msg"].removeprefix("Serving ")] = line["bindAddress"]
@@ -150,7 +151,7 @@ def channel(port: int, *, ca: bytes | None = None, client: Any = None, host: str
 async def send(where: Channel, request: bytes, *, token: str | None = None) -> None:
     """Publish these very bytes."""
     metadata = (("authorization", f"Bearer {token}"),) if token else None
-    await where.unary_unary(envelope.PUBLISH_METHOD)(request, metadata=metadata, timeout=20)
+    await where.unary_unary(grpc_binding.PUBLISH_METHOD)(request, metadata=metadata, timeout=20)
 
 
 async def refusal(where: Channel, request: bytes, *, token: str | None = None) -> tuple[str, str]:
@@ -166,22 +167,22 @@ def subscribe(where: Channel, *, token: str | None = None, **wanted: str) -> Any
     """Open a subscription; iterate over it for messages."""
     wanted.setdefault("data_type", event.MANIFEST_BUNDLES)
     metadata = (("authorization", f"Bearer {token}"),) if token else None
-    request = envelope.encode_subscription(envelope.Subscription(**wanted))
-    return where.unary_stream(envelope.SUBSCRIBE_METHOD)(request, metadata=metadata)
+    request = grpc_binding.encode_subscription(grpc_binding.Subscription(**wanted))
+    return where.unary_stream(grpc_binding.SUBSCRIBE_METHOD)(request, metadata=metadata)
 
 
-async def next_event(stream: Any, *, seconds: float = 60) -> event.Event:
+async def next_event(stream: Any, *, seconds: float = 60) -> event.CloudEvent:
     """Return the next event of a subscription that carries a bundle."""
     async with asyncio.timeout(seconds):
         while True:
             received = await stream.read()
             assert isinstance(received, bytes), "the stream has ended"
-            found = envelope.decode_event(received)
+            found = grpc_binding.decode_event(received)
             if found.type not in (event.HEARTBEAT, event.STATUS_RESYNC_REQUEST):
                 return found
 
 
-def spec(resource_id: str, **changes: Any) -> event.Event:
+def spec(resource_id: str, **changes: Any) -> event.CloudEvent:
     """Return a creation that a server takes, but for what `changes` spoil in it."""
     extensions: dict[str, Any] = {
         event.RESOURCE_ID: resource_id,
@@ -195,10 +196,10 @@ def spec(resource_id: str, **changes: Any) -> event.Event:
         "id": f"event-of-{resource_id}"[:64],
         "source": SOURCE,
         "type": event.SPEC_CREATE,
-        "time": instant.Timestamp(1_790_000_000, 5000),
+        "time": timestamps.Timestamp(1_790_000_000, 5000),
         "data": bundle(),
     }
-    return event.Event(extensions=extensions, **(values | changes))
+    return event.CloudEvent(extensions=extensions, **(values | changes))
 
 
 def bundle(**data: str) -> bytes:
@@ -212,7 +213,7 @@ def bundle(**data: str) -> bytes:
     return json.dumps({"manifests": [manifest]}).encode()
 
 
-def report(resource_id: str, *, sequence: str = "1790000000000000001", **changes: Any) -> event.Event:
+def report(resource_id: str, *, sequence: str = "1790000000000000001", **changes: Any) -> event.CloudEvent:
     """Return a status of an agent that a server takes."""
     extensions: dict[str, Any] = {
         event.RESOURCE_ID: resource_id,
@@ -228,10 +229,10 @@ def report(resource_id: str, *, sequence: str = "1790000000000000001", **changes
         "id": f"status-of-{resource_id}"[:64],
         "source": f"{CONSUMER}-work-agent",
         "type": event.STATUS_UPDATE,
-        "time": instant.Timestamp(1_790_000_000, 5000),
+        "time": timestamps.Timestamp(1_790_000_000, 5000),
         "data": json.dumps({"conditions": [condition], "resourceStatus": []}).encode(),
     }
-    return event.Event(extensions=extensions, **(values | changes))
+    return event.CloudEvent(extensions=extensions, **(values | changes))
 
 
 def request_of(message: pb.CloudEvent) -> bytes:
@@ -239,9 +240,9 @@ def request_of(message: pb.CloudEvent) -> bytes:
     return pb.PublishRequest(event=message).SerializeToString()
 
 
-def without(value: event.Event, name: str) -> bytes:
+def without(value: event.CloudEvent, name: str) -> bytes:
     """Return the request with one attribute left out."""
-    message = envelope.to_message(value)
+    message = grpc_binding.to_message(value)
     del message.attributes[name]
     return request_of(message)
 

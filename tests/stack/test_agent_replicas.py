@@ -1,33 +1,29 @@
-"""Two agents of one cluster on the Kubernetes in process."""
+"""Several agents of one cluster on the sandbox Kubernetes API."""
 
 from pathlib import Path
 
-import harness
-from conformance import replicas
-from conformance.fleet import Cluster
-
 from maestropy import AsyncMaestro
-from maestropy.kube import config
+from maestropy.kube.config import load as config
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 from maestropy.store.dsn import Dsn
+from tests.conformance import replicas
+from tests.conformance.agent_environment import Cluster
+from tests.stack import harness
 
 
-def test_one_leads_and_others_take_over(database: Dsn, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with (
-            harness.in_process(database) as server,
-            SandboxCluster(tls=False, delay=0.01) as sandbox,
-            Cluster(config.from_kubeconfig([sandbox.kubeconfig])) as cluster,
-            AsyncMaestro(api_url=server.rest, grpc_url=server.sources, source="sdk", environ={}) as client,
-        ):
-            await replicas.play(
-                replicas.Setting(
-                    cluster=cluster,
-                    client=client,
-                    kubeconfig=Path(sandbox.kubeconfig),
-                    broker=server.agents,
-                    folder=tmp_path,
-                )
+async def test_one_agent_leads_and_others_take_over(database: Dsn, tmp_path: Path) -> None:
+    async with (
+        harness.in_process(database) as server,
+        SandboxCluster(tls=False, delay=0.01) as sandbox,
+        Cluster(config.from_kubeconfig([sandbox.kubeconfig])) as cluster,
+        AsyncMaestro(api_url=server.rest, grpc_url=server.sources, source="sdk", environ={}) as client,
+    ):
+        await replicas.run_failover(
+            replicas.ReplicaSetting(
+                cluster=cluster,
+                client=client,
+                kubeconfig=Path(sandbox.kubeconfig),
+                broker=server.agents,
+                folder=tmp_path,
             )
-
-    harness.play(scenario())
+        )

@@ -1,4 +1,4 @@
-"""The agent's suite on the Kubernetes in process."""
+"""The agent suite on the sandbox Kubernetes API."""
 
 import asyncio
 import itertools
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
-from conformance.agent_cases import Case, every_case
-from conformance.fleet import Cluster, fleet
 
-from maestropy.kube import config
+from maestropy.kube.config import load as config
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from tests.conformance.agent_cases import Case, every_case
+from tests.conformance.agent_environment import Cluster, agent_environment
 
 NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[asyncio.Runner]:
-    """One event loop for all cases, in which the cluster lives too."""
+    """One event loop for all cases and the cluster."""
     with asyncio.Runner() as runner:
         yield runner
 
@@ -37,7 +37,7 @@ def cluster(loop: asyncio.Runner) -> Iterator[Cluster]:
 @every_case
 def test_agent(case: Case, cluster: Cluster, loop: asyncio.Runner) -> None:
     async def scenario() -> None:
-        async with fleet(cluster, f"suite{next(NUMBERS)}") as found:
-            await case(found)
+        async with agent_environment(cluster, f"suite{next(NUMBERS)}") as env:
+            await case(env)
 
     loop.run(scenario())

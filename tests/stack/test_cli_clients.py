@@ -1,5 +1,6 @@
 """`maestro consumer` and `maestro resourcebundle` on a real server."""
 
+import asyncio
 import io
 import json
 import os
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from sdk_live import live_server as live_server
 
 from maestropy.cli import main
-from maestropy.sandbox.process import ServerProcess
+from maestropy.sandbox.server_process import ServerProcess
+from maestropy.store.dsn import Dsn
+from tests.stack import harness
+from tests.stack.sdk_live import live_server as live_server
 
 WORK = """\
 apiVersion: work.open-cluster-management.io/v1
@@ -27,7 +30,7 @@ spec:
 
 
 class Shell:
-    """Runs commands as a person would."""
+    """Runs commands of the command line."""
 
     def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
         self._capture = capture
@@ -47,25 +50,60 @@ def shell(live_server: ServerProcess, monkeypatch: pytest.MonkeyPatch, capsys: p
     return Shell(capsys)
 
 
-def test_consumers(shell: Shell) -> None:
-    made = json.loads(shell("consumer create c1 --label region=east --label tier=prod -o json"))
-    assert made["labels"] == {"region": "east", "tier": "prod"}
+def test_consumers_are_created_listed_updated_and_deleted(shell: Shell) -> None:
+    created = json.loads(shell("consumer create c1 --label region=east --label tier=prod -o json"))
+    assert created["labels"] == {"region": "east", "tier": "prod"}
     assert shell("consumer create c1", expect=1) == "Error: consumer already exists\n"
     lines = shell("consumer list").splitlines()
     assert lines[0].split() == ["ID", "NAME", "LABELS", "CREATED"]
-    assert lines[1].split()[:3] == [made["id"], "c1", "region=east,tier=prod"]
-    assert shell("consumer list -l region=east,!x -o name") == f"{made['id']}\n"
+    assert lines[1].split()[:3] == [created["id"], "c1", "region=east,tier=prod"]
+    assert shell("consumer list -l region=east,!x -o name") == f"{created['id']}\n"
     assert json.loads(shell("consumer list -o json"))["total"] == 1
-    changed = yaml.safe_load(shell(f"consumer update {made['id']} --label a=b --remove-label tier -o yaml"))
+    shown = json.loads(shell("consumer get c1 -o json"))
+    assert (shown["kind"], shown["href"]) == ("Consumer", f"/api/maestro/v1/consumers/{created['id']}")
+    assert list(shown) == ["created_at", "href", "id", "kind", "labels", "name", "updated_at"]
+    # Maestro's global flags and its way to write several labels.
+    more = (
+        "consumer update c1 --label x=1,y=2 -o name -v=4 --logtostderr --vmodule a=1 --legacy_stderr_threshold_behavior"
+    )
+    assert shell(more) == f"{created['id']}\n"
+    assert shell("consumer update c1 --remove-label x,y -o name --v 2 --alsologtostderr=true") == f"{created['id']}\n"
+    changed = yaml.safe_load(shell(f"consumer update {created['id']} --label a=b --remove-label tier -o yaml"))
     assert changed["labels"] == {"a": "b", "region": "east"}
     assert "FIELD" in shell("consumer get c1")
-    assert shell("consumer get nobody", expect=1).startswith("Error: consumer not found")
+    assert shell("consumer get unknown", expect=1).startswith("Error: consumer not found")
     assert "write it as key=value" in shell("consumer update c1 --label x", expect=2)
     assert "add --yes" in shell("consumer delete c1", expect=1)
-    assert shell("consumer delete c1 --yes") == f"Consumer {made['id']} deleted successfully\n"
+    assert shell("consumer delete c1 --yes") == f"Consumer {created['id']} deleted successfully\n"
 
 
-def test_a_work_from_file_to_grave(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+HOLD = """INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works, since)
+          VALUES ('lost', 'h1', 'UnknownConsumer', 'it cannot know its works', 'd0', 1, ARRAY['w'], now())"""
+
+
+def test_hold_of_a_consumer_that_does_not_exist_is_explained(
+    shell: Shell, database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (identity,) = asyncio.run(harness.sql(database, "SELECT id FROM maestropy_database"))
+    (started,) = [line for line in (tmp_path / "server.log").read_text().splitlines() if "uses this database" in line]
+    assert identity["id"] in started
+    assert database.database in started
+    asyncio.run(harness.sql(database, HOLD))
+    assert main.call(["consumer", "list"]) == 0
+    assert "Consumer lost does not exist, and its agent keeps 1 work (UnknownConsumer)" in capsys.readouterr().err
+    advice = shell("consumer adopt lost --dry-run", expect=1)
+    assert "create the consumer, and adopt what is still held" in advice
+    assert "there is no consumer 'other'" in shell("consumer adopt other --dry-run", expect=1)
+    shell("consumer create lost")
+    assert main.call(["consumer", "list"]) == 0
+    shown = capsys.readouterr()
+    assert "UnknownConsumer (1 work)" in shown.out
+    assert "Data-safety holds: 1 agent keeps works" in shown.err
+
+
+def test_work_file_is_applied_compared_and_deleted(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "work.yaml"
     file.write_text(WORK)
     shell("consumer create c1")
@@ -89,26 +127,26 @@ def test_a_work_from_file_to_grave(shell: Shell, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sys, "stdin", io.StringIO(WORK.replace('"1"', '"2"')))
     assert "(updated)" in shell("resourcebundle apply -f - --wait")
 
-    told = shell(f"resourcebundle describe {bundle_id}")
-    assert told.startswith("Version 2 is applied and available.\n")
-    assert '{"x": 1}' in told
+    description = shell(f"resourcebundle describe {bundle_id}")
+    assert description.startswith("Version 2 is applied and available.\n")
+    assert '{"x": 1}' in description
     assert "Applied" in shell(f"resourcebundle status {bundle_id}")
-    assert shell("resourcebundle describe hello") == shell("resourcebundle describe c1/hello") == told
+    assert shell("resourcebundle describe hello") == shell("resourcebundle describe c1/hello") == description
     assert shell("resourcebundle get c2/hello", expect=1) == "Error: resource bundle not found: c2/hello\n"
 
-    gone = shell(f"resourcebundle delete {bundle_id} --yes --wait")
-    assert gone == f"Resource bundle {bundle_id} deleted successfully\n"
+    deleted = shell(f"resourcebundle delete {bundle_id} --yes --wait")
+    assert deleted == f"Resource bundle {bundle_id} deleted successfully\n"
     assert shell(f"resourcebundle get {bundle_id}", expect=1) == f"Error: resource bundle not found: {bundle_id}\n"
 
 
-def test_bundles_and_plain_manifests(shell: Shell, tmp_path: Path) -> None:
+def test_resource_bundles_and_plain_manifests_are_applied(shell: Shell, tmp_path: Path) -> None:
     shell("consumer create c1")
     manifest = yaml.safe_load(WORK)["spec"]["workload"]["manifests"][0]
     bundle = tmp_path / "bundle.json"
     bundle.write_text(json.dumps({"consumer_name": "c1", "manifests": [manifest]}))
-    said = shell(f"resourcebundle apply -f {bundle}").splitlines()
-    assert said[0] == "Resource bundle applied successfully:"
-    stored = json.loads(shell(f"resourcebundle get {said[1].removeprefix('ID: ')} -o json"))
+    printed = shell(f"resourcebundle apply -f {bundle}").splitlines()
+    assert printed[0] == "Resource bundle applied successfully:"
+    stored = json.loads(shell(f"resourcebundle get {printed[1].removeprefix('ID: ')} -o json"))
     bundle.write_text(json.dumps({**stored, "version": 7}))
     assert "the latest version: 1" in shell(f"resourcebundle apply -f {bundle}", expect=1)
 
@@ -121,20 +159,20 @@ def test_bundles_and_plain_manifests(shell: Shell, tmp_path: Path) -> None:
     assert "line 2, column 1" in shell(f"resourcebundle apply -f {plain}", expect=1)
 
 
-def test_a_name_that_two_bundles_have_is_not_guessed(shell: Shell, tmp_path: Path) -> None:
+def test_ambiguous_work_name_is_rejected(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "work.yaml"
     for consumer in ("c1", "c2"):
         shell(f"consumer create {consumer}")
         file.write_text(WORK.replace("c1", consumer))
         shell(f"resourcebundle apply -f {file}")
-    told = shell("resourcebundle delete hello --yes", expect=1)
-    assert told.startswith("Error: 2 resource bundles are called hello; name one by its id:\n")
-    assert "c1/hello" in told
-    assert "c2/hello" in told
-    assert shell("resourcebundle get c2/hello -o name").strip() in told
+    rejection = shell("resourcebundle delete hello --yes", expect=1)
+    assert rejection.startswith("Error: 2 resource bundles are called hello; name one by its ID:\n")
+    assert "c1/hello" in rejection
+    assert "c2/hello" in rejection
+    assert shell("resourcebundle get c2/hello -o name").strip() in rejection
 
 
-def test_a_watch_ends_with_ctrl_c(shell: Shell, tmp_path: Path) -> None:
+def test_watch_ends_with_an_interrupt(shell: Shell, tmp_path: Path) -> None:
     shell("consumer create c1")
     file = tmp_path / "work.yaml"
     file.write_text(WORK)
@@ -145,8 +183,8 @@ def test_a_watch_ends_with_ctrl_c(shell: Shell, tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        told = json.loads(process.stdout.readline())
-        assert (told["type"], told["object"]["metadata"]["name"]) == ("ADDED", "hello")
+        event = json.loads(process.stdout.readline())
+        assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "hello")
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
         assert process.stderr.read() == ""

@@ -1,4 +1,4 @@
-"""The commands when something goes wrong: servers that die, certificates that expired, readers that leave, Ctrl-C."""
+"""Commands in trouble: a killed server, expired certificates, a closed output pipe, Ctrl-C."""
 
 import asyncio
 import io
@@ -11,16 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import certificates
-import harness
 import pytest
-from secure_server import running
-from test_cli_clients import WORK
-from test_sdk_secure import tls_flags
 
 from maestropy.cli import main
 from maestropy.store.dsn import Dsn
 from maestropy.testing import running_fleet
+from tests import certificates, waiting
+from tests.stack.secure_server import running
+from tests.stack.test_cli_clients import WORK
+from tests.stack.test_sdk_secure import tls_flags
 
 MAESTRO = [sys.executable, "-m", "maestropy.cli.main"]
 HELLO = WORK.replace("namespace: c1", "namespace: cluster1")
@@ -32,8 +31,8 @@ def run(
 ) -> Callable[..., tuple[int, str, str]]:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
-    def call(line: str, given: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+    def call(line: str, stdin: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         code = main.call(line.split())
         return code, *capsys.readouterr()
 
@@ -54,11 +53,11 @@ class Reader:
         for line in self._process.stdout:
             self.lines.append(json.loads(line))
 
-    def told(self) -> list[tuple[str, str]]:
-        return [(each["type"], each["object"]["metadata"]["name"]) for each in self.lines]
+    def events(self) -> list[tuple[str, str]]:
+        return [(event["type"], event["object"]["metadata"]["name"]) for event in self.lines]
 
-    def wait(self, told: tuple[str, str]) -> None:
-        asyncio.run(harness.until(lambda: told in self.told(), seconds=30, what=f"{told} among {self.told()}"))
+    def wait(self, expected: tuple[str, str]) -> None:
+        waiting.wait_for(lambda: expected in self.events(), seconds=30, what=f"{expected} among {self.events()}")
 
     def end(self) -> str:
         self._process.send_signal(signal.SIGINT)
@@ -68,7 +67,8 @@ class Reader:
         return self._process.stderr.read()
 
 
-def test_a_server_that_dies_and_comes_back(
+@pytest.mark.long
+def test_commands_survive_a_server_restart(
     run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running_fleet() as fleet:
@@ -80,7 +80,7 @@ def test_a_server_that_dies_and_comes_back(
             reader = Reader(process)
             reader.wait(("ADDED", "hello"))
             fleet.kill_server()
-            # While nobody answers, commands say so in one sentence and within a moment.
+            # While the server is down, commands fail quickly with one sentence.
             code, out, err = run("resourcebundle list")
             assert (code, out, err.count("\n")) == (1, "", 1)
             assert "check that the server runs" in err
@@ -92,42 +92,43 @@ def test_a_server_that_dies_and_comes_back(
             reader.wait(("ADDED", "second"))
             assert run("resourcebundle delete hello --yes --wait")[0] == 0
             reader.wait(("DELETED", "hello"))
-            assert reader.end() == ""
-        told = reader.told()
-        assert [told.count(("ADDED", name)) for name in ("hello", "second")] == [1, 1]
-        assert told.count(("DELETED", "hello")) == 1
+            gone, back = reader.end().splitlines()
+            assert gone.startswith("The server is gone: ")
+            assert back.startswith("The server is back")
+        events = reader.events()
+        assert [events.count(("ADDED", name)) for name in ("hello", "second")] == [1, 1]
+        assert events.count(("DELETED", "hello")) == 1
 
-        # A reader who leaves, such as `head`, is no failure of ours, and is noticed before there is more to tell.
+        # A closed output pipe, such as that of `head`, ends the command at once, before its next output.
         line = f"{sys.executable} -m maestropy.cli.main resourcebundle watch | head -1; echo ${{PIPESTATUS[0]}}"
-        with subprocess.Popen(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as piped:
-            assert piped.stdout
-            assert "cluster1/second" in piped.stdout.readline()
-            out, err = piped.communicate(timeout=60)
-            assert (out, err) == ("141\n", "")
+        piped = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+        first, status = piped.stdout.splitlines()
+        assert "cluster1/second" in first
+        assert (status, piped.stderr) == ("141", "")
 
-        # Ctrl-C while waiting for what never comes.
+        # Ctrl-C while waiting for a condition that never becomes true.
         never = second.replace("v1, kind: ConfigMap", "example.com/v1, kind: Teapot").replace("second", "never")
-        waiting = subprocess.Popen(
+        waiter = subprocess.Popen(
             [*MAESTRO, "resourcebundle", "apply", "-f", "-", "--wait", "--timeout", "60s"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        with waiting:
-            assert waiting.stdin
-            assert waiting.stdout
-            waiting.stdin.write(never)
-            waiting.stdin.close()
-            assert "applied successfully" in waiting.stdout.readline()
-            waiting.send_signal(signal.SIGINT)
-            assert waiting.wait(60) == 130
-            assert waiting.stderr
-            assert waiting.stderr.read() == ""
+        with waiter:
+            assert waiter.stdin
+            assert waiter.stdout
+            waiter.stdin.write(never)
+            waiter.stdin.close()
+            assert "applied successfully" in waiter.stdout.readline()
+            waiter.send_signal(signal.SIGINT)
+            assert waiter.wait(60) == 130
+            assert waiter.stderr
+            assert waiter.stderr.read() == ""
 
 
-@pytest.mark.parametrize("expired", [True, False], ids=["expired", "stranger"])
-def test_a_certificate_that_cannot_be_trusted_is_one_sentence(
+@pytest.mark.parametrize("expired", [True, False], ids=["expired", "unknown-ca"])
+async def test_untrusted_certificate_gives_one_line_error(
     expired: bool, database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -138,18 +139,15 @@ def test_a_certificate_that_cannot_be_trusted_is_one_sentence(
     monkeypatch.setenv("MAESTRO_GRPC_TOKEN_FILE", str(tmp_path / "token"))
     (tmp_path / "token").write_text("hunter2")
 
-    async def scenario() -> None:
-        async with running(database, flags) as server:
-            monkeypatch.setenv("MAESTRO_REST_URL", f"https://localhost:{server.port('rest')}")
-            code = await asyncio.to_thread(main.call, ["resourcebundle", "list"])
-            assert code == 1
-
-    harness.play(scenario())
+    async with running(database, flags) as server:
+        monkeypatch.setenv("MAESTRO_REST_URL", f"https://localhost:{server.port('rest')}")
+        code = await asyncio.to_thread(main.call, ["resourcebundle", "list"])
+        assert code == 1
     out, err = capsys.readouterr()
-    told = err.splitlines()[-1]
+    message = err.splitlines()[-1]
     assert out == ""
-    assert told.startswith("Error: cannot list")
-    assert ("certificate has expired" if expired else "unable to get local issuer") in told
-    assert "check the CA file, the certificate's names and its dates" in told
+    assert message.startswith("Error: cannot list")
+    assert ("certificate has expired" if expired else "unable to get local issuer") in message
+    assert "check the CA file, the certificate's names and its dates" in message
     assert "hunter2" not in err
     assert "Traceback" not in err

@@ -1,4 +1,4 @@
-"""`maestro up` as a person runs it: a process of its own, found by the other commands, stopped by Ctrl-C."""
+"""`maestro up` as a process: other commands find it through its environment, Ctrl-C stops it."""
 
 import asyncio
 import dataclasses
@@ -9,70 +9,67 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import harness
 import pytest
 import yaml
 
 from maestropy.cli import main
 from maestropy.sandbox.errors import SandboxError
-from maestropy.sandbox.process import Ports, ServerProcess
+from maestropy.sandbox.server_process import Ports, ServerProcess
 from maestropy.store.dsn import Dsn
+from tests import waiting
 
 README = Path(__file__).parents[2] / "README.md"
 MAESTRO = [sys.executable, "-m", "maestropy.cli.main"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
-def test_the_commands_of_the_readme_find_what_is_up(tmp_path: Path) -> None:
+def test_commands_of_the_readme_work_with_maestro_up(tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAESTRO_", "HYPERFLEET_"))}
     environ |= {"XDG_CONFIG_HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    shown = tmp_path / "shown"
-    with shown.open("wb") as out:
+    output = tmp_path / "shown"
+    with output.open("wb") as out:
         command = [*MAESTRO, "up", "--ephemeral", "--free-ports", "--write-config"]
         up = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environ)
     try:
-        wait_for_text(shown, "Ctrl-C stops everything", up)
+        wait_for_text(output, "Ctrl-C stops everything", up)
         config = yaml.safe_load((tmp_path / "maestropy" / "config.yaml").read_text())
         assert config["current"] == "local"
-        assert config["environments"]["local"]["rest-url"] in shown.read_text()
-        said = [run(line, environ, folder=tmp_path) for line in readme_commands()]
-        assert "cluster1" in said[0]
-        assert re.search(r" hello +cluster1 +1 .* Applied$", said[-2], re.MULTILINE)
-        assert "Status: ✓ All manifests successfully applied to cluster" in said[-1]
-        see_the_path_of_what_was_applied(shown, environ, folder=tmp_path)
+        assert config["environments"]["local"]["rest-url"] in output.read_text()
+        outputs = [run(line, environ, folder=tmp_path) for line in readme_commands()]
+        assert "cluster1" in outputs[0]
+        assert re.search(r" hello +cluster1 +1 .* Applied$", outputs[-2], re.MULTILINE)
+        assert "Status: ✓ All manifests successfully applied to cluster" in outputs[-1]
+        check_live_trace(output, environ, folder=tmp_path)
     finally:
         up.send_signal(signal.SIGINT)
         code = up.wait(30)
     assert code == 130
-    assert shown.read_text().endswith("stopping\n")
+    assert output.read_text().endswith("stopping\n")
 
 
-def test_a_server_that_ends_is_noticed_and_it_ends_with_who_started_it(database: Dsn, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with ServerProcess(database, log=tmp_path / "server.log") as server, asyncio.timeout(60):
-            assert server._process
-            assert server._process.stdin
-            # What the kernel does for a parent that was killed.
-            server._process.stdin.close()
-            with pytest.raises(SandboxError, match="the server has ended with code 0; its log is"):
-                await server.watch_over()
-
-    harness.play(scenario())
+async def test_server_process_ends_with_its_parent_and_its_exit_is_reported(database: Dsn, tmp_path: Path) -> None:
+    async with ServerProcess(database, log=tmp_path / "server.log") as server, asyncio.timeout(60):
+        assert server._process
+        assert server._process.stdin
+        # What the kernel does for a parent that was killed.
+        server._process.stdin.close()
+        with pytest.raises(SandboxError, match="the server has ended with code 0; its log is"):
+            await server.wait_for_exit()
 
 
-def test_a_port_that_somebody_has_is_told_before_anything_starts(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as somebody:
-        port = somebody.getsockname()[1]
+async def test_port_in_use_is_reported_before_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         ports = dataclasses.replace(Ports.free(), agents=port)
         server = ServerProcess(Dsn.parse("postgresql://nobody@127.0.0.1:1/none"), log=tmp_path / "log", ports=ports)
         with pytest.raises(SandboxError, match=f"port {port} of this computer is in use; .*--free-ports"):
-            asyncio.run(server.start())
+            await server.start()
 
 
-def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_folder_is_named_in_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         assert main.call(["up", "--free-ports", "--data-dir", str(folder)]) == 1
@@ -81,35 +78,36 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.Ca
         assert err.endswith("; choose another folder with --data-dir\n")
 
 
-def see_the_path_of_what_was_applied(shown: Path, environ: dict[str, str], *, folder: Path) -> None:
-    """Draw the request of the past, as `up` proposes, and one that comes while we look."""
-    offered = re.search(r"^  (maestro trace request --live hello .+)$", shown.read_text(), re.MULTILINE)
-    assert offered
-    drawn = run(offered.group(1), environ, folder=folder)
-    assert "create v1  hello" in drawn
-    assert re.search(r"^Verdict  COMPLETE in .+$", drawn, re.MULTILINE)
-    place = offered.group(1).split()[-1]
-    command = [*MAESTRO, "trace", "request", "--live", "--next", place, "--timeout", "50s"]
+def check_live_trace(output: Path, environ: dict[str, str], *, folder: Path) -> None:
+    """Trace a past request with the command that `up` proposes, and one that arrives during the trace."""
+    proposed = re.search(r"^  (maestro trace request --live hello .+)$", output.read_text(), re.MULTILINE)
+    assert proposed
+    diagram = run(proposed.group(1), environ, folder=folder)
+    assert "create v1  hello" in diagram
+    assert re.search(r"^Verdict  COMPLETE in .+$", diagram, re.MULTILINE)
+    assert not re.search(r"MT-\d+ (warn|error)", diagram), diagram
+    folder_argument = proposed.group(1).split()[-1]
+    command = [*MAESTRO, "trace", "request", "--live", "--next", folder_argument, "--timeout", "50s"]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as live:
         assert live.stderr
         assert live.stdout
         assert "waiting for a request" in live.stderr.readline()
-        told = {
+        manifest = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": "hello", "namespace": "default"},
             "data": {"a": "b"},
         }
         run(
-            f"echo '{json.dumps(told)}' | maestro resourcebundle apply --consumer cluster1 --name hello -f -",
+            f"echo '{json.dumps(manifest)}' | maestro resourcebundle apply --consumer cluster1 --name hello -f -",
             environ,
             folder=folder,
         )
-        drawn = live.stdout.read()
+        diagram = live.stdout.read()
         assert live.wait(30) == 0
-    assert "update v2  hello" in drawn
-    stages = re.findall(r"^\d\d:\d\d:\d\d\.\d{3}  (\d) .*? ok ", drawn, re.MULTILINE)
-    # Each line has its time; what server and agent wrote at once may be read in either order.
+    assert "update v2  hello" in diagram
+    stages = re.findall(r"^\d\d:\d\d:\d\d\.\d{3}  (\d) .*? ok ", diagram, re.MULTILINE)
+    # Log lines that server and agent wrote at the same time may be read in either order.
     assert {*"1234567"} <= {*stages}
 
 
@@ -127,8 +125,8 @@ def run(line: str, environ: dict[str, str], *, folder: Path) -> str:
 
 
 def wait_for_text(path: Path, text: str, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + 30
-    while text not in path.read_text():
+    def is_there() -> bool:
         assert process.poll() is None, path.read_text()
-        assert time.monotonic() < end, path.read_text()
-        time.sleep(0.05)
+        return text in path.read_text()
+
+    waiting.wait_for(is_there, what=repr(text))

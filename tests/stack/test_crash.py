@@ -12,15 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import grpc
-import harness
 import pytest
-from clients import Stream, agent, bundle_data, source
 
 from maestropy.sandbox import postmaster
-from maestropy.sandbox.postgres import Cluster
-from maestropy.store import migrate
+from maestropy.sandbox.postgres import PostgresCluster
 from maestropy.store.dsn import Dsn
-from maestropy.wire import event
+from maestropy.store.migrations import migrate
+from maestropy.wire.events import event
+from tests import waiting
+from tests.stack import harness
+from tests.stack.clients import Stream, agent, bundle_data, source
+
+pytestmark = pytest.mark.long
 
 LOAD = 200
 CONSUMERS = ("cluster1", "cluster2")
@@ -70,21 +73,21 @@ def no_database_left(place: harness.Place) -> Iterator[None]:
         yield
     finally:
         found = postmaster.recorded(place.folder / "data" / "postgres")
-        if found and postmaster.answers(found):
+        if found and postmaster.is_listening(found):
             os.kill(found.pid, signal.SIGINT)
 
 
-def test_kill_9_in_the_middle_of_a_load(tmp_path: Path) -> None:
+async def test_kill_9_in_the_middle_of_a_load(tmp_path: Path) -> None:
     place = harness.Place(folder=tmp_path)
 
-    async def scenario() -> None:
+    with no_database_left(place):
         acknowledged: set[str] = set()
         async with place.run() as server:
             for name in CONSUMERS:
                 await server.add_consumer(name)
             async with agent(server.agents, "cluster1") as one, one.subscribe():
                 loading = asyncio.ensure_future(publish_until_it_breaks(server.sources, acknowledged=acknowledged))
-                await harness.until(lambda: len(acknowledged) >= 40, what="a load")
+                await waiting.until(lambda: len(acknowledged) >= 40, what="a load")
                 server.kill()
                 await loading
                 await server.process.wait()
@@ -101,7 +104,7 @@ def test_kill_9_in_the_middle_of_a_load(tmp_path: Path) -> None:
                     told[name] = str(told_now.extensions[event.SEQUENCE_ID])
 
             reporting = asyncio.gather(*(report(name) for name in acknowledged if name.startswith("cluster1")))
-            await harness.until(lambda: len(told) >= 10, what="statuses")
+            await waiting.until(lambda: len(told) >= 10, what="statuses")
             server.kill()
             await reporting
             await server.process.wait()
@@ -114,29 +117,25 @@ def test_kill_9_in_the_middle_of_a_load(tmp_path: Path) -> None:
                 for name in told:
                     await heard.spec_of(name)
 
-    with no_database_left(place):
-        harness.play(scenario())
 
-
-def test_a_server_starts_its_own_database_again_when_somebody_killed_it(tmp_path: Path) -> None:
+async def test_server_restarts_its_killed_embedded_database(tmp_path: Path) -> None:
     place = harness.Place(folder=tmp_path)
 
-    async def scenario() -> None:
+    with no_database_left(place):
         async with place.run() as server, source(server.sources) as a:
             await server.add_consumer("cluster1")
             await a.create("before", "cluster1")
             os.kill(postmaster_pid(tmp_path / "data"), signal.SIGKILL)
 
-            async def takes_wishes() -> bool:
+            async def accepts_spec_requests() -> bool:
                 return not await a.answer(a.spec(event.SPEC_CREATE, "after", "cluster1"))
 
-            await harness.until(lambda: "it was started again" in server.log.read_text(), seconds=40, what="the word")
-            await harness.until(takes_wishes, seconds=40, what="a database")
+            await waiting.until(
+                lambda: "ended unexpectedly and was restarted" in server.log.read_text(), seconds=40, what="the word"
+            )
+            await waiting.until(accepts_spec_requests, seconds=40, what="a database")
             assert {"before", "after"} <= (await server.bundles()).keys()
-            await harness.until(lambda: _is_well(server), seconds=40, what="readiness")
-
-    with no_database_left(place):
-        harness.play(scenario())
+            await waiting.until(lambda: _is_well(server), seconds=40, what="readiness")
 
 
 async def _is_well(server: harness.Running) -> bool:
@@ -159,13 +158,13 @@ async def lanes_of_load(address: str, *, acknowledged: list[str], refused: list[
 
 
 @pytest.mark.parametrize("victim", ["backend", "postmaster"])
-def test_the_database_is_killed_under_load_and_comes_back(tmp_path: Path, victim: str) -> None:
+async def test_the_database_is_killed_under_load_and_comes_back(tmp_path: Path, victim: str) -> None:
     """Callers hear Unavailable, the probe says so, nothing else ends; when the database is back, so is everything."""
     folder = Path(tempfile.mkdtemp(prefix="pm-"))
     # The address stays the same when the socket moves with a restart.
     link = folder / "run"
 
-    def start(cluster: Cluster) -> Dsn:
+    def start(cluster: PostgresCluster) -> Dsn:
         address = cluster.start()
         link.unlink(missing_ok=True)
         link.symlink_to(address.host)
@@ -184,7 +183,7 @@ def test_the_database_is_killed_under_load_and_comes_back(tmp_path: Path, victim
             loading = asyncio.ensure_future(
                 lanes_of_load(server.sources, acknowledged=acknowledged, refused=refused, stop=stop)
             )
-            await harness.until(lambda: len(acknowledged) >= 20, what="a load")
+            await waiting.until(lambda: len(acknowledged) >= 20, what="a load")
             if victim == "backend":
                 # PostgreSQL ends all connections and recovers, as after any crash of one of its processes.
                 pid = await server.value(
@@ -193,50 +192,50 @@ def test_the_database_is_killed_under_load_and_comes_back(tmp_path: Path, victim
                 os.kill(pid, signal.SIGKILL)
             else:
                 os.kill(postmaster_pid(tmp_path), signal.SIGKILL)
-                await harness.until(lambda: is_answered(server, 500), what="the probe's complaint")
+                await waiting.until(lambda: is_resync_answered(server, 500), what="the probe's complaint")
                 assert await server.probe("/livez") == 200
                 await asyncio.to_thread(clusters[0].stop)
-                clusters.append(Cluster(tmp_path, max_connections=60))
+                clusters.append(PostgresCluster(tmp_path, max_connections=60))
                 await asyncio.to_thread(start, clusters[-1])
-            await harness.until(lambda: len(refused) > 0, what="a refusal")
+            await waiting.until(lambda: len(refused) > 0, what="a refusal")
             before = len(acknowledged)
-            await harness.until(lambda: len(acknowledged) > before + 20, what="the load afterwards")
+            await waiting.until(lambda: len(acknowledged) > before + 20, what="the load afterwards")
             stop.set()
             await loading
-            await harness.until(lambda: is_answered(server, 200), what="readiness")
+            await waiting.until(lambda: is_resync_answered(server, 200), what="readiness")
             assert {text.partition(":")[0] for text in refused} == {grpc.StatusCode.UNAVAILABLE.name}, refused
             await collect(got, set(acknowledged))
             assert set(acknowledged) <= (await server.bundles()).keys()
 
-    clusters = [Cluster(tmp_path, max_connections=60)]
+    clusters = [PostgresCluster(tmp_path, max_connections=60)]
     try:
         address = start(clusters[0])
-        asyncio.run(migrate.migrate(address))
-        harness.play(scenario(address))
+        await migrate.migrate(address)
+        await scenario(address)
     finally:
         clusters[-1].stop()
         shutil.rmtree(folder)
 
 
-async def is_answered(server: harness.Running, code: int) -> bool:
+async def is_resync_answered(server: harness.Running, code: int) -> bool:
     return await server.probe() == code
 
 
 @pytest.mark.parametrize("flags", [(), ("--workers=2",)], ids=["one-process", "two-workers"])
-def test_sigterm_in_the_middle_of_a_load(tmp_path: Path, flags: tuple[str, ...]) -> None:
+async def test_sigterm_in_the_middle_of_a_load(tmp_path: Path, flags: tuple[str, ...]) -> None:
     place = harness.Place(folder=tmp_path)
 
-    async def scenario() -> None:
+    with no_database_left(place):
         acknowledged: set[str] = set()
         async with place.run(*flags) as server:
             for name in CONSUMERS:
                 await server.add_consumer(name)
             async with agent(server.agents, "cluster1") as one, one.subscribe() as got:
                 loading = asyncio.ensure_future(publish_until_it_breaks(server.sources, acknowledged=acknowledged))
-                await harness.until(lambda: len(acknowledged) >= 40, what="a load")
+                await waiting.until(lambda: len(acknowledged) >= 40, what="a load")
                 assert await server.terminate() == 0, server.log.read_text()[-2000:]
                 await loading
-                await asyncio.wait_for(got.ended.wait(), harness.PATIENCE)
+                await asyncio.wait_for(got.ended.wait(), waiting.TIMEOUT)
                 assert got.error is None, "a stream ends cleanly when its server goes"
             assert await server.probe() == 0
             assert "Traceback" not in server.log.read_text()
@@ -244,6 +243,3 @@ def test_sigterm_in_the_middle_of_a_load(tmp_path: Path, flags: tuple[str, ...])
         async with place.run() as server:
             await everything_arrives(server, acknowledged)
             assert await server.terminate() == 0
-
-    with no_database_left(place):
-        harness.play(scenario())

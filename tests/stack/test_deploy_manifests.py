@@ -1,8 +1,11 @@
 """The manifests under `deploy/` are taken by a Kubernetes API, and the programs take the flags they give."""
 
+import os
 import shlex
 import shutil
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +13,16 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from conformance.sandbox_thread import Running, sandbox
 
 from maestropy.agent import settings as agent_settings
 from maestropy.agent.settings import FLAGS as AGENT_FLAGS
-from maestropy.cli import commands
+from maestropy.cli.parsing import settings_commands
 from maestropy.flags import Flag
-from maestropy.sdk.manifests import plural
+from maestropy.sdk._manifests.sources import plural
 from maestropy.server import settings as server_settings
 from maestropy.server.settings.load import FLAGS as SERVER_FLAGS
-from maestropy.transport import grpc_config
+from maestropy.transport.grpc import config as grpc_config
+from tests.conformance.sandbox_thread import Running, sandbox
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -58,7 +61,7 @@ def create(api: httpx.Client, document: dict[str, Any]) -> httpx.Response:
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-@pytest.mark.parametrize("folder", ["server", "agent"])
+@pytest.mark.parametrize("folder", ["server", "agent", "agent-cluster-admin"])
 def test_kubectl_takes_the_whole_folder(folder: str, running: Running) -> None:
     command = ["kubectl", "--kubeconfig", str(running.cluster.kubeconfig), "apply", "--dry-run=server", "-k"]
     done = subprocess.run([*command, str(DEPLOY / folder)], capture_output=True, text=True, check=False, timeout=50)
@@ -81,19 +84,21 @@ def test_the_programs_take_their_flags(container: dict[str, Any]) -> None:
     command, *words = container["args"]
     loads = {"server": server_settings.load, "migration": server_settings.load, "agent": agent_settings.load}
     flags: dict[str, Flag] = dict(AGENT_FLAGS if command == "agent" else SERVER_FLAGS)
-    line = commands.read(words, flags.values())
+    line = settings_commands.read(words, flags.values())
     given = {name: value for name, value in line.flags.items() if value is not None}
-    assert not line.words, shlex.join(words)
+    assert not line.remaining, shlex.join(words)
     assert set(given) <= set(flags), shlex.join(words)
     loads[command](given, {})
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_every_file_a_flag_names_is_mounted(container: dict[str, Any]) -> None:
-    mounts = tuple(each["mountPath"] + "/" for each in container["volumeMounts"])
+    mounts = tuple(volume_mount["mountPath"] + "/" for volume_mount in container["volumeMounts"])
     named = [word.partition("=")[2] for word in container["args"] if "=/" in word]
     assert [path for path in named if not path.startswith(mounts)] == []
-    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in container["volumes"]}
+    assert {volume_mount["name"] for volume_mount in container["volumeMounts"]} == {
+        volume["name"] for volume in container["volumes"]
+    }
 
 
 def test_secrets_of_the_examples_are_those_that_are_mounted() -> None:
@@ -122,3 +127,78 @@ def test_the_agent_reads_the_example_of_its_configuration() -> None:
 def test_the_definition_is_the_one_the_agent_installs() -> None:
     installed = ROOT / "src" / "maestropy" / "agent" / "crds" / "appliedmanifestworks.yaml"
     assert (DEPLOY / "agent" / "crd.yaml").read_text() == installed.read_text()
+
+
+def manifests(*folders: str) -> list[dict[str, Any]]:
+    return [document for folder in folders for path in (DEPLOY / folder).glob("*.yaml") for document in documents(path)]
+
+
+def test_agent_is_not_cluster_admin_by_default() -> None:
+    bound = {manifest["roleRef"]["name"] for manifest in manifests("agent") if manifest["kind"].endswith("RoleBinding")}
+    assert "cluster-admin" not in bound
+    rules = [rule for manifest in manifests("agent") if manifest["kind"].endswith("Role") for rule in manifest["rules"]]
+    dangerous = {"*", "impersonate", "escalate", "bind", "secrets", "roles", "clusterroles", "clusterrolebindings"}
+    assert dangerous.isdisjoint(word for rule in rules for words in rule.values() for word in words)
+    overlay = yaml.safe_load((DEPLOY / "agent-cluster-admin" / "kustomization.yaml").read_text())
+    assert overlay["resources"] == ["../agent", "binding.yaml"]
+
+
+@pytest.mark.parametrize("folder", ["server", "agent"])
+def test_every_pod_has_a_network_policy(folder: str) -> None:
+    listed = yaml.safe_load((DEPLOY / folder / "kustomization.yaml").read_text())["resources"]
+    assert "networkpolicy.yaml" in listed
+    policies = [manifest["spec"] for manifest in manifests(folder) if manifest["kind"] == "NetworkPolicy"]
+    selected = [policy["podSelector"]["matchLabels"] for policy in policies]
+    pods = [manifest["spec"]["template"] for manifest in manifests(folder) if "template" in manifest.get("spec", {})]
+    assert sorted(map(str, selected)) == sorted(str(pod["metadata"]["labels"]) for pod in pods)
+    assert all(policy["policyTypes"] == ["Ingress", "Egress"] for policy in policies)
+    named = {port["name"] for pod in pods for each in pod["spec"]["containers"] for port in each.get("ports", ())}
+    used = {port["port"] for policy in policies for rule in policy.get("ingress", ()) for port in rule["ports"]}
+    assert used <= named
+    open_to_all = [rule["ports"] for policy in policies for rule in policy.get("ingress", ()) if "from" not in rule]
+    assert open_to_all == ([[{"protocol": "TCP", "port": "grpc-broker"}]] if folder == "server" else [])
+
+
+def test_image_has_neither_embedded_database_nor_sandbox() -> None:
+    recipe = (DEPLOY / "Dockerfile").read_text()
+    assert "'.[server,agent,azure,pubsub]'" in recipe
+    # Where charts of Go Maestro start it.
+    assert "ln -s /opt/maestro/bin/maestro /usr/local/bin/maestro" in recipe
+    assert all(f"site-packages/maestropy/{package}" in recipe for package in ("sandbox", "testing"))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    holders = {name for name, needs in extras.items() if any("pgserver" in need for need in needs)}
+    assert holders == {"embedded"}
+
+
+WITHOUT_SANDBOX = """
+import sys
+sys.modules["maestropy.sandbox"] = None
+sys.modules["maestropy.testing"] = None
+from maestropy.cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        pytest.param(["server", "--help"], 0, "--server-hostname", id="server-help"),
+        pytest.param(["agent", "--help"], 0, "--consumer-name", id="agent-help"),
+        pytest.param(["server", "--db-dsn=postgresql://u@127.0.0.1:1/d"], 1, "refused", id="server"),
+        pytest.param(["migration", "--db-dsn=postgresql://u@127.0.0.1:1/d"], 1, "cannot be migrated", id="migration"),
+        pytest.param(["server"], 1, "not part of this installation", id="server-without-database"),
+        pytest.param(["up"], 1, "not part of this installation", id="up"),
+    ],
+)
+def test_commands_of_the_image_need_no_sandbox(words: list[str], code: int, text: str, tmp_path: Path) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("MAESTRO_")}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SANDBOX, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+        cwd=tmp_path,
+        env={**environ, "HOME": str(tmp_path)},
+    )
+    assert (done.returncode, text in done.stdout + done.stderr) == (code, True), done.stderr

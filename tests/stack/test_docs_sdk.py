@@ -1,4 +1,4 @@
-"""Every Python snippet of the SDK guide and the README runs against a real fleet, and prints what it promises."""
+"""Every Python snippet of the SDK guide and the README runs against a real fleet and prints the documented output."""
 
 import contextlib
 import io
@@ -13,23 +13,23 @@ from maestropy.testing import RunningFleet, running_fleet
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PROMISE = re.compile(r"print\(.*\)  # -> (.+)$", re.MULTILINE)
+_DOCUMENTED = re.compile(r"print\(.*\)  # -> (.+)$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFleet]:
-    with running_fleet(folder=tmp_path_factory.mktemp("fleet")) as found:
-        yield found
+    with running_fleet(folder=tmp_path_factory.mktemp("fleet")) as running:
+        yield running
 
 
 @pytest.mark.parametrize("page", ["docs/sdk.md", "README.md"])
-def test_every_snippet_runs_and_keeps_its_promises(
+def test_every_snippet_prints_its_documented_output(
     page: str, fleet: RunningFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAESTRO_API_URL", fleet.api_url)
     monkeypatch.setenv("MAESTRO_GRPC_URL", fleet.grpc_url)
     text = (ROOT / page).read_text(encoding="utf-8")
-    # Where `maestro up` listens.
+    # The addresses of `maestro up`.
     text = text.replace('"http://127.0.0.1:8000"', f'"{fleet.api_url}"').replace(
         '"127.0.0.1:8090"', f'"{fleet.grpc_url}"'
     )
@@ -40,8 +40,8 @@ def test_every_snippet_runs_and_keeps_its_promises(
         line = text[: block.start()].count("\n") + 1
         # The empty lines make a traceback point at the line of the page.
         code = compile("\n" * line + block[1], page, "exec")
-        told = io.StringIO()
-        with contextlib.redirect_stdout(told):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
             exec(code, namespace)
-        for promised in _PROMISE.findall(block[1]):
-            assert promised.removesuffix(" ...") in told.getvalue(), f"{page}:{line}"
+        for documented in _DOCUMENTED.findall(block[1]):
+            assert documented.removesuffix(" ...") in printed.getvalue(), f"{page}:{line}"

@@ -1,15 +1,17 @@
 """The runs on the page about tracing works print what the page shows."""
 
 import re
-import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from scripts import record_runs
+
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "trace-work.md"
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import record_runs  # noqa: E402 - a script, not a package
 
 _CHANGING = (
     # What is another one each time: moments, ports and the hash of an address with one, operation ids.

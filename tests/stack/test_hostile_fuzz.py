@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
-import harness
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from secure_server import (
+
+from maestropy.store.dsn import Dsn
+from maestropy.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire.events import event, grpc_binding, stored_event
+from tests import waiting
+from tests.stack.secure_server import (
     BUNDLES,
     CONSUMER,
     Channel,
@@ -27,11 +31,11 @@ from secure_server import (
     subscribe,
 )
 
-from maestropy.store.dsn import Dsn
-from maestropy.wire import envelope, event, record
-from maestropy.wire._pb import cloudevents_pb2 as pb
+pytestmark = pytest.mark.long
 
-TAKEN_OR_REFUSED = frozenset({"OK", "UNKNOWN", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED"})
+TAKEN_OR_REFUSED = frozenset(
+    {"OK", "UNKNOWN", "INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED", "ABORTED"}
+)
 SOON = settings(max_examples=350, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -65,7 +69,7 @@ def target(database: Dsn) -> Iterator[Target]:
             server = await stack.enter_async_context(running(database, verbosity=10))
             channels = {"sources": server.sources(), "agents": server.agents()}
             for name in IDS:
-                await send(channels["sources"], envelope.encode_publish(spec(name)))
+                await send(channels["sources"], grpc_binding.encode_publish(spec(name)))
             return Target(runner, server, channels)
 
         async def stop(found: Target) -> None:
@@ -104,12 +108,12 @@ attributes = st.sampled_from(
     + [f"ce-{name}" for name in report("x").extensions]
     + ["ce-deletiontimestamp"]
 )
-wishes = st.sampled_from([event.SPEC_CREATE, event.SPEC_CREATE, event.SPEC_UPDATE, event.SPEC_DELETE])
+spec_types = st.sampled_from([event.SPEC_CREATE, event.SPEC_CREATE, event.SPEC_UPDATE, event.SPEC_DELETE])
 types = st.builds(
     lambda data_type, half, action: f"{data_type}.{half}.{action}",
     st.sampled_from([event.MANIFEST_BUNDLES] * 4 + ["a.b.c", "x"]),
     st.sampled_from(["spec", "status", "half"]),
-    st.sampled_from([*event.Action, "x"]),
+    st.sampled_from([*event.EventAction, "x"]),
 )
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | texts
 documents = st.recursive(
@@ -139,10 +143,10 @@ data = st.one_of(
 def _mutate(draw: Callable[[Any], Any], port: str) -> pb.CloudEvent:
     """Draw a good event with one thing or two that are not, or are merely strange."""
     if port == "sources":
-        good = spec(draw(st.uuids().map(str) | names), type=draw(wishes))
+        good = spec(draw(st.uuids().map(str) | names), type=draw(spec_types))
     else:
         good = report(draw(names), sequence=str(draw(st.integers(2**62, 2**63))))
-    message = envelope.to_message(good)
+    message = grpc_binding.to_message(good)
     message.id = draw(st.uuids().map(str))
     match draw(st.sampled_from(["type", "id", "data", "data", "add", "add", "add", "remove", "nothing"])):
         case "type":
@@ -204,9 +208,9 @@ async def _is_sound(target: Target) -> None:
     assert not server.lines("a call failed unexpectedly")
     rows = await server.sql("SELECT id, payload, status FROM resources")
     for row in rows:
-        assert record.from_document(row["payload"]).extensions[event.RESOURCE_ID] == row["id"]
+        assert stored_event.from_document(row["payload"]).extensions[event.RESOURCE_ID] == row["id"]
         if row["status"] not in (None, "null"):
-            assert record.from_document(row["status"]).extensions[event.RESOURCE_ID] == row["id"]
+            assert stored_event.from_document(row["status"]).extensions[event.RESOURCE_ID] == row["id"]
     streams = [subscribe(target.channel("agents"), cluster_name=name) for name in (CONSUMER, "cluster2")]
     for stream in streams:
         await stream.initial_metadata()
@@ -215,7 +219,7 @@ async def _is_sound(target: Target) -> None:
         found = await server.sql("SELECT count(*) FROM events WHERE reconciled_date IS NULL")
         return bool(found[0][0] == 0)
 
-    await harness.until(all_delivered, what="the delivery of every pending event")
+    await waiting.until(all_delivered, what="the delivery of every pending event")
     for stream in streams:
         stream.cancel()
     async with server.http("rest") as rest:

@@ -1,11 +1,13 @@
 """Bad input over real gRPC: a clear refusal, one line in the journal, nothing written, and the server goes on."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
-import hostile_requests
 import pytest
-from secure_server import (
+
+from maestropy.store.dsn import Dsn
+from maestropy.wire.events import grpc_binding
+from tests.stack import hostile_requests
+from tests.stack.secure_server import (
     BUNDLES,
     CONSUMER,
     Channel,
@@ -18,9 +20,6 @@ from secure_server import (
     spec,
 )
 
-from maestropy.store.dsn import Dsn
-from maestropy.wire import envelope
-
 
 @pytest.mark.parametrize(
     ("port", "cases"),
@@ -30,26 +29,23 @@ from maestropy.wire import envelope
     ],
 )
 @pytest.mark.parametrize("verbosity", [2, 10])
-def test_every_bad_request_is_refused_with_reason_and_trace(
+async def test_every_bad_request_is_refused_with_reason_and_trace(
     database: Dsn, port: str, cases: tuple[hostile_requests.Case, ...], verbosity: int
 ) -> None:
     """All in one server, so that a request which harms it is seen by those that follow."""
 
-    async def scenario() -> list[str]:
-        await add_consumers(database, CONSUMER, "cluster2")
-        wrong: list[str] = []
-        async with running(database, verbosity=verbosity) as server, server.sources() as sources:
-            await send(sources, envelope.encode_publish(spec("existing")))
-            channel = sources if port == "sources" else server.agents()
-            before = await server.counts()
-            for case in cases:
-                wrong += [f"{case[0]}: {problem}" async for problem in _problems(server, channel, case)]
-            assert await server.counts() == before
-            await _still_serves(server)
-            await channel.close()
-        return wrong
-
-    wrong = asyncio.run(scenario())
+    await add_consumers(database, CONSUMER, "cluster2")
+    wrong: list[str] = []
+    async with running(database, verbosity=verbosity) as server, server.sources() as sources:
+        await send(sources, grpc_binding.encode_publish(spec("existing")))
+        channel = sources if port == "sources" else server.agents()
+        before = await server.counts()
+        for case in cases:
+            wrong += [f"{case[0]}: {problem}" async for problem in _problems(server, channel, case)]
+        assert await server.counts() == before
+        await _still_serves(server)
+        await channel.close()
+    wrong = wrong
     assert not wrong, "\n".join(wrong)
 
 
@@ -74,8 +70,8 @@ async def _problems(server: Running, channel: Channel, case: hostile_requests.Ca
 
 async def _still_serves(server: Running) -> None:
     async with server.sources() as sources, server.agents() as agents:
-        await send(sources, envelope.encode_publish(spec("afterwards")))
-        await send(agents, envelope.encode_publish(report("afterwards")))
+        await send(sources, grpc_binding.encode_publish(spec("afterwards")))
+        await send(agents, grpc_binding.encode_publish(report("afterwards")))
     async with server.http("rest") as rest:
         listed = await rest.get(BUNDLES)
         assert listed.status_code == 200

@@ -1,9 +1,9 @@
 """What the metrics show after a bundle went through the server: the series that dashboards ask for have values."""
 
-import harness
-from clients import agent, bundle_data, source
-
 from maestropy.store.dsn import Dsn
+from tests import waiting
+from tests.stack import harness
+from tests.stack.clients import agent, bundle_data, source
 
 COUNTED = (
     "rest_api_inbound_request_count",
@@ -35,41 +35,41 @@ QUEUED = (
 )
 
 
-def test_every_series_that_dashboards_ask_for_has_a_value(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with harness.in_process(database, sweep_interval="100ms") as server:
-            await server.add_consumer("cluster1")
-            async with (
-                source(server.sources) as a,
-                agent(server.agents, "cluster1") as one,
-                a.subscribe() as told,
-                one.subscribe() as got,
-            ):
-                await one.resync({})
-                await a.create("w1", "cluster1", data=bundle_data("first"))
-                await got.spec_of("w1", version=1)
-                await one.tell("w1", 1)
-                await told.spec_of("w1")
-                await a.update("w1", "cluster1", version=1, data=bundle_data("second"))
-                await got.spec_of("w1", version=2)
+async def test_every_series_that_dashboards_ask_for_has_a_value(database: Dsn) -> None:
+    async with harness.in_process(database, sweep_interval="100ms") as server:
+        await server.add_consumer("cluster1")
+        async with (
+            source(server.sources) as a,
+            agent(server.agents, "cluster1") as one,
+            a.subscribe() as told,
+            one.subscribe() as got,
+        ):
+            await one.resync({})
+            await a.create("w1", "cluster1", data=bundle_data("first"))
+            await got.spec_of("w1", version=1)
+            await one.tell("w1", 1)
+            await told.spec_of("w1")
+            await a.update("w1", "cluster1", version=1, data=bundle_data("second"))
+            await got.spec_of("w1", version=2)
 
-                def lacking() -> list[str]:
-                    text = server.world.metrics.render()[0].decode()
-                    lines = [line for line in text.splitlines() if line[0] != "#" and not line.endswith(" 0.0")]
-                    found = {line.partition("{")[0].partition(" ")[0] for line in lines}
-                    queued = {line.partition("}")[0] for line in lines}
-                    wanted = [f'{name}{{queue_name="{queue}"' for name in QUEUED for queue in QUEUES]
-                    return [*(set(COUNTED) - found), *(set(wanted) - queued)]
+            def lacking() -> list[str]:
+                text = server.context.metrics.render()[0].decode()
+                lines = [line for line in text.splitlines() if line[0] != "#" and not line.endswith(" 0.0")]
+                found = {line.partition("{")[0].partition(" ")[0] for line in lines}
+                queued = {line.partition("}")[0] for line in lines}
+                wanted = [f'{name}{{queue_name="{queue}"' for name in QUEUED for queue in QUEUES]
+                return [*(set(COUNTED) - found), *(set(wanted) - queued)]
 
-                await harness.until(lambda: not lacking(), what=f"values of {lacking()}")
-                text = server.world.metrics.render()[0].decode()
-                calls = [line for line in text.splitlines() if line.startswith("grpc_server_called_total{")]
-                assert set(calls) == {
-                    'grpc_server_called_total{source="source-a",type="Subscribe"} 1',
-                    'grpc_server_called_total{source="source-a",type="Publish"} 2',
-                    # The agent's, which no source has made.
-                    'grpc_server_called_total{source="",type="Subscribe"} 1',
-                    'grpc_server_called_total{source="",type="Publish"} 2',
-                }
-
-    harness.play(scenario())
+            await waiting.until(lambda: not lacking(), what=f"values of {lacking()}")
+            text = server.context.metrics.render()[0].decode()
+            counted = ("grpc_server_called_total{", "maestropy_grpc_broker_called_total{", "resource_processed_total{")
+            calls = [line for line in text.splitlines() if line.startswith(counted)]
+            assert set(calls) == {
+                'grpc_server_called_total{source="source-a",type="Subscribe"} 1',
+                'grpc_server_called_total{source="source-a",type="Publish"} 2',
+                # The agent's, which the Go server does not count.
+                'maestropy_grpc_broker_called_total{type="Subscribe"} 1',
+                'maestropy_grpc_broker_called_total{type="Publish"} 2',
+                # One update of the spec and one status.
+                'resource_processed_total{action="update",id=""} 2',
+            }

@@ -7,11 +7,12 @@ from importlib import resources
 from typing import Any
 
 import pytest
-import rest_live
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import load_all_checks
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+
+from tests.stack import rest_live
 
 load_all_checks()
 
@@ -25,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[rest_live.Live]
 
 
 # Read from the package, because tests are collected before there is a server; that it serves the same is tested below.
-DOCUMENT = json.loads((resources.files("maestropy.server.rest") / "openapi.json").read_bytes())
+DOCUMENT = json.loads((resources.files("maestropy.server.api.rest") / "openapi.json").read_bytes())
 CONFIG = schemathesis.Config.from_dict({"generation": {"allow-x00": False}})
 schema = schemathesis.openapi.from_dict(DOCUMENT, config=CONFIG)
 

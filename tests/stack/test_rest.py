@@ -4,17 +4,20 @@ import gzip
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
-import rest_live
-from rest_live import BASE, Live
 
+from maestropy.server.api.rest import resource_bundle_list
 from maestropy.server.auth.rest import Unverified
-from maestropy.server.rest import bundle_list
+from maestropy.server.auth.roles import UNRESTRICTED, RestCaller
+from tests import waiting
+from tests.stack import rest_live
+from tests.stack.rest_live import BASE, Live
 
 CONSUMERS = f"{BASE}/consumers"
 BUNDLES = f"{BASE}/resource-bundles"
@@ -120,13 +123,13 @@ def test_two_who_delete_the_same_consumer_both_succeed(api: httpx.Client) -> Non
 
 def test_patches_at_once_leave_one_of_them_whole(api: httpx.Client) -> None:
     path = api.post(CONSUMERS, json={"name": "cluster1"}).json()["href"]
-    wishes = [{f"k{n}": str(n), "same": str(n)} for n in range(8)]
+    patches = [{f"k{n}": str(n), "same": str(n)} for n in range(8)]
 
     with ThreadPoolExecutor(8) as many:
-        answers = list(many.map(lambda labels: api.patch(path, json={"labels": labels}).json()["labels"], wishes))
+        answers = list(many.map(lambda labels: api.patch(path, json={"labels": labels}).json()["labels"], patches))
 
-    assert answers == wishes, "each sees what it wrote"
-    assert api.get(path).json()["labels"] in wishes
+    assert answers == patches, "each sees what it wrote"
+    assert api.get(path).json()["labels"] in patches
 
 
 # -- bundles -----------------------------------------------------------------------------------------------------------
@@ -193,7 +196,7 @@ def test_lists_fill_the_renditions_they_missed(api: httpx.Client, server: Live) 
     def rendered() -> dict[str, int]:
         return {row["id"]: row["version"] for row in server.sql("SELECT id, version FROM renditions")}
 
-    rest_live.until(lambda: rendered() == {"bundle-00000": 4, "bundle-00001": 4, "bundle-00002": 5})
+    waiting.wait_for(lambda: rendered() == {"bundle-00000": 4, "bundle-00001": 4, "bundle-00002": 5})
     assert server.sql("SELECT convert_from(data, 'UTF8') AS t FROM renditions WHERE version = 5")[0]["t"] == "newer"
     kept = server.sql("SELECT envelope, metadata, data FROM renditions WHERE id = 'bundle-00000'")[0]
     original = rest_live.payload()
@@ -311,7 +314,7 @@ def test_a_long_list_arrives_whole(api: httpx.Client, server: Live) -> None:
     answer = api.get(BUNDLES, params={"size": 1000})
 
     assert answer.headers.get("transfer-encoding") == "chunked"
-    assert len(answer.content) > 3 * bundle_list.BATCH_BYTES
+    assert len(answer.content) > 3 * resource_bundle_list.BATCH_BYTES
     assert [item["id"] for item in answer.json()["items"]] == ids
     assert (answer.json()["size"], answer.json()["total"]) == (150, 150)
     assert list(answer.json()) == ["items", "kind", "page", "size", "total"]
@@ -340,10 +343,10 @@ def busy_connections(server: Live) -> int:
     return int(found[0]["busy"])
 
 
-def ask_and_stop_reading(server: Live) -> socket.socket:
+def ask_and_stop_reading(server: Live, *, address: str = "127.0.0.1") -> socket.socket:
     """Ask for a list that is longer than what the two ends of a connection hold between them."""
     host, port = server.url.removeprefix("http://").split(":")
-    plug = socket.create_connection((host, int(port)), timeout=20)
+    plug = socket.create_connection((host, int(port)), timeout=20, source_address=(address, 0))
     plug.sendall(f"GET {BUNDLES}?size=5000 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     assert plug.recv(100).startswith(b"HTTP/1.1 200")
     return plug
@@ -352,31 +355,31 @@ def ask_and_stop_reading(server: Live) -> socket.socket:
 def test_a_reader_that_leaves_gives_its_snapshot_back(api: httpx.Client, server: Live) -> None:
     long_list(server, 800)
     plug = ask_and_stop_reading(server)
-    rest_live.until(lambda: busy_connections(server) == 1)
+    waiting.wait_for(lambda: busy_connections(server) == 1)
 
     plug.close()
 
-    rest_live.until(lambda: busy_connections(server) == 0)
-    rest_live.until(lambda: any(line.get("reason") == "the client left" for line in server.lines()))
+    waiting.wait_for(lambda: busy_connections(server) == 0)
+    waiting.wait_for(lambda: any(line.get("reason") == "the client left" for line in server.lines()))
 
 
 def test_a_reader_that_takes_nothing_is_cut_off(
     api: httpx.Client, server: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long_list(server, 800)
-    monkeypatch.setattr(bundle_list, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(resource_bundle_list, "STALL_SECONDS", 0.3)
     with ask_and_stop_reading(server):
-        rest_live.until(lambda: busy_connections(server) == 1)
+        waiting.wait_for(lambda: busy_connections(server) == 1)
 
-        rest_live.until(lambda: busy_connections(server) == 0)
+        waiting.wait_for(lambda: busy_connections(server) == 0)
 
-    rest_live.until(lambda: any("took nothing" in line.get("err", "") for line in server.lines()))
+    waiting.wait_for(lambda: any("the client took less than" in line.get("err", "") for line in server.lines()))
 
 
 def test_a_list_that_breaks_off_is_seen_to_be_incomplete(api: httpx.Client, server: Live) -> None:
     long_list(server, 800)
     with ask_and_stop_reading(server) as plug:
-        rest_live.until(lambda: busy_connections(server) == 1)
+        waiting.wait_for(lambda: busy_connections(server) == 1)
         server.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE application_name = 'maestropy' AND xact_start IS NOT NULL"
@@ -397,17 +400,39 @@ def test_slow_readers_cannot_take_every_connection(server: Live) -> None:
             return int(client.get(BUNDLES, params={"size": 1000}).json()["size"])
 
     with rest_live.live(server.address, pool_size=3, max_streams=2) as small, small.client() as api:
-        plugs = [ask_and_stop_reading(small) for _ in range(2)]
+        plugs = [ask_and_stop_reading(small, address=f"127.0.0.{number}") for number in (2, 3)]
         with ThreadPoolExecutor(3) as many:
-            waiting = [many.submit(read_all, small) for _ in range(3)]
+            reads = [many.submit(read_all, small) for _ in range(3)]
 
             for _ in range(5):
                 assert api.get(BUNDLES, params={"size": 2}).json()["total"] == 800, "short lists go on"
-            assert not any(each.done() for each in waiting)
+            assert not any(read.done() for read in reads)
 
             for plug in plugs:
                 plug.close()
-            assert [each.result() for each in waiting] == [800] * 3
+            assert [read.result() for read in reads] == [800] * 3
+
+
+def test_slow_readers_of_one_client_leave_room_for_others(server: Live) -> None:
+    server.clear()
+    long_list(server, 800)
+
+    with rest_live.live(server.address, pool_size=6, max_streams=4) as small:
+        host, port = small.url.removeprefix("http://").split(":")
+        plugs = [
+            socket.create_connection((host, int(port)), timeout=20, source_address=("127.0.0.2", 0)) for _ in range(12)
+        ]
+        for plug in plugs:
+            plug.sendall(f"GET {BUNDLES}?size=5000 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        waiting.wait_for(lambda: busy_connections(small) == 1)
+        with small.client() as api:
+            for _ in range(3):
+                started = time.monotonic()
+                assert api.get(BUNDLES, params={"size": 1000}).json()["size"] == 800
+                assert time.monotonic() - started < 10
+        waiting.wait_for(lambda: busy_connections(small) == 1)  # a client has a quarter of the slots
+        for plug in plugs:
+            plug.close()
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------
@@ -466,7 +491,7 @@ NUL = "%00"
 def test_hostile_requests(
     api: httpx.Client, method: str, path: str, body: bytes | None, status: int, number: str | None
 ) -> None:
-    answer = api.request(method, path, content=body)
+    answer = api.request(method, path, content=body, headers={"Content-Type": "application/json"})
 
     assert answer.status_code == status, answer.text
     if number is None:
@@ -498,9 +523,9 @@ def test_every_refusal_is_logged_with_its_reason(api: httpx.Client, server: Live
     api.get("/nowhere", headers={"X-Operation-ID": "refused-2"})
 
     def refused(operation: str) -> list[dict[str, Any]]:
-        return [line for line in server.lines() if line["msg"] == "request refused" and line.get("op-id") == operation]
+        return [line for line in server.lines() if line["msg"] == "request rejected" and line.get("op-id") == operation]
 
-    rest_live.until(lambda: bool(refused("refused-1") and refused("refused-2")))
+    waiting.wait_for(lambda: bool(refused("refused-1") and refused("refused-2")))
     assert refused("refused-1")[0]["status"] == 404
     assert refused("refused-1")[0]["reason"] == "Resource with id='none' not found"
 
@@ -513,7 +538,7 @@ def test_access_lines_are_json_and_hold_no_token(api: httpx.Client, server: Live
         own = [line for line in server.lines() if line.get("op-id") == "access-1"]
         return [json.loads(line["msg"]) for line in own]
 
-    rest_live.until(lambda: len(lines()) == 2)
+    waiting.wait_for(lambda: len(lines()) == 2)
     asked, answered = lines()
     assert (asked["request_method"], asked["request_url"]) == ("GET", f"{CONSUMERS}?size=1")
     assert asked["request_remote_ip"].startswith("127.0.0.1:")
@@ -524,7 +549,7 @@ def test_access_lines_are_json_and_hold_no_token(api: httpx.Client, server: Live
 
 def test_operation_ids_are_made_where_none_is_fit(api: httpx.Client) -> None:
     for given in (None, "x" * 200, "caf\xe9"):
-        headers = {} if given is None else {"X-Operation-ID": given.encode("latin-1")}
+        headers: Any = {} if given is None else {"X-Operation-ID": given.encode("latin-1")}
         made = api.get(f"{BUNDLES}/none", headers=headers).json()["operation_id"]
         assert len(made) == 27
         assert made.isalnum()
@@ -537,7 +562,7 @@ def test_metrics_know_templates_only(api: httpx.Client, server: Live) -> None:
     api.delete(f"{CONSUMERS}/three")
     api.get("/some/where")
 
-    rest_live.until(lambda: len(server.metrics.requests) == 4)
+    waiting.wait_for(lambda: len(server.metrics.requests) == 4)
     assert server.metrics.requests == [
         ("GET", f"{BUNDLES}/-", 404),
         ("GET", f"{BUNDLES}/-", 404),
@@ -572,20 +597,24 @@ def test_the_roots(api: httpx.Client) -> None:
     ]
 
 
-def test_any_origin_may_ask(api: httpx.Client) -> None:
-    preflight = api.options(CONSUMERS, headers={"Origin": "https://console", "Access-Control-Request-Method": "PATCH"})
-
-    assert preflight.status_code == 200
-    assert preflight.headers["access-control-allow-origin"] == "*"
-    assert preflight.headers["access-control-max-age"] == "600"
-    assert api.get(CONSUMERS, headers={"Origin": "https://console"}).headers["access-control-allow-origin"] == "*"
-    assert api.options(BUNDLES).status_code == 200
+def test_configured_origins_may_use_the_api(server: Live) -> None:
+    console = {"Origin": "https://console"}
+    asked = {**console, "Access-Control-Request-Method": "PATCH"}
+    with rest_live.live(server.address, allowed_origins=("https://console",)) as open_to, open_to.client() as api:
+        preflight = api.options(CONSUMERS, headers=asked)
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-origin"] == "https://console"
+        assert preflight.headers["access-control-max-age"] == "600"
+        assert api.get(CONSUMERS, headers=console).headers["access-control-allow-origin"] == "https://console"
+        assert "access-control-allow-origin" not in api.get(CONSUMERS, headers={"Origin": "https://other"}).headers
+        assert api.options(BUNDLES).status_code == 200
 
 
 def test_a_token_is_asked_for_where_the_operator_wants_one(server: Live) -> None:
-    async def authenticate(header: str | None) -> None:
+    async def authenticate(header: str | None) -> RestCaller:
         if header != "Bearer good":
             raise Unverified("send the header Authorization: Bearer <token>")
+        return UNRESTRICTED
 
     with rest_live.live(server.address, authenticate=authenticate) as guarded, guarded.client() as api:
         refused = api.get(CONSUMERS)
@@ -594,10 +623,10 @@ def test_a_token_is_asked_for_where_the_operator_wants_one(server: Live) -> None
         assert refused.headers["www-authenticate"] == "Bearer"
         assert api.get(CONSUMERS, headers={"Authorization": "Bearer good"}).status_code == 200
         # The second answer has come, so what the first one had to say is written.
-        assert [line["status"] for line in guarded.lines() if line["msg"] == "request refused"] == [401]
+        assert [line["status"] for line in guarded.lines() if line["msg"] == "request rejected"] == [401]
 
 
-def test_a_database_that_is_away_is_said_so(server: Live) -> None:
+def test_unavailable_database_returns_503(server: Live) -> None:
     with rest_live.live(server.address) as lonely, lonely.client() as api:
         lonely.stop_database()
 
@@ -609,7 +638,7 @@ def test_a_database_that_is_away_is_said_so(server: Live) -> None:
 
 
 def test_a_bug_is_answered_without_its_traceback(server: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("maestropy.server.rest.views.consumer", lambda *_: 1 / 0)
+    monkeypatch.setattr("maestropy.server.api.rest.representations.consumer", lambda *_: 1 / 0)
     server.clear()
     server.add_consumer()
     with server.client() as api:

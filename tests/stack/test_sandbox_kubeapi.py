@@ -1,20 +1,21 @@
-"""The sandbox's Kubernetes API passes the cases that a real API server defines."""
+"""The Kubernetes API of the sandbox passes the conformance cases that a real API server defines."""
 
 import itertools
 from collections.abc import Iterator
 
 import pytest
-from conformance import kube_cases
-from conformance.kube_client import Kube
-from conformance.sandbox_thread import Running, sandbox
+
+from tests.conformance import kube_cases
+from tests.conformance.kube_client import Kube
+from tests.conformance.sandbox_thread import Running, sandbox
 
 NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
-    with sandbox(delay=0.01) as found:
-        yield found
+    with sandbox(delay=0.01) as started:
+        yield started
 
 
 @pytest.fixture

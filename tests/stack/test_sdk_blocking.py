@@ -1,4 +1,4 @@
-"""The client without `await`: same answers, from any thread, and clean after an interrupt."""
+"""The blocking client: same results, from any thread, and clean after an interrupt."""
 
 import asyncio
 import concurrent.futures
@@ -7,14 +7,14 @@ import subprocess
 import sys
 import threading
 
-import harness
 import pytest
-from sdk_live import live_server as live_server
-from test_sdk_lifecycle import work
 
 from maestropy import EventType, Maestro, errors
-from maestropy.sandbox.process import ServerProcess
+from maestropy.sandbox.server_process import ServerProcess
 from maestropy.store.dsn import Dsn
+from tests.stack import harness
+from tests.stack.sdk_live import live_server as live_server
+from tests.stack.test_sdk_lifecycle import work
 
 
 def client_of(server: ServerProcess) -> Maestro:
@@ -26,17 +26,18 @@ def client_of(server: ServerProcess) -> Maestro:
     )
 
 
-def test_the_life_of_a_work_without_await(live_server: ServerProcess) -> None:
+def test_work_is_managed_without_await(live_server: ServerProcess) -> None:
     with client_of(live_server) as client:
         client.consumers.create("c1")
         works = client.works("c1")
         assert works.apply(work("hello")).operation == "created"
         assert works.wait_for("hello", timeout=60).feedback("status") == {"x": 1}
-        assert [each.name for each in works.list()] == ["hello"]
+        assert [stored.name for stored in works.list()] == ["hello"]
         with works.watch() as events:
-            assert [(each.type, each.work.name) for each in [next(events)]] == [(EventType.ADDED, "hello")]
-        for told in works.watch(bookmarks=True):
-            if told.type is EventType.SYNCED:
+            assert (first := next(events)).type is EventType.ADDED
+            assert first.work.name == "hello"
+        for event in works.watch(bookmarks=True):
+            if event.type is EventType.SYNCED:
                 break
         works.delete("hello", wait=True, timeout=60)
         with pytest.raises(errors.NotFound):
@@ -51,20 +52,20 @@ def test_threads_share_a_client_and_clients_share_a_loop(live_server: ServerProc
         client.consumers.create("c1")
         works = client.works("c1")
 
-        def live(number: int) -> str:
-            mine = works if number % 2 else other.works("c1")
-            mine.apply(work(f"w{number}"))
-            return mine.wait_for(f"w{number}", timeout=60).name
+        def apply_and_wait(number: int) -> str:
+            own_works = works if number % 2 else other.works("c1")
+            own_works.apply(work(f"w{number}"))
+            return own_works.wait_for(f"w{number}", timeout=60).name
 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            names = set(pool.map(live, range(24)))
+            names = set(pool.map(apply_and_wait, range(24)))
         assert len(names) == 24
-        assert {each.name for each in works.list(page_size=7)} == names
+        assert {stored.name for stored in works.list(page_size=7)} == names
         assert [thread.name for thread in threading.enumerate()].count("maestro-client") == 1
 
 
-def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
-    # Said only once the main thread really blocks in the wait: an interrupt before that would prove nothing.
+def test_interrupt_ends_a_blocking_wait(live_server: ServerProcess) -> None:
+    # The interrupt must arrive while the main thread blocks in the wait.
     script = (
         "import sys, threading, time\n"
         "from maestropy import Maestro\n"
@@ -97,16 +98,13 @@ def test_ctrl_c_ends_a_wait_at_once(live_server: ServerProcess) -> None:
         assert process.stderr.read() == ""
 
 
-def test_a_client_beside_an_event_loop_of_the_program(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with harness.in_process(database) as running:
+async def test_blocking_client_beside_a_running_event_loop(database: Dsn) -> None:
+    async with harness.in_process(database) as running:
 
-            def live() -> list[str]:
-                with Maestro(environ={}, api_url=running.rest, grpc_url=running.sources, source="sdk-test") as client:
-                    client.consumers.create("c1")
-                    client.works("c1").create(work("hello"))
-                    return [each.name for each in client.works("c1").list()]
+        def create_and_list() -> list[str]:
+            with Maestro(environ={}, api_url=running.rest, grpc_url=running.sources, source="sdk-test") as client:
+                client.consumers.create("c1")
+                client.works("c1").create(work("hello"))
+                return [stored.name for stored in client.works("c1").list()]
 
-            assert await asyncio.to_thread(live) == ["hello"]
-
-    asyncio.run(scenario())
+        assert await asyncio.to_thread(create_and_list) == ["hello"]

@@ -1,4 +1,4 @@
-"""Every command that the skill names is run, on logs of known truth and a played API server; none may be misspelt."""
+"""Every command of the skill is run, on logs with known results and a simulated API server."""
 
 import asyncio
 import re
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from log_api import LogApi, kubeconfig, serving
-from trace_request_logs import BASE, Story, write
 
 from maestropy.cli import main
 from maestropy.store.dsn import Dsn
+from tests.stack.log_api import LogApi, kubeconfig, serving
+from tests.trace_request_logs import BASE, LoggedRequest, write
 
 SKILL = Path(__file__).parents[2] / "skills" / "trace-resource-request"
 PAGES = ("SKILL.md", "references/logs.md", "references/stages.md", "references/errors.md")
-STORY = Story(work="nginx")
-UPDATE = Story(work="nginx", action="update", version=2, at=BASE + 60)
+STORY = LoggedRequest(work="nginx")
+UPDATE = LoggedRequest(work="nginx", action="update", version=2, at=BASE + 60)
 
 
 def commands() -> list[tuple[str, str]]:
@@ -55,14 +55,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     thread.join(30)
 
 
-def test_the_skill_names_commands() -> None:
+def test_skill_names_commands() -> None:
     pages = {page for page, _ in commands()}
     assert pages == {"SKILL.md", "references/logs.md", "references/errors.md"}
     assert len(commands()) > 25
 
 
 @pytest.mark.parametrize(("page", "command"), commands())
-def test_a_command_of_the_skill_works(
+def test_skill_command_runs(
     page: str,
     command: str,
     cluster: Path,
@@ -100,8 +100,9 @@ def test_a_command_of_the_skill_works(
     assert "Traceback" not in out + trouble
 
 
-def test_the_pages_name_all_stages_errors_and_the_scripts_variables() -> None:
-    from maestropy.trace.request.codes import CODES, STAGES
+def test_skill_pages_name_all_stages_errors_and_variables() -> None:
+    from maestropy.trace.findings.codes import CODES
+    from maestropy.trace.stages import STAGES
 
     errors = (SKILL / "references" / "errors.md").read_text(encoding="utf-8")
     stages = (SKILL / "references" / "stages.md").read_text(encoding="utf-8")

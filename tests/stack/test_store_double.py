@@ -15,12 +15,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from simulation.memory_postgres import Engine, Pool
 
-from maestropy.store import consumers, errors, events, instances, locks, pool, reminders, resources, rows, statuses
+from maestropy.store import consumers, delete_recovery, errors, events, instances, pool, resources, rows, statuses
 from maestropy.store.dsn import Dsn
-from maestropy.store.listen import listen
-from maestropy.wire import record
+from maestropy.store.notifications import ListenerCallbacks, listen
+from maestropy.store.postgres import locks, servers
+from maestropy.wire.events import stored_event
+from tests import waiting
+from tests.simulation.memory_data_safety import DATABASE_ID
+from tests.simulation.memory_postgres import Engine, Pool
 
 DAY = datetime(2026, 8, 20, tzinfo=UTC)
 IDS = ("b0", "b1", "b2", "b3")
@@ -60,6 +63,8 @@ async def memory() -> AsyncIterator[Base]:
 @contextlib.asynccontextmanager
 async def postgres_at(address: Dsn) -> AsyncIterator[Base]:
     database = await pool.connect(address, max_connections=4)
+    async with database.connection() as connection:
+        await connection.execute("UPDATE maestropy_database SET id = $1", DATABASE_ID)
 
     async def dump() -> dict[str, list[Any]]:
         async with database.connection() as connection:
@@ -73,11 +78,9 @@ async def postgres_at(address: Dsn) -> AsyncIterator[Base]:
         ready = asyncio.Event()
         listening = asyncio.ensure_future(
             listen(
-                address,
+                servers.Connector(address),
                 channels={"events": heard, "status_events": heard},
-                on_gap=ready.set,
-                on_alive=lambda: None,
-                on_loss=lambda _: None,
+                callbacks=ListenerCallbacks(on_gap=ready.set, on_alive=lambda: None, on_loss=lambda _: None),
                 delays=lambda: iter(()),
             )
         )
@@ -96,13 +99,17 @@ async def postgres_at(address: Dsn) -> AsyncIterator[Base]:
 
 
 COLUMNS = {
-    "resources": ("id", "created_at", "updated_at", "deleted_at", "source", "consumer_name", "version", "status"),
+    "resources": (
+        *("id", "created_at", "updated_at", "deleted_at", "source", "consumer_name", "version", "status"),
+        *("delete_retry_at", "delete_retry_delay"),
+    ),
     # Without their ids: some are made by the database.
     "events": ("created_at", "source_id", "event_type", "reconciled_date"),
     "status_events": ("id", "created_at", "resource_id", "resource_source", "status", "status_event_type"),
     "event_instances": ("event_id", "instance_id"),
     "server_instances": ("id", "last_heartbeat", "ready"),
-    "maestropy_reminders": ("id", "next_at"),
+    "delete_recovery_consumers": ("consumer_name", "next_at"),
+    "delete_recovery_schedule": ("next_at", "cooldown_pending"),
 }
 
 
@@ -122,9 +129,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def parts(text: str) -> record.Parts:
+def parts(text: str) -> stored_event.StoredParts:
     envelope = b'{"id":"e","source":"s","type":"t","specversion":"1.0"}'
-    return record.Parts(
+    return stored_event.StoredParts(
         envelope=envelope, metadata=b'{"name":"work"}', data=json.dumps({"manifests": [{"a": text}]}).encode()
     )
 
@@ -132,7 +139,13 @@ def parts(text: str) -> record.Parts:
 def spec(dice: random.Random, number: int, *, id_: str) -> rows.NewSpec:
     consumer = dice.choice((*CONSUMERS, *CONSUMERS, "unknown"))
     return rows.NewSpec(
-        id=id_, source="s", consumer=consumer, version=number, parts=parts(str(number)), event_id=f"e{number}-{id_}"
+        id=id_,
+        source="s",
+        consumer=consumer,
+        version=number,
+        parts=parts(str(number)),
+        event_id=f"e{number}-{id_}",
+        created_by=dice.choice(("", "request-1", "request-2")),
     )
 
 
@@ -155,7 +168,7 @@ def some(dice: random.Random, chosen: Iterable[str]) -> list[str]:
 
 
 async def write_statuses(connection: pool.Connection, dice: random.Random, number: int) -> Any:
-    held = await statuses.read_for_report(connection, some(dice, IDS))
+    held = await statuses.read_for_status_update(connection, some(dice, IDS))
     await statuses.write_statuses(connection, [status(number, each) for each in held], now=at(number))
     return held
 
@@ -176,23 +189,36 @@ async def mark_deleting(connection: pool.Connection, dice: random.Random, number
 
 
 async def finish(connection: pool.Connection, dice: random.Random, number: int) -> Any:
-    held = await statuses.read_for_report(connection, some(dice, IDS))
-    await statuses.finish(connection, [status(number, each) for each in held], now=at(number))
+    held = await statuses.read_for_status_update(connection, some(dice, IDS))
+    await statuses.remove(connection, [status(number, each) for each in held], now=at(number))
 
 
 async def redeliver(connection: pool.Connection, dice: random.Random, number: int) -> Any:
-    held = await statuses.read_for_report(connection, some(dice, IDS))
+    held = await statuses.read_for_status_update(connection, some(dice, IDS))
     await statuses.redeliver(connection, list(held), event_ids=[f"r{number}-{each}" for each in held], now=at(number))
 
 
-async def remind(connection: pool.Connection, dice: random.Random, number: int) -> Any:
-    whose = dice.choice((None, CONSUMERS[:1], CONSUMERS))
-    found = await reminders.unconfirmed_deletions(
-        connection, whose, marked_before=at(number - 3), now=at(number), limit=dice.randint(1, 4)
-    )
-    next_at = {each.id: at(number + dice.randint(1, 9)) for each in found}
-    await reminders.remind(connection, next_at, event_ids=[f"m{number}-{each}" for each in next_at], now=at(number))
-    return found
+async def recover(connection: pool.Connection, dice: random.Random, number: int) -> Any:
+    """A round of delete recovery, or the start of its pause."""
+    claimed = await delete_recovery.claim_round(connection, now=at(number))
+    if claimed:
+        await delete_recovery.start_pause(connection, until=at(number + dice.randint(0, 3)))
+    if claimed is not False:
+        return claimed
+    unscheduled = await delete_recovery.lock_unscheduled(connection, limit=dice.randint(1, 4))
+    retries = {each.id: rows.Retry(at=at(number + dice.randint(-9, 9)), delay_ns=number) for each in unscheduled}
+    await delete_recovery.set_retries(connection, retries)
+    turns = {each.consumer: at(number + dice.randint(-5, 5)) for each in sorted(unscheduled, key=lambda each: each.id)}
+    await delete_recovery.queue_consumers(connection, turns)
+    due = await delete_recovery.due_consumers(connection, now=at(number), limit=dice.randint(1, 2))
+    locked = await delete_recovery.lock_due(connection, due, now=at(number), per_consumer=dice.randint(1, 2))
+    event_ids = {each.id: f"m{number}-{each.id}" for each in locked}
+    queued = await delete_recovery.announce_again(connection, event_ids, now=at(number))
+    retries = {each.id: rows.Retry(at=at(number + 7), delay_ns=2 * number) for each in locked}
+    await delete_recovery.set_retries(connection, retries)
+    await delete_recovery.advance_consumers(connection, due, now=at(number))
+    await delete_recovery.owe_pause(connection)
+    return sorted(unscheduled, key=lambda each: each.id), due, sorted(locked, key=lambda each: each.id), queued
 
 
 async def tell(connection: pool.Connection, dice: random.Random, number: int) -> Any:
@@ -205,23 +231,23 @@ async def tell(connection: pool.Connection, dice: random.Random, number: int) ->
 async def reconcile(connection: pool.Connection, dice: random.Random, number: int) -> Any:
     wanted = await events.pending_of_consumers(connection, some(dice, CONSUMERS))
     pending = await events.pending_events(connection, CONSUMERS, per_consumer=2, limit=3)
-    everywhere = await events.pending_everywhere(connection, per_consumer=1, limit=9)
+    everywhere = await events.pending_events(connection, None, per_consumer=1, limit=9)
     await events.reconcile(connection, [each.id for each in pending], now=at(number))
     return (
         {name: len(found) for name, found in wanted.items()},
-        [(p.resource_id, p.event_type) for p in pending],
+        [(p.resource_id, p.event_type, p.is_repeated) for p in pending],
         len(everywhere),
     )
 
 
 async def live(connection: pool.Connection, dice: random.Random, number: int) -> Any:
     name = dice.choice(("i0", "i1"))
-    await instances.beat(connection, name, now=at(number), ready=dice.random() < 0.7)
+    await instances.write_heartbeat(connection, name, now=at(number), ready=dice.random() < 0.7)
     if dice.random() < 0.5:
-        await instances.claim(connection, name, now=at(number))
+        await instances.register_own(connection, name, now=at(number))
     if dice.random() < 0.3:
         await instances.set_ready(connection, name, ready=dice.random() < 0.5, now=at(number))
-    changed = await instances.judge_liveness(connection, alive_since=at(number - 8), now=at(number))
+    changed = await instances.update_readiness(connection, alive_since=at(number - 8), now=at(number))
     return changed, await instances.ready(connection), await instances.is_ready(connection, name)
 
 
@@ -231,13 +257,13 @@ async def purge(connection: pool.Connection, dice: random.Random, number: int) -
         await events.purge_events(connection, done_before=at(number - 20), limit=100),
         await events.purge_status_events(
             connection,
-            told_before=at(number - 10),
-            ended_before=at(number - 20),
+            broadcast_before=at(number - 10),
+            removed_before=at(number - 20),
             created_before=at(number - 40),
             limit=100,
         ),
-        await events.retire_stale_deletes(connection, marked_before=at(number - 15), now=at(number)),
-        len(await events.republish_undelivered(connection, silent_since=at(number - 15), now=at(number))),
+        await events.retire_stale_deletes(connection, deleted_before=at(number - 15), now=at(number)),
+        len(await events.republish_undelivered(connection, unchanged_since=at(number - 15), now=at(number))),
     )
 
 
@@ -245,15 +271,16 @@ async def read(connection: pool.Connection, dice: random.Random, number: int) ->
     return (
         await resources.read_specs(connection, IDS),
         await resources.versions_of_consumers(connection, CONSUMERS),
-        await resources.unanswered_of_consumer(connection, "c1"),
+        await resources.unconfirmed_of_consumer(connection, "c1"),
         await resources.changed_since(connection, CONSUMERS, at(number - 5)),
         await resources.status_hashes_of_consumers(connection, CONSUMERS),
+        await resources.status_hashes_of_resources(connection, some(dice, IDS), consumer="c1"),
         await resources.status_hashes_of_source(connection, "s"),
         await resources.existing_consumers(connection, ["c1", "unknown"]),
         await statuses.read_statuses(connection, IDS),
-        await statuses.ended(connection, CONSUMERS[:1], ids=IDS[:1], since=at(number - 5)),
-        await statuses.ended(connection, CONSUMERS, ids=IDS[:2]),
-        await statuses.last_words(connection, IDS[:3]),
+        await statuses.removed_versions(connection, CONSUMERS[:1], ids=IDS[:1], since=at(number - 5)),
+        await statuses.removed_versions(connection, CONSUMERS, ids=IDS[:2]),
+        await statuses.last_sequence_ids(connection, IDS[:3]),
         await events.oldest_pending_age(connection, now=at(number)),
         await consumers.names(connection),
     )
@@ -273,7 +300,8 @@ ALL: tuple[Statement, ...] = (
     write_statuses,
     finish,
     redeliver,
-    remind,
+    recover,
+    recover,
     tell,
     reconcile,
     live,
@@ -288,7 +316,8 @@ async def prepare(base: Base) -> None:
         await consumers.create(base.database, row)
     async with base.database.connection() as connection:
         for name in ("i0", "i1"):
-            await instances.beat(connection, name, now=DAY, ready=True)
+            await instances.write_heartbeat(connection, name, now=DAY, ready=True)
+        await delete_recovery.start_pause(connection, until=DAY)
 
 
 async def history(base: Base, seed: int) -> list[Any]:
@@ -303,15 +332,12 @@ async def history(base: Base, seed: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_both_answer_alike(database: Dsn, seed: int) -> None:
-    async def scenario() -> None:
-        async with memory() as double, postgres_at(database) as real:
-            for base in (double, real):
-                await prepare(base)
-            for played, true in zip(await history(double, seed), await history(real, seed), strict=True):
-                assert played == true
-
-    asyncio.run(scenario())
+async def test_memory_store_matches_postgresql(database: Dsn, seed: int) -> None:
+    async with memory() as double, postgres_at(database) as real:
+        for base in (double, real):
+            await prepare(base)
+        for played, true in zip(await history(double, seed), await history(real, seed), strict=True):
+            assert played == true
 
 
 Scenario = Callable[[Base], Awaitable[None]]
@@ -326,7 +352,7 @@ async def nobody_sees_what_is_not_committed(base: Base) -> None:
             assert await apart(base, lambda other: resources.read_specs(other, ["b0"])) == []
             assert heard == []
         assert [row.id for row in await apart(base, lambda other: resources.read_specs(other, ["b0"]))] == ["b0"]
-        await until(lambda: heard == ["event-b0"])
+        await waiting.until(lambda: heard == ["event-b0"])
 
 
 async def what_fails_is_undone_and_not_heard(base: Base) -> None:
@@ -338,7 +364,7 @@ async def what_fails_is_undone_and_not_heard(base: Base) -> None:
                 raise ZeroDivisionError
         async with base.database.transaction() as one:
             await resources.insert_new(one, [new("b1")], now=DAY)
-        await until(lambda: heard == ["event-b1"])
+        await waiting.until(lambda: heard == ["event-b1"])
         assert [row["id"] for row in (await base.dump())["resources"]] == ["b1"]
 
 
@@ -347,28 +373,28 @@ async def a_changer_waits_for_the_row_and_sees_it_new(base: Base) -> None:
     async with base.database.transaction() as one:
         await resources.read_for_change(one, ["b0"])
         await resources.write_updates(one, [new("b0", version=2)], now=DAY)
-        waiting = asyncio.ensure_future(apart(base, lambda other: resources.read_for_change(other, ["b0"])))
-        await stays(waiting)
-    assert (await waiting)["b0"].version == 2
+        blocked = asyncio.ensure_future(apart(base, lambda other: resources.read_for_change(other, ["b0"])))
+        await stays(blocked)
+    assert (await blocked)["b0"].version == 2
 
 
 async def a_creation_waits_for_another_of_its_id(base: Base) -> None:
     for is_kept in (False, True):
-        waiting = None
+        blocked = None
         with contextlib.suppress(ZeroDivisionError):
             async with base.database.transaction() as one:
                 assert await resources.insert_new(one, [new("b0")], now=DAY) == {"b0"}
-                waiting = asyncio.ensure_future(
+                blocked = asyncio.ensure_future(
                     apart(base, lambda other: resources.insert_new(other, [new("b0", event="other")], now=DAY))
                 )
-                await stays(waiting)
+                await stays(blocked)
                 if not is_kept:
                     raise ZeroDivisionError
-        assert waiting is not None
-        assert await waiting == (set() if is_kept else {"b0"})
+        assert blocked is not None
+        assert await blocked == (set() if is_kept else {"b0"})
         if not is_kept:
             async with base.database.transaction() as one:
-                await statuses.finish(one, [status(1, "b0")], now=DAY)
+                await statuses.remove(one, [status(1, "b0")], now=DAY)
 
 
 async def what_somebody_claimed_is_skipped(base: Base) -> None:
@@ -389,9 +415,9 @@ async def one_at_a_time_holds_an_advisory_lock(base: Base) -> None:
         assert await instances.try_lock(one, locks.LIVENESS_CHECK), "whoever has it may ask again"
         assert not await apart(base, lambda other: instances.try_lock(other, locks.LIVENESS_CHECK))
         await resources.lock(one, ["b0"], kind=locks.RESOURCES)
-        waiting = asyncio.ensure_future(apart(base, lambda other: resources.lock(other, ["b0"], kind=locks.RESOURCES)))
-        await stays(waiting)
-    await waiting
+        blocked = asyncio.ensure_future(apart(base, lambda other: resources.lock(other, ["b0"], kind=locks.RESOURCES)))
+        await stays(blocked)
+    await blocked
 
 
 async def who_is_impatient_gives_up(base: Base) -> None:
@@ -400,10 +426,10 @@ async def who_is_impatient_gives_up(base: Base) -> None:
         await resources.read_for_change(one, ["b0"])
 
         async def try_it() -> None:
-            async with base.database.transaction(patient=False) as other:
+            async with base.database.transaction(waits_for_locks=False) as other:
                 await resources.read_for_change(other, ["b0"])
 
-        with pytest.raises(errors.Unavailable):
+        with pytest.raises(errors.DatabaseUnavailable):
             await elsewhere(try_it())
 
 
@@ -419,10 +445,10 @@ async def of_two_who_wait_for_each_other_not_both_succeed(base: Base) -> None:
             await resources.read_for_change(connection, [second])
 
     outcomes = await asyncio.gather(change("b0", "b1"), change("b1", "b0"), return_exceptions=True)
-    failed = [each for each in outcomes if each is not None]
+    failed = [outcome for outcome in outcomes if outcome is not None]
     # PostgreSQL finds it out after a while, in which the other may have lost its patience too.
     assert failed
-    assert all(isinstance(each, errors.Unavailable) for each in failed)
+    assert all(isinstance(each, errors.DatabaseUnavailable) for each in failed)
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -437,18 +463,16 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
-@pytest.mark.parametrize("kind", ["double", "postgres"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_both_promise_the_same(request: pytest.FixtureRequest, scenario: Scenario, kind: str) -> None:
-    async def play() -> None:
-        opened = postgres_at(request.getfixturevalue("database")) if kind == "postgres" else memory()
-        async with opened as base, asyncio.timeout(PATIENCE_SECONDS):
-            await prepare(base)
-            await scenario(base)
+@pytest.fixture(params=["double", "postgres"])
+def opened(request: pytest.FixtureRequest) -> contextlib.AbstractAsyncContextManager[Base]:
+    return postgres_at(request.getfixturevalue("database")) if request.param == "postgres" else memory()
 
-    if kind == "postgres":
-        request.getfixturevalue("database")  # made before any event loop runs
-    asyncio.run(play())
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+async def test_both_promise_the_same(opened: contextlib.AbstractAsyncContextManager[Base], scenario: Scenario) -> None:
+    async with opened as base, asyncio.timeout(PATIENCE_SECONDS):
+        await prepare(base)
+        await scenario(base)
 
 
 def new(id_: str, *, version: int = 1, event: str = "event") -> rows.NewSpec:
@@ -482,12 +506,7 @@ async def elsewhere(work: Any) -> Any:
     return await asyncio.get_running_loop().create_task(work, context=contextvars.Context())
 
 
-async def stays(waiting: "asyncio.Future[Any]") -> None:
+async def stays(blocked: "asyncio.Future[Any]") -> None:
     """Make sure that somebody waits, as far as that can be seen."""
-    done, _ = await asyncio.wait([waiting], timeout=0.2)
+    done, _ = await asyncio.wait([blocked], timeout=0.2)
     assert not done
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.01)

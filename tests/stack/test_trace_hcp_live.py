@@ -1,4 +1,4 @@
-"""Managed port-forwards against a peer that speaks the kubelet's protocol, and what each bad answer of a hop means."""
+"""Port-forwards against a peer that speaks the kubelet's protocol, and invalid responses of hops."""
 
 import asyncio
 import contextlib
@@ -15,20 +15,22 @@ import pytest
 import yaml
 from aiohttp import web
 
-from maestropy.kube.address import ClusterAddress, Credentials
-from maestropy.sandbox.hcp import cast, services
+from maestropy.kube.config.address import ClusterAddress, Credentials
+from maestropy.sandbox.hcp import documents, services
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
-from maestropy.trace.access import choosing, hcp, portforward
-from maestropy.trace.access.portforward import Target
+from maestropy.trace.access import cluster_selection, port_forward
+from maestropy.trace.access.hcp import live_systems as hcp_live
+from maestropy.trace.access.options import HcpAccess
+from maestropy.trace.access.port_forward import ForwardTarget
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.hcp import identity, walk
-from maestropy.trace.hcp.model import State, Walk
-from maestropy.trace.hcp.question import Place, Taken
-from maestropy.transport.http_listener import HttpListener
+from maestropy.trace.hcp.model import HopState, Walk
+from maestropy.trace.hcp.query import Snapshot, System
+from maestropy.transport.http.listener import HttpListener
 
 NOW = "2026-08-20T10:00:00Z"
-SCENARIO = cast.SCENARIOS["etcd"]
-TARGET = Target(namespace="aro-hcp", pod="frontend-1", port=8443)
+SCENARIO = documents.SCENARIOS["etcd"]
+TARGET = ForwardTarget(namespace="aro-hcp", pod="frontend-1", port=8443)
 
 
 @contextlib.asynccontextmanager
@@ -71,7 +73,7 @@ class Kubelet:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         try:
-            yield f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
             await runner.cleanup()
 
@@ -101,8 +103,8 @@ class Kubelet:
         self.opened += 1
         port = int(request.query["ports"])
         try:
-            for each in self.greets(port):
-                await socket.send_bytes(each)
+            for greet in self.greets(port):
+                await socket.send_bytes(greet)
             await self._carry(socket, port)
         finally:
             self.closed += 1
@@ -134,27 +136,24 @@ def address(url: str) -> ClusterAddress:
     return ClusterAddress(server=url, credentials=Credentials(token="let-me-in"))
 
 
-def test_forward_carries_http_and_closes() -> None:
-    async def scene() -> None:
-        async with listening(services.frontend(SCENARIO, now=NOW)) as port:
-            kubelet = Kubelet({})
-            target = Target(namespace="aro-hcp", pod="frontend-1", port=port)
-            async with kubelet.serve() as url:
-                async with portforward.forward(address(url), target) as local:
-                    async with httpx.AsyncClient(verify=False) as client:
-                        asked = [client.get(f"{local}{cast.ARM_ID}?api-version=x") for _ in range(20)]
-                        answers = await asyncio.gather(*asked)
-                    assert {each.status_code for each in answers} == {200}
-                    assert answers[0].json()["name"] == cast.NAME
-                with pytest.raises(httpx.ConnectError):
-                    httpx.get(local, verify=False)
-                async with asyncio.timeout(10):
-                    while kubelet.closed < kubelet.opened:
-                        await asyncio.sleep(0.01)
-            assert kubelet.opened > 1
-            assert set(kubelet.seen) == {("Bearer let-me-in", "v4.channel.k8s.io")}
-
-    asyncio.run(scene())
+async def test_port_forward_serves_http_and_closes() -> None:
+    async with listening(services.frontend(SCENARIO, now=NOW)) as port:
+        kubelet = Kubelet({})
+        target = ForwardTarget(namespace="aro-hcp", pod="frontend-1", port=port)
+        async with kubelet.serve() as url:
+            async with port_forward.forward(address(url), target) as local:
+                async with httpx.AsyncClient(verify=False) as client:
+                    asked = [client.get(f"{local}{documents.ARM_ID}?api-version=x") for _ in range(20)]
+                    results = await asyncio.gather(*asked)
+                assert {result.status_code for result in results} == {200}
+                assert results[0].json()["name"] == documents.NAME
+            with pytest.raises(httpx.ConnectError):
+                httpx.get(local, verify=False)
+            async with asyncio.timeout(10):
+                while kubelet.closed < kubelet.opened:
+                    await asyncio.sleep(0.01)
+        assert kubelet.opened > 1
+        assert set(kubelet.seen) == {("Bearer let-me-in", "v4.channel.k8s.io")}
 
 
 def wrong_port(_: int) -> list[bytes]:
@@ -164,31 +163,25 @@ def wrong_port(_: int) -> list[bytes]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        pytest.param({"refuses": 403}, "refuses a port-forward", id="forbidden"),
+        pytest.param({"refuses": 403}, "rejects a port-forward", id="forbidden"),
         pytest.param({"refuses": 502}, "HTTP 502", id="kubelet-away"),
-        pytest.param({"greets": wrong_port}, "does not speak v4.channel.k8s.io", id="another-protocol"),
+        pytest.param({"greets": wrong_port}, "does not support v4.channel.k8s.io", id="another-protocol"),
         pytest.param({"greets": lambda _: [b""]}, "closed before it was open", id="no-greeting"),
     ],
 )
-def test_forward_is_checked_before_it_is_handed_out(change: dict[str, Any], words: str) -> None:
-    async def scene() -> None:
-        kubelet = Kubelet({})
-        vars(kubelet).update(change)
-        async with kubelet.serve() as url:
-            with pytest.raises(NoAccess, match=words):
-                async with portforward.forward(address(url), TARGET):
-                    pytest.fail("handed out")
-
-    asyncio.run(scene())
-
-
-def test_api_server_that_is_not_there() -> None:
-    async def scene() -> None:
-        with pytest.raises(NoAccess, match="cannot be opened"):
-            async with portforward.forward(address("http://127.0.0.1:9"), TARGET):
+async def test_port_forward_is_tested_before_use(change: dict[str, Any], words: str) -> None:
+    kubelet = Kubelet({})
+    vars(kubelet).update(change)
+    async with kubelet.serve() as url:
+        with pytest.raises(NoAccess, match=words):
+            async with port_forward.forward(address(url), TARGET):
                 pytest.fail("handed out")
 
-    asyncio.run(scene())
+
+async def test_unreachable_api_server_is_reported() -> None:
+    with pytest.raises(NoAccess, match="cannot be opened"):
+        async with port_forward.forward(address("http://127.0.0.1:9"), TARGET):
+            pytest.fail("handed out")
 
 
 def kubeconfig(folder: Path, url: str) -> str:
@@ -205,96 +198,89 @@ def kubeconfig(folder: Path, url: str) -> str:
     return str(path)
 
 
-async def walked(reach: hcp.Reach, folder: Path) -> Walk:
-    place = choosing.Place(environ={}, home=folder)
-    async with hcp.Live(reach, place=place) as live:
+async def walked(access: HcpAccess, folder: Path) -> Walk:
+    system = cluster_selection.KubeconfigLocation(environ={}, home=folder)
+    async with hcp_live.LiveSystems(access, location=system) as live:
         from maestropy.aio.clock import Clock
 
-        taken = Taken(now=Clock().now(), source=reach.source)
-        return await walk.run(identity.parse(cast.ARM_ID), answerer=live, taken=taken)
+        snapshot = Snapshot(now=Clock().now(), source=access.source)
+        return await walk.run(identity.parse(documents.ARM_ID), runner=live, snapshot=snapshot)
 
 
 @pytest.mark.parametrize("namespace", ["clusters-service", "cluster-service"], ids=["name-of-today", "name-of-before"])
-def test_walk_over_managed_forwards(namespace: str, tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with (
-            listening(services.frontend(SCENARIO, now=NOW)) as frontend,
-            listening(services.clusters_service(SCENARIO, now=NOW)) as cs,
-        ):
-            kubelet = Kubelet({"aro-hcp/aro-hcp-frontend": frontend, f"{namespace}/clusters-service": cs})
-            async with kubelet.serve() as url:
-                found = await walked(hcp.Reach(svc_kubeconfig=kubeconfig(tmp_path, url)), tmp_path)
-        states = {each.name: each.state for each in found.hops}
-        assert states["frontend"] is states["clusters-service"] is State.BEHIND
-        assert states["shard"] is State.OK
-        assert states["maestro"] is states["hosted-cluster"] is State.UNKNOWN
-        assert 'services "maestro" not found' in found.hop("maestro").reason
-        assert "no context is named after dev-westus3-mgmt-1" in found.hop("hosted-cluster").reason
-        assert found.scene.known.cid == cast.CID
-        assert found.verdict.code == "HCP-001"
-
-    asyncio.run(scene())
+async def test_walk_over_port_forwards(namespace: str, tmp_path: Path) -> None:
+    async with (
+        listening(services.frontend(SCENARIO, now=NOW)) as frontend,
+        listening(services.clusters_service(SCENARIO, now=NOW)) as cs,
+    ):
+        kubelet = Kubelet({"aro-hcp/aro-hcp-frontend": frontend, f"{namespace}/clusters-service": cs})
+        async with kubelet.serve() as url:
+            found = await walked(HcpAccess(svc_kubeconfig=kubeconfig(tmp_path, url)), tmp_path)
+    states = {hop.name: hop.state for hop in found.hops}
+    assert states["frontend"] is states["clusters-service"] is HopState.BEHIND
+    assert states["shard"] is HopState.OK
+    assert states["maestro"] is states["hosted-cluster"] is HopState.UNKNOWN
+    assert 'services "maestro" not found' in found.hop("maestro").reason
+    assert "no context is named after dev-westus3-mgmt-1" in found.hop("hosted-cluster").reason
+    assert found.context.known.cid == documents.CID
+    assert found.verdict.code == "HCP-001"
 
 
-def test_forward_that_dies_midway_is_unknown(tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with listening(services.frontend(SCENARIO, now=NOW)) as frontend:
-            kubelet = Kubelet({"aro-hcp/aro-hcp-frontend": frontend})
-            kubelet.cuts_after = 30
-            async with kubelet.serve() as url:
-                found = await walked(hcp.Reach(svc_kubeconfig=kubeconfig(tmp_path, url)), tmp_path)
-        assert found.hop("frontend").state is State.UNKNOWN
-        assert "cannot be reached" in found.hop("frontend").reason
-
-    asyncio.run(scene())
+async def test_broken_port_forward_is_unknown(tmp_path: Path) -> None:
+    async with listening(services.frontend(SCENARIO, now=NOW)) as frontend:
+        kubelet = Kubelet({"aro-hcp/aro-hcp-frontend": frontend})
+        kubelet.cuts_after = 30
+        async with kubelet.serve() as url:
+            found = await walked(HcpAccess(svc_kubeconfig=kubeconfig(tmp_path, url)), tmp_path)
+    assert found.hop("frontend").state is HopState.UNKNOWN
+    assert "cannot be reached" in found.hop("frontend").reason
 
 
-@pytest.mark.parametrize("place", [Place.FRONTEND, Place.CLUSTERS_SERVICE, Place.MAESTRO], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "system", [System.FRONTEND, System.CLUSTERS_SERVICE, System.MAESTRO], ids=lambda each: each.name
+)
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        pytest.param(401, "{}", "refuses us (401)", id="401"),
+        pytest.param(401, "{}", "denies access (401)", id="401"),
         pytest.param(403, '{"error": {"code": "Denied", "message": "no"}}', "403, Denied: no", id="403"),
         pytest.param(404, "<html>nginx</html>", "is this its address?", id="404-of-a-proxy"),
-        pytest.param(500, "oops", "answered 500", id="500"),
+        pytest.param(500, "oops", "responded with 500", id="500"),
         pytest.param(503, '{"kind": "Error", "reason": "no database"}', "503, no database", id="503"),
-        pytest.param(200, '{"kind": "ClusterLi', "no JSON, or cut", id="cut-json"),
-        pytest.param(200, "[]", "no JSON, or cut", id="not-an-object"),
+        pytest.param(200, '{"kind": "ClusterLi', "not JSON, or truncated", id="cut-json"),
+        pytest.param(200, "[]", "not JSON, or truncated", id="not-an-object"),
     ],
 )
-def test_bad_answer_is_unknown_and_the_walk_goes_on(
-    place: Place, status: int, body: str, words: str, tmp_path: Path
+async def test_invalid_response_is_unknown_and_the_walk_continues(
+    system: System, status: int, body: str, words: str, tmp_path: Path
 ) -> None:
-    async def answer(_: web.Request) -> web.Response:
+    async def result(_: web.Request) -> web.Response:
         return web.Response(status=status, text=body)
 
-    async def scene() -> None:
-        app = web.Application()
-        app.router.add_get("/{path:.*}", answer)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        bad = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
-        async with (
-            listening(services.frontend(SCENARIO, now=NOW)) as frontend,
-            listening(services.clusters_service(SCENARIO, now=NOW)) as cs,
-        ):
-            urls = {Place.FRONTEND: f"http://127.0.0.1:{frontend}", Place.CLUSTERS_SERVICE: f"http://127.0.0.1:{cs}"}
-            found = await walked(hcp.Reach(urls={**urls, place: bad}), tmp_path)
-        await runner.cleanup()
-        hop = {Place.FRONTEND: "frontend", Place.CLUSTERS_SERVICE: "clusters-service", Place.MAESTRO: "maestro"}[place]
-        # Without Clusters Service there is no id to ask Maestro for.
-        assert found.hop(hop).state is State.UNKNOWN
-        assert words in found.hop(hop).reason
-        assert State.BAD not in {each.state for each in found.hops}
-
-    asyncio.run(scene())
+    app = web.Application()
+    app.router.add_get("/{path:.*}", result)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    bad = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with (
+        listening(services.frontend(SCENARIO, now=NOW)) as frontend,
+        listening(services.clusters_service(SCENARIO, now=NOW)) as cs,
+    ):
+        urls = {System.FRONTEND: f"http://127.0.0.1:{frontend}", System.CLUSTERS_SERVICE: f"http://127.0.0.1:{cs}"}
+        found = await walked(HcpAccess(urls={**urls, system: bad}), tmp_path)
+    await runner.cleanup()
+    hop = {System.FRONTEND: "frontend", System.CLUSTERS_SERVICE: "clusters-service", System.MAESTRO: "maestro"}[system]
+    # Without Clusters Service there is no id to ask Maestro for.
+    assert found.hop(hop).state is HopState.UNKNOWN
+    assert words in found.hop(hop).reason
+    assert HopState.BAD not in {each.state for each in found.hops}
 
 
-def test_old_clusters_service(tmp_path: Path) -> None:
+async def test_old_clusters_service_is_supported(tmp_path: Path) -> None:
     """Only the old root, and no search by resource name."""
-    found_cluster = cast.cs_cluster(SCENARIO, now=NOW)
+    found_cluster = documents.cs_cluster(SCENARIO, now=NOW)
     asked: list[str] = []
 
     async def clusters(request: web.Request) -> web.Response:
@@ -305,20 +291,17 @@ def test_old_clusters_service(tmp_path: Path) -> None:
         other = {**found_cluster, "id": "0" * 32, "azure": {**found_cluster["azure"], "resource_name": "other"}}
         return web.json_response({"kind": "ClusterList", "total": 2, "items": [other, found_cluster]})
 
-    async def scene() -> None:
-        app = web.Application()
-        app.router.add_get("/api/clusters_mgmt/v1/clusters", clusters)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
-        found = await walked(hcp.Reach(urls={Place.CLUSTERS_SERVICE: url}), tmp_path)
-        await runner.cleanup()
-        assert found.scene.known.cid == cast.CID
-        assert len(asked) == 2
-
-    asyncio.run(scene())
+    app = web.Application()
+    app.router.add_get("/api/clusters_mgmt/v1/clusters", clusters)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    found = await walked(HcpAccess(urls={System.CLUSTERS_SERVICE: url}), tmp_path)
+    await runner.cleanup()
+    assert found.context.known.cid == documents.CID
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -329,48 +312,46 @@ def test_old_clusters_service(tmp_path: Path) -> None:
         pytest.param("wrong", "cluster", id="not-logged-in"),
     ],
 )
-def test_management_cluster_that_does_not_tell(token: str, words: str, tmp_path: Path) -> None:
-    async def scene() -> None:
-        async with SandboxCluster(controllers=False) as cluster:
-            cluster.add_token("stranger", "stranger")
-            path = tmp_path / "mgmt"
-            cluster.write_kubeconfig(path, token=token or None)
-            async with listening(services.clusters_service(SCENARIO, now=NOW)) as cs:
-                urls = {Place.CLUSTERS_SERVICE: f"http://127.0.0.1:{cs}"}
-                found = await walked(hcp.Reach(urls=urls, mgmt_kubeconfig=str(path)), tmp_path)
-        for hop in ("works", "hosted-cluster", "managed-cluster"):
-            assert found.hop(hop).state is State.UNKNOWN
-            assert words in found.hop(hop).reason
-        assert found.verdict.code == "HCP-001"
-        assert any("is it the right management cluster?" in each.says for each in found.verdict.contradictions)
+async def test_forbidden_management_cluster_is_unknown(token: str, words: str, tmp_path: Path) -> None:
+    async with SandboxCluster(controllers=False) as cluster:
+        cluster.add_token("stranger", "stranger")
+        path = tmp_path / "mgmt"
+        cluster.write_kubeconfig(path, token=token or None)
+        async with listening(services.clusters_service(SCENARIO, now=NOW)) as cs:
+            urls = {System.CLUSTERS_SERVICE: f"http://127.0.0.1:{cs}"}
+            found = await walked(HcpAccess(urls=urls, mgmt_kubeconfig=str(path)), tmp_path)
+    for hop in ("works", "hosted-cluster", "managed-cluster"):
+        assert found.hop(hop).state is HopState.UNKNOWN
+        assert words in found.hop(hop).reason
+    assert found.verdict.code == "HCP-001"
+    assert any(
+        "is it the right management cluster?" in contradiction.says for contradiction in found.verdict.contradictions
+    )
 
-    asyncio.run(scene())
 
-
-def test_operation_is_asked_for_in_its_region(tmp_path: Path) -> None:
+async def test_operation_is_queried_in_its_region(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def result(request: web.Request) -> web.Response:
         asked.append(request.path)
         if "hcpOperationStatuses" in request.path:
             told = {"id": request.path, "name": "op-1", "status": "Failed", "error": {"message": "no quota"}}
             return web.json_response(told)
-        return web.json_response(cast.arm_cluster(SCENARIO, now=NOW))
+        return web.json_response(documents.arm_cluster(SCENARIO, now=NOW))
 
-    async def scene() -> None:
-        app = web.Application()
-        app.router.add_get("/{path:.*}", answer)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        url = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
-        known = replace(identity.parse(cast.ARM_ID), operation="op-1")
-        reach = hcp.Reach(urls={Place.FRONTEND: url})
-        async with hcp.Live(reach, place=choosing.Place(environ={}, home=tmp_path)) as live:
-            found = await walk.run(known, answerer=live, taken=Taken(now=datetime(2026, 8, 20, tzinfo=UTC)))
-        await runner.cleanup()
-        assert asked[-1].endswith("/locations/westus3/hcpOperationStatuses/op-1")
-        assert "op-1 Failed no quota" in {each.value for each in found.hop("frontend").facts}
-
-    asyncio.run(scene())
+    app = web.Application()
+    app.router.add_get("/{path:.*}", result)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    known = replace(identity.parse(documents.ARM_ID), operation="op-1")
+    access = HcpAccess(urls={System.FRONTEND: url})
+    async with hcp_live.LiveSystems(
+        access, location=cluster_selection.KubeconfigLocation(environ={}, home=tmp_path)
+    ) as live:
+        found = await walk.run(known, runner=live, snapshot=Snapshot(now=datetime(2026, 8, 20, tzinfo=UTC)))
+    await runner.cleanup()
+    assert asked[-1].endswith("/locations/westus3/hcpOperationStatuses/op-1")
+    assert "op-1 Failed no quota" in {fact.value for fact in found.hop("frontend").facts}

@@ -1,4 +1,4 @@
-"""`maestro trace work` on a real server, a real database, and a cluster whose applied works a real agent made."""
+"""`maestro trace work` on a real server, a real database, and a cluster with applied works of a real agent."""
 
 import asyncio
 import json
@@ -8,21 +8,22 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import harness
 import pytest
-import trace_stage
-from trace_stage import CONSUMER, SOURCE, Stage, config_map
 
 from maestropy import Work
 from maestropy.kube.request import ResourceType
 from maestropy.store.dsn import Dsn
 from maestropy.trace.output import Exit
-from maestropy.trace.restside import RestSide
-from maestropy.trace.work import gather, render
-from maestropy.trace.work.facts import Wish
-from maestropy.trace.work.looking import Depth
-from maestropy.trace.work.question import Manifest, Question
-from maestropy.wire import identity
+from maestropy.trace.rest_reader import RestReader
+from maestropy.trace.work import gather
+from maestropy.trace.work.judge.facts import Expectations
+from maestropy.trace.work.live_objects import LookupDepth
+from maestropy.trace.work.query import ManifestQuery, WorkQuery
+from maestropy.trace.work.report import render
+from maestropy.wire.works import resource_id
+from tests import waiting
+from tests.stack import harness, trace_fleet
+from tests.stack.trace_fleet import CONSUMER, SOURCE, TracedFleet, config_map
 
 CONFIG_MAPS = ResourceType(group="", version="v1", plural="configmaps", kind="ConfigMap", namespaced=True)
 APPLIED = ResourceType(
@@ -36,11 +37,11 @@ PATIENCE = 60.0
 
 
 def id_of(name: str) -> str:
-    return identity.resource_id(SOURCE, namespace=CONSUMER, name=name)
+    return resource_id.resource_id(SOURCE, namespace=CONSUMER, name=name)
 
 
-async def applied(stage: Stage, name: str, *manifests: dict[str, Any], **more: Any) -> str:
-    works = stage.client.works(CONSUMER)
+async def applied(fleet: TracedFleet, name: str, *manifests: dict[str, Any], **more: Any) -> str:
+    works = fleet.client.works(CONSUMER)
     work = Work(name, **more)
     for manifest in manifests:
         work = work.add(manifest)
@@ -53,121 +54,107 @@ def namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def test_all_entry_points_lead_to_the_same_relation(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            work_id = await applied(
-                stage, "nginx-work", config_map("nginx-cm"), namespace("team-a"), labels={"team": "a"}
-            )
-            records = await stage.cluster.applied_works([work_id])
-            record = records[0]["metadata"]["name"]
-            row = (await stage.server.sql("SELECT payload->>'logtracing' AS t FROM resources"))[0]["t"]
-            operation = next(iter(json.loads(row).values()))
-            entries = [
-                Question(entry="resource-id", values=(work_id,)),
-                Question(entry="work-name", values=("nginx-work",)),
-                Question(entry="manifest", manifest=Manifest(kind="configmap", name="nginx-cm", namespace="default")),
-                Question(entry="manifest", manifest=Manifest(kind="cm", name="nginx-cm")),
-                Question(entry="manifest", manifest=Manifest(kind="Namespace", name="team-a")),
-                Question(entry="applied-work", values=(record,)),
-                Question(entry="label", values=("team", "a")),
-                Question(entry="op-id", values=(operation,)),
-                Question(entry="name-like", values=("GINX",)),
-                Question(entry="file", values=(work_id,)),
+async def test_all_identifiers_lead_to_the_same_work(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        work_id = await applied(fleet, "nginx-work", config_map("nginx-cm"), namespace("team-a"), labels={"team": "a"})
+        records = await fleet.cluster.applied_works([work_id])
+        record = records[0]["metadata"]["name"]
+        row = (await fleet.server.sql("SELECT payload->>'logtracing' AS t FROM resources"))[0]["t"]
+        operation = next(iter(json.loads(row).values()))
+        entries = [
+            WorkQuery(entry="resource-id", values=(work_id,)),
+            WorkQuery(entry="work-name", values=("nginx-work",)),
+            WorkQuery(entry="manifest", manifest=ManifestQuery(kind="configmap", name="nginx-cm", namespace="default")),
+            WorkQuery(entry="manifest", manifest=ManifestQuery(kind="cm", name="nginx-cm")),
+            WorkQuery(entry="manifest", manifest=ManifestQuery(kind="Namespace", name="team-a")),
+            WorkQuery(entry="applied-work", values=(record,)),
+            WorkQuery(entry="label", values=("team", "a")),
+            WorkQuery(entry="op-id", values=(operation,)),
+            WorkQuery(entry="name-like", values=("GINX",)),
+            WorkQuery(entry="file", values=(work_id,)),
+        ]
+        for query in entries:
+            report = await fleet.ask(query)
+            assert [work.verdict.code for work in report.works] == ["MW-001"], (query, render.text(report))
+            facts = report.works[0].facts
+            assert facts.data.row is not None
+            assert (facts.data.row.id, facts.data.row.work_name) == (work_id, "nginx-work")
+            assert [each.name for each in facts.data.applied] == [record]
+            assert [(str(line.key), line.is_applied, line.is_live) for line in facts.manifest_rows] == [
+                ("ConfigMap/default/nginx-cm", True, True),
+                ("Namespace/team-a", True, True),
             ]
-            for question in entries:
-                report = await stage.ask(question)
-                assert [each.verdict.code for each in report.works] == ["MW-001"], (question, render.text(report))
-                facts = report.works[0].facts
-                assert facts.gathered.row is not None
-                assert (facts.gathered.row.id, facts.gathered.row.work_name) == (work_id, "nginx-work")
-                assert [each.name for each in facts.gathered.applied] == [record]
-                assert [(str(line.key), line.is_applied, line.is_live) for line in facts.lines] == [
-                    ("ConfigMap/default/nginx-cm", True, True),
-                    ("Namespace/team-a", True, True),
-                ]
-                assert report.exit == Exit.HEALTHY
-
-    harness.play(scenario())
+            assert report.exit == Exit.HEALTHY
 
 
-def test_one_question_and_one_list_however_many_works(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            ids = [await applied(stage, f"work-{n}", config_map(f"cm-{n}")) for n in range(5)]
-            before = dict(stage.sandbox.counts)
-            report = await stage.ask(Question(entry="file", values=(*ids, "nobody")), depth=Depth(objects=False))
-            lists = stage.sandbox.counts[("list", "appliedmanifestworks.work.open-cluster-management.io")]
-            assert lists - before.get(("list", "appliedmanifestworks.work.open-cluster-management.io"), 0) == 1
-            codes = sorted(each.verdict.code for each in report.works)
-            assert codes == ["MW-001"] * 5 + ["MW-010"]
-            assert report.exit == Exit.NOT_FOUND
-
-    harness.play(scenario())
+async def test_one_statement_and_one_list_for_many_works(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        ids = [await applied(fleet, f"work-{n}", config_map(f"cm-{n}")) for n in range(5)]
+        before = dict(fleet.sandbox.request_counts)
+        report = await fleet.ask(WorkQuery(entry="file", values=(*ids, "nobody")), depth=LookupDepth(objects=False))
+        lists = fleet.sandbox.request_counts[("list", "appliedmanifestworks.work.open-cluster-management.io")]
+        assert lists - before.get(("list", "appliedmanifestworks.work.open-cluster-management.io"), 0) == 1
+        codes = sorted(work.verdict.code for work in report.works)
+        assert codes == ["MW-001"] * 5 + ["MW-010"]
+        assert report.exit == Exit.NOT_FOUND
 
 
-def test_what_goes_wrong_on_the_cluster_is_told_apart(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            await applied(stage, "shared-work", config_map("mine"))
-            unknown = {
-                "apiVersion": "example.com/v1",
-                "kind": "Teapot",
-                "metadata": {"name": "pot", "namespace": "default"},
-            }
-            works = stage.client.works(CONSUMER)
-            await works.apply(Work("broken").add(unknown).add(config_map("fine")))
-            await works.wait_for("broken", lambda work: work.condition("Applied") is not None, timeout=PATIENCE)
-            broken = await stage.ask(Question(entry="work-name", values=("broken",)))
-            assert broken.works[0].verdict.code == "MW-005", render.text(broken)
-            assert "Teapot" in render.text(broken)
-            assert broken.exit == Exit.PROBLEM
+async def test_problems_on_the_cluster_are_distinguished(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        await applied(fleet, "shared-work", config_map("mine"))
+        unknown = {
+            "apiVersion": "example.com/v1",
+            "kind": "Teapot",
+            "metadata": {"name": "pot", "namespace": "default"},
+        }
+        works = fleet.client.works(CONSUMER)
+        await works.apply(Work("broken").add(unknown).add(config_map("fine")))
+        await works.wait_for("broken", lambda work: work.condition("Applied") is not None, timeout=PATIENCE)
+        broken = await fleet.ask(WorkQuery(entry="work-name", values=("broken",)))
+        assert broken.works[0].verdict.code == "MW-005", render.text(broken)
+        assert "Teapot" in render.text(broken)
+        assert broken.exit == Exit.PROBLEM
 
-            nobody = await stage.ask(Question(entry="resource-id", values=("no-such-id",)))
-            assert [each.verdict.code for each in nobody.works] == ["MW-010"]
+        nobody = await fleet.ask(WorkQuery(entry="resource-id", values=("no-such-id",)))
+        assert [each.verdict.code for each in nobody.works] == ["MW-010"]
 
-            await stage.kube.create(CONFIG_MAPS, config_map("by-hand"))
-            alone = await stage.ask(Question(entry="manifest", manifest=Manifest(kind="cm", name="by-hand")))
-            assert [each.code for each in alone.findings] == ["MW-118"]
-            assert alone.exit == Exit.NOT_FOUND
+        await fleet.kube.create(CONFIG_MAPS, config_map("by-hand"))
+        alone = await fleet.ask(WorkQuery(entry="manifest", manifest=ManifestQuery(kind="cm", name="by-hand")))
+        assert [finding.code for finding in alone.findings] == ["MW-118"]
+        assert alone.exit == Exit.NOT_FOUND
 
-            absent = await stage.ask(Question(entry="manifest", manifest=Manifest(kind="cm", name="no-such")))
-            assert [each.code for each in absent.findings] == ["MW-119"]
+        absent = await fleet.ask(WorkQuery(entry="manifest", manifest=ManifestQuery(kind="cm", name="no-such")))
+        assert [finding.code for finding in absent.findings] == ["MW-119"]
 
-            other = await stage.ask(
-                Question(entry="work-name", values=("shared-work",)),
-                sides=gather.Sides(database=stage.database, clusters=[], lost_clusters=[]),
-            )
-            assert other.works[0].verdict.code == "MW-100"
-            assert other.exit == Exit.INCONCLUSIVE
-
-    harness.play(scenario())
+        other = await fleet.ask(
+            WorkQuery(entry="work-name", values=("shared-work",)),
+            readers=gather.Readers(database=fleet.database, clusters=[], unreachable_clusters=[]),
+        )
+        assert other.works[0].verdict.code == "MW-100"
+        assert other.exit == Exit.INCONCLUSIVE
 
 
-def test_without_an_agent_a_work_is_pending_then_undelivered_then_its_deletion_stuck(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database, with_agent=False) as stage:
-            crd = Path(__file__).parents[2] / "src/maestropy/agent/crds"
-            await _install(stage, crd)
-            works = stage.client.works(CONSUMER)
-            await works.apply(Work("waiting").add(config_map("cm")))
-            question = Question(entry="work-name", values=("waiting",))
-            assert (await stage.ask(question)).works[0].verdict.code == "MW-002"
-            late = await stage.ask(question, later=timedelta(minutes=11))
-            assert late.works[0].verdict.code == "MW-003"
-            await works.delete("waiting")
-            assert (await stage.ask(question)).works[0].verdict.code == "MW-101"
-            later = await stage.ask(question, later=timedelta(hours=2))
-            assert later.works[0].verdict.code == "MW-008"
-            shown = render.text(await stage.ask(question))
-            assert "ManifestWork Trace Results (DELETED)" in shown
-            assert "- ConfigMap/default/cm" in shown
-            assert "AppliedManifestWork:    Not found on cluster (work deleted)" in shown
-
-    harness.play(scenario())
+async def test_without_an_agent_a_work_is_pending_then_undelivered_then_its_deletion_stuck(database: Dsn) -> None:
+    async with trace_fleet.fleet(database, with_agent=False) as fleet:
+        crd = Path(__file__).parents[2] / "src/maestropy/agent/crds"
+        await _install(fleet, crd)
+        works = fleet.client.works(CONSUMER)
+        await works.apply(Work("waiting").add(config_map("cm")))
+        query = WorkQuery(entry="work-name", values=("waiting",))
+        assert (await fleet.ask(query)).works[0].verdict.code == "MW-002"
+        late = await fleet.ask(query, later=timedelta(minutes=11))
+        assert late.works[0].verdict.code == "MW-003"
+        await works.delete("waiting")
+        assert (await fleet.ask(query)).works[0].verdict.code == "MW-101"
+        later = await fleet.ask(query, later=timedelta(hours=2))
+        assert later.works[0].verdict.code == "MW-008"
+        shown = render.text(await fleet.ask(query))
+        assert "ManifestWork Trace Results (DELETED)" in shown
+        assert "- ConfigMap/default/cm" in shown
+        assert "AppliedManifestWork:    Not found on cluster (work deleted)" in shown
 
 
-async def _install(stage: Stage, folder: Path) -> None:
+async def _install(fleet: TracedFleet, folder: Path) -> None:
     import yaml
 
     definitions = ResourceType(
@@ -178,52 +165,49 @@ async def _install(stage: Stage, folder: Path) -> None:
         namespaced=False,
     )
     for path in folder.glob("*.yaml"):
-        await stage.kube.create(definitions, yaml.safe_load(path.read_text()))
+        await fleet.kube.create(definitions, yaml.safe_load(path.read_text()))
 
     async def is_served() -> bool:
         try:
-            return len(await stage.kube.list(APPLIED)) == 0
+            return len(await fleet.kube.list(APPLIED)) == 0
         except Exception:
             return False
 
-    await harness.until(is_served, what="the kind")
+    await waiting.until(is_served, what="the kind")
 
 
-def test_a_deletion_names_the_finalizer_that_blocks_it(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            held = config_map("held")
-            held["metadata"]["finalizers"] = ["example.com/keep"]
-            await applied(stage, "leaving", held)
-            await stage.client.works(CONSUMER).delete("leaving")
+async def test_a_deletion_names_the_finalizer_that_blocks_it(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        held = config_map("held")
+        held["metadata"]["finalizers"] = ["example.com/keep"]
+        await applied(fleet, "leaving", held)
+        await fleet.client.works(CONSUMER).delete("leaving")
 
-            async def is_leaving() -> bool:
-                found = await stage.kube.get(CONFIG_MAPS, "held", namespace="default")
-                return "deletionTimestamp" in found["metadata"]
+        async def is_leaving() -> bool:
+            found = await fleet.kube.get(CONFIG_MAPS, "held", namespace="default")
+            return "deletionTimestamp" in found["metadata"]
 
-            await harness.until(is_leaving, what="the deletion")
-            question = Question(entry="work-name", values=("leaving",))
-            assert (await stage.ask(question)).works[0].verdict.code == "MW-007"
-            stuck = await stage.ask(question, later=timedelta(hours=2))
-            assert stuck.works[0].verdict.code == "MW-107"
-            assert "example.com/keep" in render.text(stuck)
+        await waiting.until(is_leaving, what="the deletion")
+        query = WorkQuery(entry="work-name", values=("leaving",))
+        assert (await fleet.ask(query)).works[0].verdict.code == "MW-007"
+        stuck = await fleet.ask(query, later=timedelta(hours=2))
+        assert stuck.works[0].verdict.code == "MW-107"
+        assert "example.com/keep" in render.text(stuck)
 
-            await stage.kube.patch(
-                CONFIG_MAPS,
-                "held",
-                change=_merge({"metadata": {"finalizers": None}}),
-                namespace="default",
-            )
+        await fleet.kube.patch(
+            CONFIG_MAPS,
+            "held",
+            change=_merge({"metadata": {"finalizers": None}}),
+            namespace="default",
+        )
 
-            async def is_gone() -> bool:
-                return await stage.server.value("SELECT count(*) FROM resources") == 0
+        async def is_gone() -> bool:
+            return bool(await fleet.server.value("SELECT count(*) FROM resources") == 0)
 
-            await harness.until(is_gone, what="the confirmation")
-            gone = await stage.ask(question)
-            assert gone.works[0].verdict.code in {"MW-102", "MW-010"}
-            assert gone.exit == Exit.NOT_FOUND
-
-    harness.play(scenario())
+        await waiting.until(is_gone, what="the confirmation")
+        gone = await fleet.ask(query)
+        assert gone.works[0].verdict.code in {"MW-102", "MW-010"}
+        assert gone.exit == Exit.NOT_FOUND
 
 
 def _merge(body: dict[str, Any]) -> Any:
@@ -232,104 +216,92 @@ def _merge(body: dict[str, Any]) -> Any:
     return Patch(body=body)
 
 
-def test_orphans_leftovers_and_other_consumers(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            work_id = await applied(stage, "one", config_map("one"))
-            record = (await stage.cluster.applied_works([work_id]))[0]
-            # A record of an earlier broker, as an agent leaves it behind when the address changes.
-            old = {
-                "apiVersion": record["apiVersion"],
-                "kind": record["kind"],
-                "metadata": {"name": f"{'0' * 64}-{work_id}"},
-                "spec": {**record["spec"], "hubHash": "0" * 64, "agentID": "0" * 64},
-            }
-            await stage.kube.create(APPLIED, old)
-            fresh = await _fresh_cluster(stage)
-            sides = gather.Sides(database=stage.database, clusters=[fresh])
-            twice = await stage.ask(Question(entry="resource-id", values=(work_id,)), sides=sides)
-            codes = {each.code for each in twice.works[0].verdict.findings}
-            assert "MW-109" in codes, render.text(twice)
+async def test_orphans_and_other_consumers_are_reported(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        work_id = await applied(fleet, "one", config_map("one"))
+        record = (await fleet.cluster.applied_works([work_id]))[0]
+        # A record of an earlier broker, as an agent leaves it behind when the address changes.
+        old = {
+            "apiVersion": record["apiVersion"],
+            "kind": record["kind"],
+            "metadata": {"name": f"{'0' * 64}-{work_id}"},
+            "spec": {**record["spec"], "hubHash": "0" * 64, "agentID": "0" * 64},
+        }
+        await fleet.kube.create(APPLIED, old)
+        fresh = await _fresh_cluster(fleet)
+        readers = gather.Readers(database=fleet.database, clusters=[fresh])
+        twice = await fleet.ask(WorkQuery(entry="resource-id", values=(work_id,)), readers=readers)
+        codes = {finding.code for finding in twice.works[0].verdict.findings}
+        assert "MW-109" in codes, render.text(twice)
 
-            foreign = {**old, "metadata": {"name": f"{'1' * 64}-gone-work"}}
-            foreign["spec"] = {"hubHash": "1" * 64, "agentID": "1" * 64, "manifestWorkName": "gone-work"}
-            await stage.kube.create(APPLIED, foreign)
-            fresh = await _fresh_cluster(stage)
-            sides = gather.Sides(database=stage.database, clusters=[fresh])
-            orphan = await stage.ask(Question(entry="applied-work", values=(f"{'1' * 64}-gone-work",)), sides=sides)
-            assert orphan.works[0].verdict.code == "MW-009", render.text(orphan)
+        foreign = {**old, "metadata": {"name": f"{'1' * 64}-gone-work"}}
+        foreign["spec"] = {"hubHash": "1" * 64, "agentID": "1" * 64, "manifestWorkName": "gone-work"}
+        await fleet.kube.create(APPLIED, foreign)
+        fresh = await _fresh_cluster(fleet)
+        readers = gather.Readers(database=fleet.database, clusters=[fresh])
+        orphan = await fleet.ask(WorkQuery(entry="applied-work", values=(f"{'1' * 64}-gone-work",)), readers=readers)
+        assert orphan.works[0].verdict.code == "MW-009", render.text(orphan)
 
-            stranger = await _fresh_cluster(stage, consumer="mgmt-2")
-            sides = gather.Sides(database=stage.database, clusters=[stranger])
-            wrong = await stage.ask(Question(entry="work-name", values=("one",)), sides=sides)
-            assert wrong.works[0].verdict.code == "MW-103", render.text(wrong)
-
-    harness.play(scenario())
+        stranger = await _fresh_cluster(fleet, consumer="mgmt-2")
+        readers = gather.Readers(database=fleet.database, clusters=[stranger])
+        wrong = await fleet.ask(WorkQuery(entry="work-name", values=("one",)), readers=readers)
+        assert wrong.works[0].verdict.code == "MW-103", render.text(wrong)
 
 
-async def _fresh_cluster(stage: Stage, *, consumer: str = CONSUMER) -> Any:
-    from maestropy.trace.access.cluster import Cluster
+async def _fresh_cluster(fleet: TracedFleet, *, consumer: str = CONSUMER) -> Any:
+    from maestropy.trace.access.cluster import TracedCluster
 
-    cluster = Cluster(trace_stage.choices(stage.sandbox.kubeconfig, consumer=consumer)[0])
-    cluster.client = stage.kube
+    cluster = TracedCluster(trace_fleet.targets(fleet.sandbox.kubeconfig, consumer=consumer)[0])
+    cluster.client = fleet.kube
     return cluster
 
 
-def test_works_of_the_same_name_are_listed_not_guessed(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            await stage.client.consumers.create("mgmt-9")
-            await applied(stage, "twin", config_map("twin"))
-            await stage.client.works("mgmt-9").apply(Work("twin").add(config_map("twin")))
-            question = Question(entry="work-name", values=("twin",))
-            several = await stage.ask(question)
-            assert several.exit == Exit.AMBIGUOUS
-            assert {each.consumer for each in several.answer.candidates} == {CONSUMER, "mgmt-9"}
-            shown = render.text(several)
-            assert "Multiple resources found" in shown
-            assert "mgmt-9" in shown
-            one = await stage.ask(Question(entry="work-name", values=("twin",), consumer=CONSUMER))
-            assert one.exit == Exit.HEALTHY, render.text(one)
-
-    harness.play(scenario())
+async def test_works_of_the_same_name_are_listed(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        await fleet.client.consumers.create("mgmt-9")
+        await applied(fleet, "twin", config_map("twin"))
+        await fleet.client.works("mgmt-9").apply(Work("twin").add(config_map("twin")))
+        query = WorkQuery(entry="work-name", values=("twin",))
+        several = await fleet.ask(query)
+        assert several.exit == Exit.AMBIGUOUS
+        assert {candidate.consumer for candidate in several.result.candidates} == {CONSUMER, "mgmt-9"}
+        shown = render.text(several)
+        assert "Multiple resources found" in shown
+        assert "mgmt-9" in shown
+        one = await fleet.ask(WorkQuery(entry="work-name", values=("twin",), consumer=CONSUMER))
+        assert one.exit == Exit.HEALTHY, render.text(one)
 
 
-def test_differences_are_shown_on_demand_and_secrets_never(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            secret = {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {"name": "key", "namespace": "default"},
-                "stringData": {"password": "hunter2hunter2"},
-            }
-            await applied(stage, "both", config_map("plain", color="blue"), secret)
-            question = Question(entry="work-name", values=("both",))
-            report = await stage.ask(question, depth=Depth(whole=True), wish=Wish(compare=True))
-            shown = render.text(report, is_wide=True)
-            assert "hunter2" not in shown
-            # stringData never comes back from an API server: a difference, but not a value.
-            assert "[redacted]" in shown
-
-    harness.play(scenario())
+async def test_differences_are_shown_on_demand_and_secrets_never(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "key", "namespace": "default"},
+            "stringData": {"password": "hunter2hunter2"},
+        }
+        await applied(fleet, "both", config_map("plain", color="blue"), secret)
+        query = WorkQuery(entry="work-name", values=("both",))
+        report = await fleet.ask(query, depth=LookupDepth(whole=True), expectations=Expectations(compare=True))
+        shown = render.text(report, is_wide=True)
+        assert "hunter2" not in shown
+        # stringData never comes back from an API server: a difference, but not a value.
+        assert "[redacted]" in shown
 
 
-def test_the_rest_api_answers_what_it_can(database: Dsn) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            work_id = await applied(stage, "by-rest", config_map("by-rest"), labels={"team": "b"})
-            sides = gather.Sides(database=RestSide(client=stage.client), clusters=[stage.cluster])
-            for question in (
-                Question(entry="resource-id", values=(work_id,)),
-                Question(entry="work-name", values=("by-rest",), consumer=CONSUMER, source=SOURCE),
-                Question(entry="label", values=("team", "b")),
-                Question(entry="name-like", values=("REST",)),
-                Question(entry="manifest", manifest=Manifest(kind="cm", name="by-rest")),
-            ):
-                report = await stage.ask(question, sides=sides)
-                assert [each.verdict.code for each in report.works] == ["MW-001"], (question, render.text(report))
-
-    harness.play(scenario())
+async def test_rest_api_is_queried(database: Dsn) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        work_id = await applied(fleet, "by-rest", config_map("by-rest"), labels={"team": "b"})
+        readers = gather.Readers(database=RestReader(client=fleet.client), clusters=[fleet.cluster])
+        for query in (
+            WorkQuery(entry="resource-id", values=(work_id,)),
+            WorkQuery(entry="work-name", values=("by-rest",), consumer=CONSUMER, source=SOURCE),
+            WorkQuery(entry="label", values=("team", "b")),
+            WorkQuery(entry="name-like", values=("REST",)),
+            WorkQuery(entry="manifest", manifest=ManifestQuery(kind="cm", name="by-rest")),
+        ):
+            report = await fleet.ask(query, readers=readers)
+            assert [work.verdict.code for work in report.works] == ["MW-001"], (query, render.text(report))
 
 
 async def maestro(*arguments: str, environ: dict[str, str] | None = None) -> tuple[int, str, str]:
@@ -349,42 +321,38 @@ async def maestro(*arguments: str, environ: dict[str, str] | None = None) -> tup
     return process.returncode, out.decode(), err.decode()
 
 
-def test_the_command_itself(database: Dsn, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with trace_stage.stage(database) as stage:
-            work_id = await applied(stage, "cli-work", config_map("cli-cm"))
-            access = [f"--mgmt-kubeconfig={CONSUMER}={stage.sandbox.kubeconfig}", f"--db-dsn={stage.dsn}"]
-            code, out, err = await maestro("work", "--work-name", "cli-work", *access)
+@pytest.mark.long
+async def test_command_prints_a_report(database: Dsn, tmp_path: Path) -> None:
+    async with trace_fleet.fleet(database) as fleet:
+        work_id = await applied(fleet, "cli-work", config_map("cli-cm"))
+        access = [f"--mgmt-kubeconfig={CONSUMER}={fleet.sandbox.kubeconfig}", f"--db-dsn={fleet.dsn}"]
+        code, out, err = await maestro("work", "--work-name", "cli-work", *access)
+        assert (code, err) == (0, "")
+        assert "Status: ✓ All manifests successfully applied to cluster" in out
+        assert f"maestro trace request --resource-id {work_id}" in out
+
+        code, out, err = await maestro("work", "--manifest-kind=cm", "--manifest-name=cli-cm", *access, "-o", "json")
+        found = json.loads(out)
+        assert (code, found["exitCode"], found["works"][0]["resourceId"]) == (0, 0, work_id)
+
+        code, out, err = await maestro("work", "--work-name=nobody", *access)
+        assert code == 4, out
+        code, out, err = await maestro("work", "--work-name=nobody", *access, "--exit-zero")
+        assert code == 0
+        code, out, err = await maestro("work", *access)
+        assert (code, out) == (2, "")
+        code, out, err = await maestro(
+            "work", "--work-name=x", "--db-dsn=postgresql://u@/x?host=/nowhere", "--no-cluster"
+        )
+        assert code == 5, (out, err)
+        assert "Cannot connect to database" in out
+        code, out, err = await maestro("work", "--check", *access)
+        assert code == 0, out
+        assert "Ready to trace." in out
+        for form in ("wide", "yaml", "md", "html", "mermaid"):
+            code, out, err = await maestro("work", "--resource-id", work_id, *access, "-o", form)
             assert (code, err) == (0, "")
-            assert "Status: ✓ All manifests successfully applied to cluster" in out
-            assert f"maestro trace request --resource-id {work_id}" in out
-
-            code, out, err = await maestro(
-                "work", "--manifest-kind=cm", "--manifest-name=cli-cm", *access, "-o", "json"
-            )
-            found = json.loads(out)
-            assert (code, found["exitCode"], found["works"][0]["resourceId"]) == (0, 0, work_id)
-
-            code, out, err = await maestro("work", "--work-name=nobody", *access)
-            assert code == 4, out
-            code, out, err = await maestro("work", "--work-name=nobody", *access, "--exit-zero")
-            assert code == 0
-            code, out, err = await maestro("work", *access)
-            assert (code, out) == (2, "")
-            code, out, err = await maestro(
-                "work", "--work-name=x", "--db-dsn=postgresql://u@/x?host=/nowhere", "--no-cluster"
-            )
-            assert code == 5, (out, err)
-            assert "Cannot connect to database" in out
-            code, out, err = await maestro("work", "--check", *access)
-            assert code == 0, out
-            assert "Ready to trace." in out
-            for form in ("wide", "yaml", "md", "html", "mermaid"):
-                code, out, err = await maestro("work", "--resource-id", work_id, *access, "-o", form)
-                assert (code, err) == (0, "")
-                assert work_id in out
-
-    harness.play(scenario())
+            assert work_id in out
 
 
 HOSTILE = [
@@ -402,21 +370,18 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_identifiers_are_looked_for_and_nothing_else(database: Dsn, text: str) -> None:
-    async def scenario() -> None:
-        async with harness.in_process(database) as server:
-            from maestropy.trace.database import DsnDatabase
-            from maestropy.trace.work.sides import SqlSide
+async def test_hostile_identifiers_are_only_searched(database: Dsn, text: str) -> None:
+    async with harness.in_process(database) as server:
+        from maestropy.trace.database import DsnDatabase
+        from maestropy.trace.work.readers import SqlDatabaseReader
 
-            side = SqlSide(DsnDatabase(dsn=trace_stage.url(server.address)))
-            for question in (
-                Question(entry="resource-id", values=(text,)),
-                Question(entry="work-name", values=(text,)),
-                Question(entry="name-like", values=(text,)),
-                Question(entry="label", values=(text, text)),
-                Question(entry="manifest", manifest=Manifest(kind=text, name=text, namespace=text, group=text)),
-            ):
-                assert (await side.find(question)).rows == ()
-            assert await server.value("SELECT count(*) FROM resources") == 0
-
-    harness.play(scenario())
+        side = SqlDatabaseReader(DsnDatabase(dsn=trace_fleet.url(server.address)))
+        for query in (
+            WorkQuery(entry="resource-id", values=(text,)),
+            WorkQuery(entry="work-name", values=(text,)),
+            WorkQuery(entry="name-like", values=(text,)),
+            WorkQuery(entry="label", values=(text, text)),
+            WorkQuery(entry="manifest", manifest=ManifestQuery(kind=text, name=text, namespace=text, group=text)),
+        ):
+            assert (await side.find(query)).rows == ()
+        assert await server.value("SELECT count(*) FROM resources") == 0

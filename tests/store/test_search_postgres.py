@@ -1,4 +1,4 @@
-"""Compiled searches on a real PostgreSQL: they find what they say, and nothing hostile reaches it as an error."""
+"""Compiled searches on a real PostgreSQL: correct rows, and no SQL error from hostile input."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ def day(number: int) -> datetime:
 def row(name: str, **columns: Any) -> dict[str, Any]:
     labels = columns.pop("labels", None)
     payload = {"id": name, "n": 5, "list": [1], "metadata": {} if labels is None else {"labels": labels}}
-    blank = dict.fromkeys(search.BUNDLES.columns)
+    blank = dict.fromkeys(search.RESOURCES.columns)
     return blank | {"id": name, "name": name, "version": 1, "source": "S", "payload": payload} | columns
 
 
@@ -61,11 +61,13 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     with asyncio.Runner() as runner:
         connection = runner.run(asyncpg.connect(server.get_uri()))
         runner.run(connection.execute(SCHEMA))
-        names = list(search.BUNDLES.columns)
-        places = ", ".join(f"${number}" for number, _ in enumerate(names, start=1))
+        names = list(search.RESOURCES.columns)
+        placeholders = ", ".join(f"${number}" for number, _ in enumerate(names, start=1))
         for values in ROWS:
             cells = [json.dumps(cell) if isinstance(cell, dict) else cell for cell in (values[n] for n in names)]
-            runner.run(connection.execute(f"INSERT INTO resources ({', '.join(names)}) VALUES ({places})", *cells))
+            runner.run(
+                connection.execute(f"INSERT INTO resources ({', '.join(names)}) VALUES ({placeholders})", *cells)
+            )
         runner.run(
             connection.execute(
                 """INSERT INTO consumers (id, name, labels) VALUES ('1', 'one', '{"env":"prod"}'), ('2', 'two', NULL)"""
@@ -77,7 +79,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 
 def found(
-    database: Database, text: str, *, collection: search.Collection = search.BUNDLES, order: str = ""
+    database: Database, text: str, *, collection: search.Collection = search.RESOURCES, order: str = ""
 ) -> list[str]:
     condition = search.compile_search(text, collection=collection)
     ordered = search.compile_order(order, collection=collection)
@@ -160,7 +162,7 @@ EVERYONE = ["a", "ab", "b", "c", "zz", "it's"]
 def test_found(database: Database, text: str, ids: list[str] | None) -> None:
     if ids is None:
         with pytest.raises(search.SearchError):
-            search.compile_search(text, collection=search.BUNDLES)
+            search.compile_search(text, collection=search.RESOURCES)
     else:
         assert found(database, text) == ids
 
@@ -190,7 +192,7 @@ def test_ordered(database: Database, order: str, ids: list[str] | None) -> None:
 
 def test_label_containment_uses_the_index(database: Database) -> None:
     condition = search.compile_search(
-        "source='S' and payload->'metadata'->'labels'@>'{\"a\":\"x\"}'", collection=search.BUNDLES
+        "source='S' and payload->'metadata'->'labels'@>'{\"a\":\"x\"}'", collection=search.RESOURCES
     )
 
     async def explain(connection: asyncpg.Connection) -> str:
@@ -223,7 +225,7 @@ documents = st.recursive(
 words = st.one_of(
     st.text(), numbers, times, documents, st.sampled_from(["%", "_%\\", "\\\\", "NaN", "infinity", "now"])
 )
-fields = st.sampled_from(list(search.BUNDLES.columns))
+fields = st.sampled_from(list(search.RESOURCES.columns))
 keys = st.one_of(st.sampled_from(["metadata", "labels", "a", "list", "0", ""]), st.text())
 
 
@@ -267,20 +269,20 @@ path_comparisons = st.one_of(
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=comparisons | path_comparisons | st.lists(comparisons, min_size=2, max_size=4).map(" or ".join))
-def test_whatever_compiles_runs(database: Database, text: str) -> None:
+def test_every_compiled_search_runs(database: Database, text: str) -> None:
     try:
         found(database, text)
     except search.SearchError:
         return
 
 
-# A second opinion: valid searches, evaluated row by row with SQL's three-valued logic.
+# A second term: valid searches, evaluated row by row with SQL's three-valued logic.
 
 Truth = bool | None
 
 
 @dataclass(frozen=True)
-class Opinion:
+class ReferenceTerm:
     text: str
     judge: Callable[[dict[str, Any]], Truth]
     binds: int
@@ -312,60 +314,62 @@ names = st.sampled_from(["a", "ab", "b", "c", "S", "zz"])
 nullable = st.sampled_from(["name", "source", "consumer_name"])
 
 
-def compare_text(field: str, sign: str, value: str) -> Opinion:
+def compare_text(field: str, sign: str, value: str) -> ReferenceTerm:
     # Equality only: how words are ordered is up to the collation of the database.
-    return Opinion(f"{field} {sign} '{value}'", lambda row: about(row[field], lambda own: COMPARE[sign](own, value)), 3)
+    return ReferenceTerm(
+        f"{field} {sign} '{value}'", lambda row: about(row[field], lambda own: COMPARE[sign](own, value)), 3
+    )
 
 
-def compare_sum(text: str, sign: str, value: int) -> Opinion:
-    return Opinion(
+def compare_sum(text: str, sign: str, value: int) -> ReferenceTerm:
+    return ReferenceTerm(
         f"{text} {sign} {value}",
         lambda row: about(SUMS[text](row["version"]), lambda own: COMPARE[sign](own, value)),
         3,
     )
 
 
-def one_of(field: str, values: list[str], negated: bool) -> Opinion:
+def one_of(field: str, values: list[str], negated: bool) -> ReferenceTerm:
     text = f"{field}{' not' * negated} in ({', '.join(map(repr, values))})"
     if not values:
-        return Opinion(text, lambda row: negated, 3)
-    return Opinion(text, lambda row: about(row[field], lambda own: (own in values) != negated), 3)
+        return ReferenceTerm(text, lambda row: negated, 3)
+    return ReferenceTerm(text, lambda row: about(row[field], lambda own: (own in values) != negated), 3)
 
 
-def like(field: str, start: str, negated: bool) -> Opinion:
+def like(field: str, start: str, negated: bool) -> ReferenceTerm:
     text = f"{field}{' not' * negated} like '{start}%'"
-    return Opinion(text, lambda row: about(row[field], lambda own: own.startswith(start) != negated), 3)
+    return ReferenceTerm(text, lambda row: about(row[field], lambda own: own.startswith(start) != negated), 3)
 
 
-def is_null(field: str, negated: bool) -> Opinion:
-    return Opinion(f"{field} is{' not' * negated} null", lambda row: (row[field] is None) != negated, 3)
+def is_null(field: str, negated: bool) -> ReferenceTerm:
+    return ReferenceTerm(f"{field} is{' not' * negated} null", lambda row: (row[field] is None) != negated, 3)
 
 
-def between(low: int, high: int) -> Opinion:
-    return Opinion(f"version between {low} and {high}", lambda row: low <= row["version"] <= high, 3)
+def between(low: int, high: int) -> ReferenceTerm:
+    return ReferenceTerm(f"version between {low} and {high}", lambda row: low <= row["version"] <= high, 3)
 
 
-def negation(term: Opinion) -> Opinion:
-    return Opinion(f"NOT {term.within(2)}", lambda row: about(term.judge(row), lambda own: not own), 2)
+def negation(term: ReferenceTerm) -> ReferenceTerm:
+    return ReferenceTerm(f"NOT {term.within(2)}", lambda row: about(term.judge(row), lambda own: not own), 2)
 
 
-def conjunction(terms: list[Opinion]) -> Opinion:
+def conjunction(terms: list[ReferenceTerm]) -> ReferenceTerm:
     def judge(row: dict[str, Any]) -> Truth:
         truths = [term.judge(row) for term in terms]
         return False if False in truths else None if None in truths else True
 
-    return Opinion(" AND ".join(term.within(2) for term in terms), judge, 1)
+    return ReferenceTerm(" AND ".join(term.within(2) for term in terms), judge, 1)
 
 
-def disjunction(terms: list[Opinion]) -> Opinion:
+def disjunction(terms: list[ReferenceTerm]) -> ReferenceTerm:
     def judge(row: dict[str, Any]) -> Truth:
         truths = [term.judge(row) for term in terms]
         return True if True in truths else None if None in truths else False
 
-    return Opinion(" or ".join(term.within(1) for term in terms), judge, 0)
+    return ReferenceTerm(" or ".join(term.within(1) for term in terms), judge, 0)
 
 
-opinions = st.recursive(
+terms = st.recursive(
     st.one_of(
         st.builds(compare_text, nullable, st.sampled_from(["=", "!="]), names),
         st.builds(compare_sum, st.sampled_from(list(SUMS)), st.sampled_from(list(COMPARE)), st.integers(-3, 9)),
@@ -384,12 +388,12 @@ opinions = st.recursive(
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(opinion=opinions)
-def test_the_database_agrees_with_a_second_opinion(database: Database, opinion: Opinion) -> None:
-    assert found(database, opinion.text) == [row["id"] for row in ROWS if opinion.judge(row) is True]
+@given(term=terms)
+def test_database_agrees_with_the_reference_evaluation(database: Database, term: ReferenceTerm) -> None:
+    assert found(database, term.text) == [row["id"] for row in ROWS if term.judge(row) is True]
 
 
-def test_second_opinions_leave_precedence_to_the_parser() -> None:
+def test_reference_terms_leave_precedence_to_the_parser() -> None:
     terms = [negation(is_null("source", negated=False)), like("name", "a", negated=False)]
     assert conjunction(terms).text == "NOT source is null AND name like 'a%'"
     assert disjunction([conjunction(terms), terms[1]]).text == f"{conjunction(terms).text} or name like 'a%'"

@@ -1,70 +1,77 @@
-"""An adapter: a name, and a function for each kind of resource it looks after. Pure.
+"""Define an adapter: a name, and one handler function per kind of resource. Pure.
 
 adapter = Adapter("controlplane")
 
 @adapter.reconciles("Cluster")
-def control_plane(event: Event, cluster: Resource) -> Wish: ...
+def control_plane(event: Event, cluster: Resource) -> DesiredState: ...
 """
 
 import inspect
 from collections.abc import Callable
 from typing import TypeVar
 
+from maestropy.adapter.decide import pipeline
+from maestropy.adapter.decide.pipeline import Pipeline, PipelineOptions
+from maestropy.adapter.desired_state import Handler
 from maestropy.adapter.errors import BadAdapter, UnknownKind
-from maestropy.adapter.wish import Handler
+from maestropy.adapter.event import Event
 from maestropy.sdk.targeting import Target
-from maestropy.wire import names
+from maestropy.wire import kubernetes_names
 
 Function = TypeVar("Function", bound=Handler)
 
 
 class Adapter:
-    """Functions from an event and a resource to what is wanted for it."""
+    """A named set of handlers: functions from an event and a resource to the desired state."""
 
     def __init__(self, name: str, *, target: Target | None = None) -> None:
-        problems = names.dns1123_label(name)
+        problems = kubernetes_names.dns1123_label(name)
         if problems:
             raise BadAdapter(f"the adapter's name is {name!r}: {problems[0]}")
         self.name = name
-        """Its name in reports and labels; also its source id in Maestro, unless the environment names another."""
+        """The name in statuses and labels; also the source ID in Maestro, unless the environment sets another."""
         self.target = target
-        """Where new works go; None means the cluster that MANAGEMENT_CLUSTER_CONSUMER names."""
+        """How the consumer of new works is chosen; None means the one that MANAGEMENT_CLUSTER_CONSUMER names."""
         self._handlers: dict[str, Handler] = {}
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of resources it looks after."""
+        """The kinds of resources that have a handler."""
         return tuple(self._handlers)
 
     def reconciles(self, kind: str) -> Callable[[Function], Function]:
-        """Make a function the one for resources of `kind`.
+        """Register a function as the handler of resources of `kind`.
 
-        It is called for every event, also when nothing changed: it must return the same for the same resource, and do
-        nothing by itself.
+        It is called for every event, also when nothing changed: it must return the same for the same resource and
+        must have no side effects.
         """
 
-        def take(function: Function) -> Function:
+        def register(function: Function) -> Function:
             if kind in self._handlers:
                 raise BadAdapter(f"adapter {self.name!r} has two functions for {kind}; keep one")
             if inspect.iscoroutinefunction(function):
-                raise BadAdapter(f"the function for {kind} is async; make it a plain one: the kit does what takes time")
+                raise BadAdapter(f"the function for {kind} is async; make it a plain function: it must do no I/O")
             self._handlers[kind] = function
             return function
 
-        return take
+        return register
 
-    def kind_named(self, kind: str) -> str:
-        """Return a kind as this adapter writes it; raises UnknownKind.
+    def declared_kind(self, kind: str) -> str:
+        """Return a kind as this adapter spells it; raises UnknownKind.
 
-        An event whose data does not name its kind has it from its type, which is in lower case; labels and paths must
+        An event whose data does not name its kind takes it from its type, which is in lower case. Labels and paths must
         not depend on that.
         """
-        found = next((each for each in self._handlers if each.lower() == kind.lower()), None)
-        if found is None:
+        declared = next((name for name in self._handlers if name.lower() == kind.lower()), None)
+        if declared is None:
             known = ", ".join(self.kinds) or "none"
-            raise UnknownKind(f"adapter {self.name!r} has no function for {kind}; it has some for: {known}")
-        return found
+            raise UnknownKind(f"adapter {self.name!r} has no function for {kind}; it has functions for: {known}")
+        return declared
 
     def handler(self, kind: str) -> Handler:
-        """Return the function for a kind; raises UnknownKind."""
-        return self._handlers[self.kind_named(kind)]
+        """Return the handler of a kind; raises UnknownKind."""
+        return self._handlers[self.declared_kind(kind)]
+
+    def steps(self, event: Event, options: PipelineOptions) -> Pipeline:
+        """Return the effects that reconcile the resource of an event, one after the other."""
+        return pipeline.run(event, options)

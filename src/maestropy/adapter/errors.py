@@ -1,27 +1,28 @@
-"""What can go wrong in an adapter, by who has to act.
+"""Define the errors of an adapter, by who has to act.
 
     AdapterError
-     ├── MalformedEvent   an event lacks what every event has: whoever sends it fixes it
-     ├── UnknownKind      no function of this adapter is for that kind of resource
-     ├── BadAdapter       the adapter's own code or files cannot be used: its author fixes them
-     ├── BadResults       the results file cannot be written: whoever wrote the Job fixes it
-     ├── NotYet           the cluster has not said anything about this yet; the kit reports Unknown
-     └── Unreadable       the cluster's answer is not what was asked for; the kit reports Unknown and says why
+     ├── MalformedEvent      an event lacks a required field: the sender fixes it
+     ├── UnknownKind         this adapter has no handler for that kind of resource
+     ├── BadAdapter          the adapter's own code or files cannot be used: its author fixes them
+     ├── BadResults          the results file cannot be written: the author of the Job fixes it
+     ├── Interrupted         the process was asked to stop: run the event again
+     ├── NotYet              the agent has not reported this value yet; Available is reported as Unknown
+     └── UnreadableFeedback  a feedback value has an unexpected form; Available is reported as Unknown, with the cause
 
-Failures of Maestro, Kubernetes and the HyperFleet API are `maestropy.sdk.errors`: one family for what servers say.
+Failures of Maestro, Kubernetes and the HyperFleet API are errors of `maestropy.sdk.errors`.
 """
 
 
 class AdapterError(Exception):
-    """The root of what the kit raises itself."""
+    """The root of the errors that this package raises itself."""
 
 
 class MalformedEvent(AdapterError):
-    """An event lacks what every event has."""
+    """An event lacks a required field."""
 
 
 class UnknownKind(AdapterError):
-    """No function of this adapter is for that kind of resource."""
+    """This adapter has no handler for that kind of resource."""
 
 
 class BadAdapter(AdapterError):
@@ -32,9 +33,13 @@ class BadResults(AdapterError):
     """The results file cannot be written."""
 
 
+class Interrupted(AdapterError):
+    """The process was asked to stop before an effect was finished."""
+
+
 class NotYet(AdapterError):
-    """The cluster has not said anything about this yet."""
+    """The agent has not reported this value yet."""
 
 
-class Unreadable(AdapterError):
-    """The cluster's answer is not what was asked for."""
+class UnreadableFeedback(AdapterError):
+    """A feedback value has an unexpected form."""

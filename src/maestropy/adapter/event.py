@@ -1,7 +1,7 @@
-"""Read the event that says: look at this resource again.
+"""Parse the HyperFleet event that asks an adapter to reconcile a resource.
 
-HyperFleet sends CloudEvents, as one JSON document or as HTTP headers with the data as the body. An event carries no
-state, only which resource and which generation; what the resource is now is read from the API. Pure.
+HyperFleet sends CloudEvents, as one JSON document or as HTTP headers with the data as the body. An event names the
+resource and its generation only; the current resource is read from the API. Pure.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 from maestropy.adapter.errors import MalformedEvent
 from maestropy.wire import errors as wire_errors
-from maestropy.wire import jsontypes
+from maestropy.wire import json_types
 
 _PREFIX = "com.redhat.hyperfleet."
 _STRUCTURED = "application/cloudevents+json"
@@ -20,47 +20,47 @@ LARGEST_GENERATION = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One wish that a resource be looked at."""
+    """A request to reconcile one resource."""
 
     resource_id: str
     kind: str
     """`Cluster`, `NodePool`, …"""
     generation: int
     href: str = ""
-    """Where the API has the resource; empty if the event does not say."""
+    """The path of the resource in the API; empty if the event does not name it."""
     owner_id: str = ""
-    """The cluster a node pool belongs to; empty for what belongs to nobody."""
+    """The cluster a node pool belongs to; empty for a resource without an owner."""
     id: str = ""
-    """The id of the event itself, for logs."""
+    """The ID of the event itself, for logs."""
     source: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """Everything it carries."""
+    """The complete data of the event."""
 
 
 def parse(body: bytes | str, headers: Mapping[str, str] | None = None) -> Event:
-    """Read an event: a CloudEvent as a document or in HTTP's headers, or its bare data.
+    """Parse an event: a CloudEvent as a document or in HTTP headers, or its bare data.
 
     >>> parse('{"id": "abc", "kind": "Cluster", "generation": 5}').generation
     5
     """
     try:
-        document = jsontypes.decode_object(body, what="the event")
+        document = json_types.decode_object(body, label="the event")
     except wire_errors.WireError as error:
         raise MalformedEvent(f"{error}; send a CloudEvent with a JSON body") from error
-    given = {name.lower(): value for name, value in (headers or {}).items()}
-    if "ce-specversion" in given and not given.get("content-type", "").startswith(_STRUCTURED):
-        named = {name.removeprefix("ce-"): value for name, value in given.items() if name.startswith("ce-")}
+    lowered = {name.lower(): value for name, value in (headers or {}).items()}
+    if "ce-specversion" in lowered and not lowered.get("content-type", "").startswith(_STRUCTURED):
+        named = {name.removeprefix("ce-"): value for name, value in lowered.items() if name.startswith("ce-")}
         return _event(named, document)
     if "specversion" in document:
         data = document.get("data")
         if not isinstance(data, Mapping):
-            raise MalformedEvent("data of the event is no object; it needs id, kind and generation")
+            raise MalformedEvent("data of the event is not an object; it needs id, kind and generation")
         return _event(document, data)
     return _event({}, document)
 
 
 def from_environment(environ: Mapping[str, str]) -> Event | None:
-    """Return the event that a Job is told of by variables, if it is: EVENT, or RESOURCE_ID (CLUSTER_ID) and others."""
+    """Return the event in the variables of a Job, if there is one: EVENT, or RESOURCE_ID (CLUSTER_ID) and others."""
     if environ.get("EVENT"):
         return parse(environ["EVENT"])
     resource_id = environ.get("RESOURCE_ID") or environ.get("CLUSTER_ID")
@@ -84,8 +84,8 @@ def _event(envelope: Mapping[str, Any], data: Mapping[str, Any]) -> Event:
     if not isinstance(kind, str) or not kind:
         problems.append("kind is missing")
     if problems:
-        told = f" (event {envelope['id']})" if envelope.get("id") else ""
-        raise MalformedEvent(f"the data of the event cannot be used{told}: {', '.join(problems)}")
+        event_id = f" (event {envelope['id']})" if envelope.get("id") else ""
+        raise MalformedEvent(f"the data of the event cannot be used{event_id}: {', '.join(problems)}")
     return Event(
         resource_id=data["id"],
         kind=str(kind),
@@ -99,21 +99,21 @@ def _event(envelope: Mapping[str, Any], data: Mapping[str, Any]) -> Event:
 
 
 def _problems(data: Mapping[str, Any]) -> list[str]:
-    found = []
+    problems = []
     if not isinstance(data.get("id"), str) or not data["id"]:
-        found.append("id is missing" if not data.get("id") else "id must be a text")
+        problems.append("id is missing" if not data.get("id") else "id must be a string")
     generation = data.get("generation")
     if generation is None or generation == "":
-        found.append("generation is missing")
+        problems.append("generation is missing")
     elif isinstance(generation, bool) or not isinstance(generation, int):
-        found.append(f"generation is {generation!r}, and must be a whole number")
+        problems.append(f"generation is {generation!r}, and must be a whole number")
     elif not 0 < generation <= LARGEST_GENERATION:
-        found.append(f"generation is {generation}, and must be from 1 to {LARGEST_GENERATION}")
-    return found
+        problems.append(f"generation is {generation}, and must be from 1 to {LARGEST_GENERATION}")
+    return problems
 
 
 def _kind_in(event_type: object) -> str:
-    """Return the kind as an event's type has it; lower case, because the type has nothing better."""
+    """Return the kind that an event's type names; capitalized, because the type is in lower case."""
     text = _text(event_type)
     return text.removeprefix(_PREFIX).partition(".")[0].capitalize() if text.startswith(_PREFIX) else ""
 

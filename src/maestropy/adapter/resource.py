@@ -1,4 +1,4 @@
-"""A resource of the HyperFleet API as an adapter reads it: a cluster, a node pool, whatever has a spec. Pure."""
+"""Parse a resource of the HyperFleet API: a cluster, a node pool or another kind with a spec. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from maestropy.sdk.errors import Invalid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What somebody wants a cluster, a node pool and so on to be."""
+    """A cluster, node pool or other resource of the HyperFleet API, with its spec."""
 
     id: str
     kind: str
     generation: int
-    """Grows with every change of the spec; reports say which one they are about."""
+    """Increases with every change of the spec; a status names the generation it describes."""
     name: str = ""
     href: str = ""
     owner_id: str = ""
@@ -23,18 +23,18 @@ class Resource:
     spec: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     is_deleting: bool = False
-    """Whether its deletion was asked for: adapters then remove what they made, and say when they have."""
+    """Whether its deletion was requested: adapters then delete their works and report Finalized."""
     raw: Mapping[str, Any] = field(default_factory=dict)
-    """Everything the API says about it, conditions and other adapters' data included."""
+    """The complete API object, with conditions and the data of other adapters."""
 
     @property
     def cluster_id(self) -> str:
-        """The cluster this is, or belongs to."""
+        """The ID of this cluster, or of the cluster this resource belongs to."""
         return self.owner_id or self.id
 
 
 def parse(raw: Mapping[str, Any], event: Event) -> Resource:
-    """Read what the API answered for the resource of `event`."""
+    """Parse the API object of the resource of `event`."""
     generation = raw.get("generation", event.generation)
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 < generation <= LARGEST_GENERATION:
         raise Invalid(
@@ -57,8 +57,8 @@ def parse(raw: Mapping[str, Any], event: Event) -> Resource:
     )
 
 
-def known_from(event: Event) -> Resource:
-    """Return the little an event itself says, for adapters that nobody gave an API."""
+def from_event(event: Event) -> Resource:
+    """Return the resource as far as the event describes it, for adapters without a HyperFleet API."""
     return parse(event.data, event)
 
 

@@ -1,8 +1,8 @@
-"""Write the results of a Job so that nobody ever sees half of them.
+"""Write the result files of an adapter Job, each of them atomically.
 
-Two files, because two readers exist: `adapter-result.json` for the status reporter that runs beside the adapter, and
-`adapter-report.json` as the integration guide has it. A file appears whole or not at all; the one that ends the status
-reporter's wait comes last.
+Two files for two readers: `adapter-result.json` for the status reporter that runs beside the adapter, and
+`adapter-report.json` as the integration guide describes it. The status reporter waits for `adapter-result.json`, so
+that file is written last.
 """
 
 import os
@@ -11,15 +11,15 @@ from pathlib import Path
 
 import orjson
 
+from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.errors import BadResults
-from maestropy.adapter.report import Report
 
 VARIABLE = "RESULTS_PATH"
 DEFAULT = Path("/results/adapter-result.json")
 REPORT_NAME = "adapter-report.json"
 RESULT_NAME = "adapter-result.json"
 _LARGEST = 2**20
-"""The status reporter refuses larger files."""
+"""The status reporter rejects larger files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Results:
         return self.result.with_name(REPORT_NAME)
 
     def check(self) -> None:
-        """Raise BadResults unless results can be written; better known before the work than after it."""
+        """Raise BadResults unless results can be written; called before any effect."""
         folder = self.result.parent
         if not folder.is_dir():
             raise BadResults(
@@ -55,18 +55,18 @@ class Results:
         except OSError as error:
             raise _unwritable(folder, error) from error
 
-    def write(self, report: Report) -> None:
-        """Write both files."""
-        result = orjson.dumps(report.result())
+    def write(self, status: AdapterStatus) -> None:
+        """Write both files; `adapter-result.json` last."""
+        result = orjson.dumps(status.to_result())
         if len(result) > _LARGEST:
-            brief = report.result() | {"details": {"note": "left out: the file would be larger than 1 MiB"}}
+            brief = status.to_result() | {"details": {"note": "left out: the file would be larger than 1 MiB"}}
             result = orjson.dumps(brief)
-        _write_whole(self.report, orjson.dumps(report.document(), option=orjson.OPT_INDENT_2))
+        _write_whole(self.report, orjson.dumps(status.to_report(), option=orjson.OPT_INDENT_2))
         _write_whole(self.result, result)
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file that appears at once, and clear away what runs left that were killed while they wrote."""
+    """Write a file atomically, and delete the temporary files of killed runs."""
     unfinished = _unfinished(path)
     try:
         with unfinished.open("wb") as file:
@@ -89,10 +89,10 @@ def _unfinished(path: Path) -> Path:
 
 
 def _clear_away(path: Path) -> None:
-    for left in path.parent.glob(f".{path.name}.*.unfinished"):
-        process = left.name.split(".")[-2]
+    for unfinished in path.parent.glob(f".{path.name}.*.unfinished"):
+        process = unfinished.name.split(".")[-2]
         if process.isdigit() and not _is_alive(int(process)):
-            left.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
 
 
 def _is_alive(process: int) -> bool:

@@ -1,7 +1,7 @@
-"""What an agent can be told, by the command line and the environment.
+"""Define the settings of the agent: command line flags and environment.
 
-One documented field per flag: unit, reason, and what absence means. `load` makes and checks them; it reads no file,
-those with the way to the server are for `maestropy.transport`.
+One documented field per flag: unit, reason, and what absence means. `load` parses and validates them; it reads no file.
+Connection files are read by `maestropy.transport`.
 """
 
 import ipaddress
@@ -12,12 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from maestropy.flags import Flag, SettingsError, fill, flag, flags_of
-from maestropy.wire import names
+from maestropy.agent.decide import data_safety
+from maestropy.flags import Flag, SettingsError, flag, flags_of, override
+from maestropy.wire import kubernetes_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listen:
+class ListenAddress:
     """An address to listen on."""
 
     host: str
@@ -28,21 +29,23 @@ class Listen:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this computer can connect."""
+        """Whether only clients on this host can connect."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
 
 
-def read_listen(text: str) -> Listen:
+def read_listen_address(text: str) -> ListenAddress:
     """Return the address that `host:port` means; no host means every interface."""
     host, colon, port = text.rpartition(":")
     is_port = port.isascii() and port.isdigit() and int(port) < 65536
     is_bare_ipv6 = ":" in host and not (host.startswith("[") and host.endswith("]"))
     if not colon or not is_port or is_bare_ipv6:
-        raise ValueError("is not an address; write host:port such as 0.0.0.0:8443, or nothing to switch it off")
-    return Listen(host=host.removeprefix("[").removesuffix("]"), port=int(port))
+        raise ValueError(
+            "is not an address; write host:port such as 0.0.0.0:8443, or leave it empty to disable the port"
+        )
+    return ListenAddress(host=host.removeprefix("[").removesuffix("]"), port=int(port))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +53,22 @@ class HubSettings:
     """Server"""
 
     consumer_name: str = field(default="", metadata=flag("--consumer-name"))
-    """Which consumer of the server this agent serves: the name of its cluster. Needed."""
+    """Name of the consumer: the cluster that this agent manages. Required."""
 
     client_id: str = field(default="", metadata=flag("--cloudevents-client-id"))
-    """The name under which this agent sends. Default: the consumer's name and `-work-agent`, as the charts write it."""
+    """CloudEvents source of this agent's events. Default: the consumer name and `-work-agent`, as in the charts."""
 
     driver: Literal["grpc", "mqtt", "pubsub", "kube"] = field(default="grpc", metadata=flag("--workload-source-driver"))
-    """How works arrive. `grpc` is the server's built-in broker, hence the default; the Go agent's default is kube.
-    `mqtt` is an outside broker, described by --workload-source-config. The others are not in this version."""
+    """How spec events arrive. `grpc` is the server's built-in broker and the default; the Go agent defaults to kube.
+    `mqtt` (MQTT 5) and `pubsub` (Google Pub/Sub, which needs the extra `pubsub`) are external brokers, described by
+    --workload-source-config. kube is not in this version."""
 
     config_file: Path | None = field(default=None, metadata=flag("--workload-source-config"))
     """YAML or JSON file with the server's address and our credentials. Give this or --grpc-url."""
 
     grpc_url: str | None = field(default=None, metadata=flag("--grpc-url"))
-    """Address of the server's port for agents, host:port, in plain text: for laptops, in place of
-    --workload-source-config. Records are named after this text, so one cluster should always use the same."""
+    """Address of the server's gRPC broker, host:port, without TLS: for laptops, in place of --workload-source-config.
+    AppliedManifestWorks are named after this text, so one cluster should always use the same."""
 
     codecs: tuple[str, ...] = field(default=("manifestbundle",), metadata=flag("--cloudevents-client-codecs"))
     """Accepted because deployments pass it; the only codec is manifestbundle, here and in Maestro."""
@@ -75,24 +79,30 @@ class WorkSettings:
     """Works"""
 
     status_sync_interval: timedelta = field(default=timedelta(seconds=10), metadata=flag("--status-sync-interval"))
-    """Time between looks at objects that cannot be watched. Those that can are reported when they change."""
+    """Interval for reading objects that cannot be watched. Watched objects are reported when they change."""
 
     resync_interval: timedelta = field(default=timedelta(minutes=4), metadata=flag("--resync-interval"))
-    """Time between full comparisons of a work with the cluster: the safety net below the watches."""
+    """Interval of full reconciles of a work. Drift that the watches miss is corrected then."""
 
     eviction_grace_period: timedelta = field(
         default=timedelta(minutes=60), metadata=flag("--appliedmanifestwork-eviction-grace-period")
     )
-    """How long objects stay whose work the server does not know any more. 876000h or more: for ever."""
+    """How long objects stay after their work is unknown to the server. 876000h or more: never evict."""
+
+    orphan_limit_percent: int = field(
+        default=data_safety.DEFAULT_LIMIT_PERCENT, metadata=flag("--orphan-limit-percent")
+    )
+    """Data safety: if the server lacks more than this share of the applied works, and more than 10 or at least half of
+    them, none is evicted until an operator agrees with `maestro consumer adopt`. 100: no limit."""
 
     max_json_raw_length: int = field(default=1048576, metadata=flag("--max-json-raw-length"))
-    """Longest structured feedback value, in bytes; 1 MiB."""
+    """Maximum size of a JsonRaw feedback value in bytes; 1 MiB."""
 
     max_feedback_watch: int = field(default=50, metadata=flag("--max-feedback-watch"))
-    """Accepted because deployments pass it; every kind in use is watched once, however much feedback it gives."""
+    """Accepted because deployments pass it; every kind in use is watched once, however many feedback rules it has."""
 
     workers: int = field(default=10, metadata=flag("--workload-agent-workers"))
-    """Works that are worked on at the same time."""
+    """Number of works that are reconciled at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,32 +113,32 @@ class ClusterSettings:
     """kubeconfig of the cluster to manage. Absent: the cluster this runs in, else KUBECONFIG, else ~/.kube/config."""
 
     namespace: str | None = field(default=None, metadata=flag("--namespace"))
-    """Where the lease of --disable-leader-election=false is kept. Absent: the namespace of the pod or kubeconfig."""
+    """Namespace of the lease of --disable-leader-election=false. Absent: the namespace of the pod or kubeconfig."""
 
     qps: float = field(default=500.0, metadata=flag("--kube-api-qps"))
-    """Requests a second to the API server in the long run; 0 sets no limit. The Go agent's 50 is what a burst of works
-    waits for; API servers share themselves out fairly today, and an agent that watches asks only when it acts."""
+    """Average requests per second to the API server; 0 sets no limit. The Go agent's 50 delays bursts of works; API
+    servers have priority and fairness today, and an agent that watches sends few requests."""
 
     burst: int = field(default=1000, metadata=flag("--kube-api-burst"))
     """Requests at once after a quiet time; 100 in the Go agent, see --kube-api-qps."""
 
     disable_leader_election: bool = field(default=True, metadata=flag("--disable-leader-election"))
-    """Act at once. With false, of several agents of one cluster only the holder of a lease acts."""
+    """Start without leader election. With false, several agents of one cluster elect a leader by a lease."""
 
     install_crds: bool = field(default=True, metadata=flag("--install-crds"))
-    """Create the AppliedManifestWork definition if the cluster lacks it. With false somebody else must have."""
+    """Create the AppliedManifestWork CRD if it is missing. With false it must be installed beforehand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
     """Process"""
 
-    listen: Listen | None = field(
-        default=Listen(host="0.0.0.0", port=8443),  # noqa: S104 - probes come from other hosts; metrics need a token
-        metadata=flag("--listen", read=read_listen),
+    listen: ListenAddress | None = field(
+        default=ListenAddress(host="0.0.0.0", port=8443),  # noqa: S104 - probes come from other hosts; metrics need a token
+        metadata=flag("--listen", read=read_listen_address),
     )
     """Address of the HTTPS port for /healthz, /readyz, /livez and /metrics; port 0 lets the system choose. Empty: no
-    such port. Metrics need a token that may get /metrics, unless the address is a loopback one."""
+    such port. Metrics need a token that may get /metrics, unless it is a loopback address."""
 
     config: Path | None = field(default=None, metadata=flag("--config"))
     """YAML or JSON file of an OpenShift operator. Only its leaderElection counts: disable, namespace, name, and
@@ -139,37 +149,37 @@ class ProcessSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
+class AgentLogSettings:
     """Logging"""
 
     verbosity: int = field(default=2, metadata=flag("-v"))
-    """How much to log, as klog counts. Default 2, as the charts set it: the lines a work can be traced by, no
-    payloads; whole events begin at 4."""
+    """klog verbosity. Default 2, as in the charts: the records a work can be traced by, no payloads; whole events
+    begin at 4."""
 
     format: Literal["klog", "json"] = field(default="klog", metadata=flag("--log-format"))
     """`klog` is what Maestro's dashboards and runbooks read; `json` is one object per line."""
 
     pod_name: str = ""
-    """The pod we run in, from POD_NAME; log lines carry it. Empty: they do not. No flag."""
+    """The name of our pod, from POD_NAME; log records carry it. Empty: they do not. No flag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """Everything an agent can be told; read once at start, then passed on."""
+    """All settings of an agent; read once at start, then passed on."""
 
     hub: HubSettings = field(default_factory=HubSettings)
     work: WorkSettings = field(default_factory=WorkSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
-    log: LogSettings = field(default_factory=LogSettings)
+    log: AgentLogSettings = field(default_factory=AgentLogSettings)
 
 
-FLAGS: Mapping[str, Flag] = {each.name: each for each in flags_of(AgentSettings)}
+FLAGS: Mapping[str, Flag] = {setting.name: setting for setting in flags_of(AgentSettings)}
 
 
-def load(given: Mapping[str, str], environ: Mapping[str, str]) -> AgentSettings:
-    """Return the checked settings; `given` maps flags, such as `--consumer-name`, to their text."""
-    settings = fill(AgentSettings(), given, flags=FLAGS, command="agent")
+def load(values: Mapping[str, str], environ: Mapping[str, str]) -> AgentSettings:
+    """Return the validated settings; `values` maps flags, such as `--consumer-name`, to their text."""
+    settings = override(AgentSettings(), values, flags=FLAGS, command="agent")
     for complaint in _complaints(settings):
         raise SettingsError(complaint)
     hub = settings.hub
@@ -188,27 +198,28 @@ def _complaints(settings: AgentSettings) -> Iterator[str]:
 
 def _hub(hub: HubSettings) -> Iterator[str]:
     if not hub.consumer_name:
-        yield "cluster name is required; give --consumer-name, the name of the consumer that this agent serves"
-    for problem in names.dns1123_label(hub.consumer_name):
+        yield "cluster name is required; give --consumer-name, the consumer whose cluster this agent manages"
+    for problem in kubernetes_names.dns1123_label(hub.consumer_name):
         yield f"--consumer-name={hub.consumer_name}: {problem}"
-    if hub.driver not in ("grpc", "mqtt"):
+    if hub.driver == "kube":
         yield (
             f"--workload-source-driver={hub.driver} is not in this version yet; "
             "use --workload-source-driver=grpc and the server's --grpc-broker-bindport"
         )
-    if hub.driver == "mqtt" and not hub.config_file:
-        yield "--workload-source-driver=mqtt needs --workload-source-config; give the file that names the broker"
+    if hub.driver in ("mqtt", "pubsub") and not hub.config_file:
+        yield f"--workload-source-driver={hub.driver} needs --workload-source-config; give the file of the broker"
     if bool(hub.config_file) == bool(hub.grpc_url):
         yield (
             "--workload-source-config and --grpc-url are both given; leave one of them out"
             if hub.grpc_url
-            else "where the server is is not known; give --workload-source-config or --grpc-url=host:port"
+            else "the address of the server is missing; give --workload-source-config or --grpc-url=host:port"
         )
 
 
 def _numbers(settings: AgentSettings) -> Iterator[str]:
     least: dict[str, tuple[float, float]] = {
         "--workload-agent-workers": (settings.work.workers, 1),
+        "--orphan-limit-percent": (settings.work.orphan_limit_percent, 0),
         "--max-json-raw-length": (settings.work.max_json_raw_length, 0),
         "--max-feedback-watch": (settings.work.max_feedback_watch, 0),
         "--kube-api-qps": (settings.cluster.qps, 0),
@@ -227,6 +238,6 @@ def _durations(work: WorkSettings) -> Iterator[str]:
     }
     for name, length in positive.items():
         if length <= timedelta():
-            yield f"{name} must be longer than nothing; write a duration such as 10s"
+            yield f"{name} must be longer than zero; write a duration such as 10s"
     if work.eviction_grace_period < timedelta():
         yield "--appliedmanifestwork-eviction-grace-period is negative; write 0s or a duration such as 60m"

@@ -1,1 +1,1 @@
-"""asyncio building blocks that know nothing of the domain."""
+"""asyncio building blocks: tasks, queues, batches, wake-ups, clock. They know nothing of Maestro."""

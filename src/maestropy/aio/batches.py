@@ -1,8 +1,7 @@
-"""Group what arrives while the last group was being handled.
+"""Batch the items that arrive while the previous batch is handled.
 
-There are no timers: an idle batcher hands over a single item at once, a busy one hands over whatever has piled up and
-whatever the event loop still has in its hands. That is how one commit comes to carry many requests without any request
-waiting for others to show up.
+There are no timers. An idle batcher handles a single item at once; a busy one handles all items that have arrived
+meanwhile. So one commit carries many requests, and no request waits for others to arrive.
 """
 
 import asyncio
@@ -11,58 +10,58 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
-# A request takes a few turns of the loop from the socket to us. Turns of an idle loop cost microseconds, and those of
-# a busy one are work that has to be done anyway.
-_QUIET_TURNS = 4
+# A request takes a few iterations of the event loop from the socket to the batcher. An idle iteration costs
+# microseconds, and a busy one does work that has to be done anyway.
+_QUIET_ITERATIONS = 4
 
 
 class Overloaded(Exception):
-    """More is waiting than the batcher may hold; the caller should come back later."""
+    """The queue of the batcher is full; the caller should retry later."""
 
 
 class Stopped(Exception):
-    """The batcher is shutting down and takes nothing new."""
+    """The batcher is shutting down and accepts no new items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much may wait, and how much goes into one group."""
+class BatchLimits:
+    """How much may wait, and how much goes into one batch."""
 
-    group_items: int = 256
-    group_bytes: int = 8 * 2**20
+    batch_items: int = 256
+    batch_bytes: int = 8 * 2**20
     waiting_items: int = 4096
     waiting_bytes: int = 64 * 2**20
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting(Generic[Item, Result]):
-    item: Item
+class _Waiting(Generic[_Item, _Result]):
+    item: _Item
     key: Hashable
     size: int
-    done: asyncio.Future[Result]
+    done: asyncio.Future[_Result]
     waits: bool = True
-    """Whether it takes up room: it is in no group yet, and its caller is still there."""
+    """Whether it counts against the limits: it is in no batch yet, and its caller still waits."""
 
 
-class Batcher(Generic[Item, Result]):
-    """Feeds groups of submitted items to one handler, and each outcome back to its submitter.
+class Batcher(Generic[_Item, _Result]):
+    """Pass batches of submitted items to one handler, and return each outcome to its submitter.
 
-    No two items of one group have the same key, so a handler may treat a group as a set. The handler returns one
+    No two items of one batch have the same key, so a handler may treat a batch as a set. The handler returns one
     outcome per item, in order; an exception among the outcomes is raised to that item's submitter alone.
     """
 
     def __init__(
         self,
-        handle: Callable[[Sequence[Item]], Awaitable[Sequence[Result | BaseException]]],
+        handle: Callable[[Sequence[_Item]], Awaitable[Sequence[_Result | BaseException]]],
         *,
-        limits: Limits | None = None,
+        limits: BatchLimits | None = None,
     ) -> None:
         self._handle = handle
-        self._limits = limits or Limits()
-        self._waiting: deque[_Waiting[Item, Result]] = deque()
+        self._limits = limits or BatchLimits()
+        self._waiting: deque[_Waiting[_Item, _Result]] = deque()
         self._count = 0
         self._bytes = 0
         self._wake = asyncio.Event()
@@ -70,17 +69,17 @@ class Batcher(Generic[Item, Result]):
 
     @property
     def depth(self) -> int:
-        """How many items wait."""
+        """Number of waiting items."""
         return self._count
 
-    async def submit(self, item: Item, *, key: Hashable, size: int) -> Result:
-        """Wait until `item` was handled and return its outcome."""
+    async def submit(self, item: _Item, *, key: Hashable, size: int) -> _Result:
+        """Wait until `item` is handled and return its outcome; raise `Overloaded` or `Stopped` if it is not queued."""
         if self._stopping:
             raise Stopped
         full = self._count >= self._limits.waiting_items
         if full or (self._count and self._bytes + size > self._limits.waiting_bytes):
             raise Overloaded
-        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(item, key, size, done)
         self._waiting.append(waiting)
         self._count += 1
@@ -89,68 +88,68 @@ class Batcher(Generic[Item, Result]):
         try:
             return await done
         except asyncio.CancelledError:
-            # While a group takes long, callers give up and ask again; their old places must not keep others out.
+            # While a batch takes long, callers time out and retry; their abandoned items must not fill the queue.
             if waiting.waits:
-                self._give_room(waiting)
+                self._release(waiting)
                 self._waiting.remove(waiting)
             raise
 
     async def run(self) -> None:
-        """Handle groups until `stop` was called and nothing waits any more."""
+        """Handle batches until `stop` is called and the queue is empty."""
         while not (self._stopping and not self._waiting):
             if not self._waiting:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            await self._let_others_in()
-            await self._handle_group(self._take())
+            await self._gather()
+            await self._handle_batch(self._take())
 
     def stop(self) -> None:
-        """Take nothing new; what already waits is still handled."""
+        """Accept no new items; items that already wait are still handled."""
         self._stopping = True
         self._wake.set()
 
-    async def _let_others_in(self) -> None:
-        """Let requests that have arrived, but not yet reached us, join the group: as long as the loop brings some."""
-        quiet_turns = 0
-        while quiet_turns < _QUIET_TURNS and len(self._waiting) < self._limits.group_items and not self._stopping:
+    async def _gather(self) -> None:
+        """Let the event loop deliver requests that have already arrived at the socket, as long as it brings some."""
+        quiet = 0
+        while quiet < _QUIET_ITERATIONS and len(self._waiting) < self._limits.batch_items and not self._stopping:
             before = len(self._waiting)
             await asyncio.sleep(0)
-            quiet_turns = quiet_turns + 1 if len(self._waiting) == before else 0
+            quiet = quiet + 1 if len(self._waiting) == before else 0
 
-    def _take(self) -> list[_Waiting[Item, Result]]:
-        group: list[_Waiting[Item, Result]] = []
+    def _take(self) -> list[_Waiting[_Item, _Result]]:
+        batch: list[_Waiting[_Item, _Result]] = []
         keys: set[Hashable] = set()
-        later: list[_Waiting[Item, Result]] = []
+        later: list[_Waiting[_Item, _Result]] = []
         size = 0
-        while self._waiting and len(group) < self._limits.group_items and size < self._limits.group_bytes:
+        while self._waiting and len(batch) < self._limits.batch_items and size < self._limits.batch_bytes:
             waiting = self._waiting.popleft()
             if waiting.key in keys:
                 later.append(waiting)
                 continue
-            self._give_room(waiting)
-            # A caller that gave up (deadline, broken connection) no longer wants this done.
+            self._release(waiting)
+            # The caller gave up (deadline, broken connection): its request must not be carried out.
             if waiting.done.done():
                 continue
             keys.add(waiting.key)
-            group.append(waiting)
+            batch.append(waiting)
             size += waiting.size
         self._waiting.extendleft(reversed(later))
-        return group
+        return batch
 
-    def _give_room(self, waiting: _Waiting[Item, Result]) -> None:
+    def _release(self, waiting: _Waiting[_Item, _Result]) -> None:
         waiting.waits = False
         self._count -= 1
         self._bytes -= waiting.size
 
-    async def _handle_group(self, group: list[_Waiting[Item, Result]]) -> None:
-        if not group:
+    async def _handle_batch(self, batch: list[_Waiting[_Item, _Result]]) -> None:
+        if not batch:
             return
         try:
-            outcomes = await self._handle([waiting.item for waiting in group])
-        except Exception as error:  # noqa: BLE001 - whatever failed, every submitter must hear of it
-            outcomes = [error] * len(group)
-        for waiting, outcome in zip(group, outcomes, strict=True):
+            outcomes = await self._handle([waiting.item for waiting in batch])
+        except Exception as error:  # noqa: BLE001 - every submitter must get the error
+            outcomes = [error] * len(batch)
+        for waiting, outcome in zip(batch, outcomes, strict=True):
             if waiting.done.done():
                 continue
             if isinstance(outcome, BaseException):

@@ -1,4 +1,4 @@
-"""The only reader of clocks and the only maker of random ids; everything else is given them."""
+"""Read the clock and create random IDs. No other module does; all others get time and IDs as arguments."""
 
 import time
 import uuid
@@ -14,12 +14,12 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Where the time comes from; tests put their own functions in."""
+    """The source of time; tests pass their own functions."""
 
     epoch: Callable[[], float] = time.time
     """Seconds since 1970."""
     monotonic: Callable[[], float] = time.monotonic
-    """Seconds that never go back."""
+    """Seconds of a clock that never goes back."""
 
     def now(self) -> datetime:
         """Return the wall-clock time in UTC."""

@@ -1,18 +1,18 @@
-"""One writer, one slow reader, bounded memory: a queue in which the newest value of a key replaces the older one."""
+"""Queue messages for one slow reader with bounded memory: a newer message replaces the older one of the same key."""
 
 import asyncio
 from collections.abc import Sequence
 
 
 class Overflow(Exception):
-    """The reader is too slow for even the newest value of every key."""
+    """The mailbox is full: the reader is too slow even for the newest message of every key."""
 
 
 class Mailbox:
     """Messages for one reader, at most one per key, in the order in which they were last written.
 
-    Values are bytes that many mailboxes may share. `put` never waits: a full mailbox refuses, and its owner decides
-    whether to wait for room beforehand (`wait_for_room`) or to give the reader up.
+    Messages are bytes that many mailboxes may share. `put` never waits: a full mailbox raises `Overflow`, and its owner
+    decides whether to wait for room beforehand (`wait_for_room`) or to disconnect the reader.
     """
 
     def __init__(self, *, max_items: int, max_bytes: int) -> None:
@@ -30,20 +30,20 @@ class Mailbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether a writer that cares should write now; half of the space is kept for those that cannot wait."""
+        """Whether a writer that can wait should write now; half of the space is reserved for those that cannot."""
         return 2 * len(self._messages) <= self._max_items and 2 * self._bytes <= self._max_bytes
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing new is taken."""
+        """Whether new messages are ignored."""
         return self._closed is not None
 
     def put(self, key: str, message: bytes) -> None:
-        """Queue `message`, in place of an older one under the same key."""
+        """Queue `message`; it replaces an older one of the same key."""
         if self._closed is not None:
             return
         self.discard(key)
-        # A single message may be as large as it likes: refusing it would refuse it for ever.
+        # An empty mailbox takes a message of any size: otherwise a large one could never be sent.
         crowded = len(self._messages) >= self._max_items or self._bytes + len(message) > self._max_bytes
         if self._messages and crowded:
             raise Overflow
@@ -54,17 +54,17 @@ class Mailbox:
         self._readable.set()
 
     def discard(self, key: str) -> None:
-        """Forget the message under `key`, if any: something newer makes it pointless."""
+        """Remove the message of `key`, if any: something newer makes it obsolete."""
         older = self._messages.pop(key, None)
         if older is not None:
             self._bytes -= len(older)
 
     async def wait_for_room(self) -> None:
-        """Wait until the reader has taken something out, or has gone."""
+        """Wait until the reader has taken messages, or the mailbox is closed."""
         await self._room.wait()
 
     async def take(self) -> Sequence[bytes]:
-        """Wait for messages and return all of them; raises what `close` was given once nothing is left."""
+        """Wait for messages and return all of them; raise the reason of `close` once none is left."""
         while not self._messages:
             if self._closed is not None:
                 raise self._closed
@@ -77,7 +77,7 @@ class Mailbox:
         return taken
 
     def close(self, reason: BaseException) -> None:
-        """Refuse new messages; the reader gets what is queued and then `reason`."""
+        """Ignore new messages; the reader gets the queued ones and then `reason` is raised."""
         if self._closed is None:
             self._closed = reason
         self._readable.set()

@@ -1,44 +1,44 @@
-"""Tasks with an owner and a name, and loops that survive a bad turn."""
+"""Start tasks that have an owner and a name, and run periodic tasks that survive a failed run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 
-class Crew:
-    """The tasks of one process. When one of them fails, `wait` raises and the rest are cancelled by `stop`."""
+class TaskOwner:
+    """Owns the tasks of one process or component: `wait` raises when one of them fails, `stop` cancels all of them."""
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[None], str] = {}
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` as a named task of this crew."""
+        """Run `work` as a named task of this owner."""
         task = asyncio.create_task(work, name=name)
         self._tasks[task] = name
         return task
 
     async def wait(self) -> None:
-        """Return when a task ended; raise if it failed."""
+        """Return when a task has ended; raise its error if it failed."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
 
     def check(self) -> None:
-        """Raise what a task failed with, if one did."""
+        """Raise the error of a task that has failed, if there is one."""
         for task in self._tasks:
             if task.done() and not task.cancelled():
                 task.result()
 
     async def stop(self) -> None:
-        """Cancel what still runs and wait for it."""
+        """Cancel all tasks and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
 
-def join(group: asyncio.TaskGroup, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-    """Run `work` as a named task of a group; not if the group is ending, for then nobody needs it any more."""
+def start_in_group(group: asyncio.TaskGroup, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    """Run `work` as a named task of a group; return None without running it when the group is already ending."""
     try:
         return group.create_task(work, name=name)
     except RuntimeError:
@@ -46,13 +46,13 @@ def join(group: asyncio.TaskGroup, name: str, work: Coroutine[Any, Any, None]) -
         return None
 
 
-async def apart(work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` in a task of its own; whoever is cancelled while waiting here learns of that and of nothing else.
+async def run_isolated(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` in a task of its own, so that a caller that is cancelled always gets the cancellation.
 
-    Before Python 3.13 a task group that fails at the very moment its task is cancelled raises the failure and forgets
-    the cancellation: whoever catches the failure and goes on would never end.
+    Before Python 3.13 a task group that fails at the moment its task is cancelled raises the failure and loses the
+    cancellation: a caller that catches the failure and continues would never end.
     """
-    task = asyncio.create_task(work, name="apart")
+    task = asyncio.create_task(work, name="isolated")
     try:
         await asyncio.wait([task])
     finally:
@@ -61,7 +61,7 @@ async def apart(work: Coroutine[Any, Any, None]) -> None:
     task.result()
 
 
-async def first(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def wait_for_first(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Return when one of `waits` has ended; the others are cancelled."""
     running = [asyncio.create_task(wait, name="wait for the first") for wait in waits]
     try:
@@ -72,18 +72,20 @@ async def first(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def every(seconds: float, turn: Callable[[], Awaitable[None]], *, on_error: Callable[[Exception], None]) -> None:
-    """Do `turn` for ever, with a pause after each; a failed turn is reported and the next one comes all the same."""
+async def run_periodically(
+    seconds: float, run: Callable[[], Awaitable[None]], *, on_error: Callable[[Exception], None]
+) -> None:
+    """Call `run` until cancelled, with a pause after each call; a failed call is passed to `on_error` and not fatal."""
     while True:
-        await attempt(turn, on_error=on_error)
+        await attempt(run, on_error=on_error)
         await asyncio.sleep(seconds)
 
 
-async def attempt(turn: Callable[[], Awaitable[None]], *, on_error: Callable[[Exception], None]) -> bool:
-    """Do `turn` once; say whether it went well."""
+async def attempt(run: Callable[[], Awaitable[None]], *, on_error: Callable[[Exception], None]) -> bool:
+    """Call `run` once; return whether it succeeded, and pass its error to `on_error` otherwise."""
     try:
-        await turn()
-    except Exception as error:  # noqa: BLE001 - the loop around it must outlive any single failure
+        await run()
+    except Exception as error:  # noqa: BLE001 - the loop around it must survive any single failure
         on_error(error)
         return False
     return True

@@ -1,1 +1,1 @@
-"""The command `maestro`."""
+"""The command line `maestro`."""

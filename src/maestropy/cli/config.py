@@ -1,7 +1,6 @@
-"""`maestro config`: named environments, so that nobody types addresses each time."""
+"""`maestro config`: manage named environments with the addresses and credential files of Maestro servers."""
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +8,21 @@ from urllib.parse import urlsplit
 
 from cyclopts import App, Group, Parameter
 
-from maestropy.cli import connection, environments, rendering
-from maestropy.cli.connection import GrpcFlags, RestAddress, RestFlags
+from maestropy.cli import environments, screen
+from maestropy.cli.client import connection
+from maestropy.cli.client import output as rendering
+from maestropy.cli.client.connection import GrpcFlags, RestAddress, RestFlags
+from maestropy.cli.client.formats import Format
+from maestropy.cli.client.output import Output
 from maestropy.cli.environments import Environments
-from maestropy.cli.failure import UsageError
-from maestropy.cli.rendering import Output
+from maestropy.cli.errors import UsageError
+from maestropy.cli.examples import epilogue
+
+_EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 a mistake in the command line or in the file."
 
 app = App(
     name="config",
-    help="Keep named environments: where Maestro is, and the files that prove who we are.",
+    help="Manage named environments: the addresses and credential files of Maestro servers.",
     help_epilogue="""\
 Examples:
 
@@ -29,11 +34,12 @@ Examples:
   maestro config show
   maestro consumer list --env local
 
-They are kept in $XDG_CONFIG_HOME/maestropy/config.yaml, or under ~/.config.
-The file holds no secrets, only the names of files that do. A flag wins over an
-environment variable, a variable over this file, the file over the default.
+Environments are stored in $XDG_CONFIG_HOME/maestropy/config.yaml, or under ~/.config.
+The file contains no secrets, only the paths of files with secrets. A flag wins
+over an environment variable, a variable over this file, the file over the default.
 
-Exit codes: 0 done, 1 failed, 2 a mistake in the command line or in the file.""",
+"""
+    + _EXIT_CODES,
     help_format="plaintext",
     version_flags=[],
 )
@@ -44,97 +50,112 @@ _TRACE = Group("Tracing", sort_key=91)
 @Parameter(name="*", group=_TRACE, show_default=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFlags:
-    """Whom `maestro trace work` asks."""
+    """Access of `maestro trace work` and `maestro trace hcp` to clusters, database and services."""
 
     svc_context: str = ""
-    """The service cluster: a context."""
+    """The context of the service cluster."""
     svc_kubeconfig: str = ""
-    """The service cluster: a kubeconfig file."""
+    """The kubeconfig file of the service cluster."""
     mgmt_context: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    """A management cluster: a context, or CONSUMER=CONTEXT; repeat it for several."""
+    """The context of a management cluster, or CONSUMER=CONTEXT; repeat it for several."""
     mgmt_kubeconfig: Annotated[tuple[str, ...], Parameter(negative=())] = ()
-    """A management cluster: a kubeconfig file, or CONSUMER=FILE; repeat it for several."""
+    """The kubeconfig file of a management cluster, or CONSUMER=FILE; repeat it for several."""
     namespace: str = ""
     """The server's namespace."""
     agent_namespace: str = ""
     """The agents' namespace."""
     db: str = ""
-    """The way to the database, as `maestro trace work --db` takes it."""
+    """How to reach the database, as in `maestro trace work --db`."""
     db_dsn: str = ""
     """postgresql://user@host:5432/database, without a password."""
     db_pod: str = ""
     """The pod to run psql in."""
+    frontend_url: str = ""
+    """The RP frontend, for `maestro trace hcp`."""
+    cs_url: str = ""
+    """Clusters Service, for `maestro trace hcp`."""
 
 
-Shown = Annotated[Output, Parameter(name=("-o", "--output"), help="How to print.")]
-Name = Annotated[str, Parameter(help="The environment.")]
+OutputFlag = Annotated[Output, Parameter(name=("-o", "--output"), help="Output format.")]
+Name = Annotated[str, Parameter(help="The name of the environment.")]
 
 
-@app.command(name="set-env")
+@app.command(
+    name="set-env",
+    help_epilogue=epilogue(
+        "maestro config set-env local --rest-url http://127.0.0.1:8000 --grpc-server-address 127.0.0.1:8090",
+        "maestro config set-env prod --rest-url https://maestro.example --grpc-token-file /secrets/token --use",
+        "maestro config set-env prod --svc-context svc --mgmt-context mgmt-1=mgmt",
+        exit_codes=_EXIT_CODES,
+    ),
+)
 def set_env(
     name: Name,
     /,
     *,
-    use: Annotated[bool, Parameter(help="Also make it the one in use.", negative=())] = False,
+    use: Annotated[bool, Parameter(help="Also use it as the current environment.", negative=())] = False,
     rest: RestAddress | None = None,
     grpc: GrpcFlags | None = None,
     trace: TraceFlags | None = None,
 ) -> int:
-    """Make an environment, or change some settings of one; the first one made is in use at once."""
-    values = {key: _kept(key, value) for key, value in connection.given_flags(rest, grpc).items()}
-    values |= _trace_values(trace)
+    """Create an environment or change its settings; the first one becomes the current one."""
+    values = {key: _stored_value(key, value) for key, value in connection.flag_values(rest, grpc).items()}
+    values |= _trace_settings(trace)
     if not values:
-        raise UsageError("nothing is given to keep; give --rest-url, --grpc-server-address or another setting")
+        raise UsageError("there are no settings to store; give --rest-url, --grpc-server-address or another setting")
     _check(values)
-    _save(_read().put(name, values, use=use), f"Environment {name} is written")
+    _save(_read().put(name, values, use=use), f"Environment {name} is stored")
     return 0
 
 
-@app.command
+@app.command(help_epilogue=epilogue("maestro config use prod", exit_codes=_EXIT_CODES))
 def use(name: Name, /) -> int:
-    """Make an environment the one in use."""
-    found = _read()
-    found.get(name)
-    _save(found.put(name, {}, use=True), f"Environment {name} is in use")
+    """Use an environment as the current one."""
+    config = _read()
+    config.get(name)
+    _save(config.put(name, {}, use=True), f"Environment {name} is selected")
     return 0
 
 
-@app.command(name="list")
-def list_(*, output: Shown = "table") -> int:
-    """Show the environments; a star marks the one in use."""
-    found = _read()
+@app.command(name="list", help_epilogue=epilogue("maestro config list", exit_codes=_EXIT_CODES))
+def list_(*, output: OutputFlag = "table") -> int:
+    """List the environments; a star marks the current one."""
+    config = _read()
     if output == "name":
-        sys.stdout.write("".join(f"{name}\n" for name in found.named))
+        screen.write("".join(f"{name}\n" for name in config.named))
     elif output in ("json", "yaml"):
-        document = {"current": found.current, "environments": {name: dict(each) for name, each in found.named.items()}}
-        sys.stdout.write(rendering.single(document, output=output, fields=lambda _: ()))
+        document = {
+            "current": config.current,
+            "environments": {name: dict(settings) for name, settings in config.named.items()},
+        }
+        screen.write(rendering.single(document, output=Format(output), fields=lambda _: ()))
     else:
         lines = [
-            ["*" if name == found.current else "", name, each.get("rest-url", ""), each.get("grpc-server-address", "")]
-            for name, each in found.named.items()
+            ["*" if name == config.current else "", name, env.get("rest-url", ""), env.get("grpc-server-address", "")]
+            for name, env in config.named.items()
         ]
-        sys.stdout.write(rendering.table([["", "NAME", "REST", "GRPC"], *lines]))
+        screen.write(rendering.table([["", "NAME", "REST", "GRPC"], *lines]))
     return 0
 
 
-@app.command
-def show(name: Name = "", /, *, output: Shown = "table", rest: RestFlags | None = None) -> int:
-    """Show the settings that hold now, and where each comes from; with a name, what that environment would give."""
-    held = connection.settle(RestFlags(env=name) if name else rest)
-    held += connection.for_tracing(RestFlags(env=name) if name else rest)
+@app.command(help_epilogue=epilogue("maestro config show", "maestro config show prod -o yaml", exit_codes=_EXIT_CODES))
+def show(name: Name = "", /, *, output: OutputFlag = "table", rest: RestFlags | None = None) -> int:
+    """Show the effective settings and the origin of each; with a name, those of that environment."""
+    effective = connection.resolve_settings(RestFlags(env=name) if name else rest)
+    effective += connection.trace_settings(RestFlags(env=name) if name else rest)
     if output in ("table", "wide"):
-        lines = [[each.key, each.value, each.origin] for each in held]
-        sys.stdout.write(rendering.table([["SETTING", "VALUE", "FROM"], *lines]))
+        lines = [[setting.key, setting.value, setting.origin] for setting in effective]
+        screen.write(rendering.table([["SETTING", "VALUE", "FROM"], *lines]))
     else:
-        values = {each.key: each.value for each in held}
-        sys.stdout.write(rendering.single(values, output=output, fields=lambda _: ()))
+        values = {setting.key: setting.value for setting in effective}
+        screen.write(rendering.single(values, output=Format(output), fields=lambda _: ()))
     return 0
 
 
-@app.command
+@app.command(help_epilogue=epilogue("maestro config delete local", exit_codes=_EXIT_CODES))
 def delete(name: Name, /) -> int:
-    """Remove an environment."""
-    _save(_read().without(name), f"Environment {name} is removed")
+    """Delete an environment."""
+    _save(_read().without(name), f"Environment {name} is deleted")
     return 0
 
 
@@ -142,42 +163,42 @@ def _read() -> Environments:
     return environments.read(environments.default_path(os.environ))
 
 
-def _save(found: Environments, told: str) -> None:
-    environments.write(found)
-    in_use = f"in use is {found.current}" if found.current else "none is in use"
-    sys.stdout.write(f"{told}; {in_use} ({found.path})\n")
+def _save(config: Environments, message: str) -> None:
+    environments.write(config)
+    current = f"the current environment is {config.current}" if config.current else "there is no current environment"
+    screen.write(f"{message}; {current} ({config.path})\n")
 
 
-def _kept(key: str, value: str) -> str:
-    """Return a value as it is kept: the names of files so that they are right from every folder."""
+def _stored_value(key: str, value: str) -> str:
+    """Return a value as it is stored: file names become absolute paths."""
     return str(Path(value).expanduser().absolute()) if key.endswith("-file") else value
 
 
-def _trace_values(given: TraceFlags | None) -> dict[str, str]:
-    if given is None:
+def _trace_settings(flags: TraceFlags | None) -> dict[str, str]:
+    if flags is None:
         return {}
-    found = {key: getattr(given, key.replace("-", "_")) for key in environments.TRACE_KEYS}
-    texts = {key: ",".join(each) if isinstance(each, tuple) else each for key, each in found.items() if each}
+    values = {key: getattr(flags, key.replace("-", "_")) for key in environments.TRACE_KEYS}
+    texts = {key: ",".join(value) if isinstance(value, tuple) else value for key, value in values.items() if value}
     return {key: _absolute(text) if key.endswith("kubeconfig") else text for key, text in texts.items()}
 
 
 def _absolute(files: str) -> str:
-    """Return FILE or CONSUMER=FILE, or several of them, so that they are right from every folder."""
-    named = [each.rpartition("=") for each in files.split(",")]
+    """Return FILE or CONSUMER=FILE, or several of them, with absolute paths."""
+    named = [item.rpartition("=") for item in files.split(",")]
     return ",".join(f"{consumer}{sign}{Path(file).expanduser().absolute()}" for consumer, sign, file in named)
 
 
 def _check(values: dict[str, str]) -> None:
     from maestropy.sdk import settings
 
-    held = [
-        connection.Given(key=key, name=connection.SETTINGS[key], value=value, origin=f"--{key}")
+    given = [
+        connection.ResolvedSetting(key=key, name=connection.SETTINGS[key], value=value, origin=f"--{key}")
         for key, value in values.items()
         if key in connection.SETTINGS
-        # Half of a pair may be there already, or come later.
+        # Certificate and key may be set by two commands.
         and not key.startswith("grpc-client-")
     ]
-    settings.load(connection.options(held), {}, called={each.name: each.origin for each in held})
-    environments.refuse_password(values, "--")
+    settings.load(connection.options(given), {}, origin_names={setting.name: setting.origin for setting in given})
+    environments.reject_password(values, "--")
     if urlsplit(values.get("rest-url", "")).password:
-        raise UsageError("--rest-url holds a password; put it into a file and give --grpc-token-file")
+        raise UsageError("--rest-url contains a password; store it in a file and give --grpc-token-file")

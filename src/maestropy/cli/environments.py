@@ -1,4 +1,4 @@
-"""Named environments: what connects to one Maestro or another, kept in a file so that nobody types it each time.
+"""Read and write the configuration file with named environments: addresses and credential files of Maestro servers.
 
     current: local
     environments:
@@ -6,9 +6,8 @@
         rest-url: http://127.0.0.1:8000
         grpc-server-address: 127.0.0.1:8090
 
-The keys are the flags of the commands without their dashes, those of `maestro trace work` included. A secret never
-stands in the file: it names the files with the token, the certificate and the key. This module reads and writes the
-file; what its values mean is not known here.
+The keys are the flags of the commands without their dashes, those of `maestro trace work` included. The file contains
+no secrets, only the paths of files with token, certificate and key. This module does not interpret the values.
 """
 
 import os
@@ -18,7 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from maestropy.cli.failure import UsageError
+from maestropy.cli.errors import UsageError
+from maestropy.untrusted import files
+from maestropy.untrusted.errors import InputRejected
 
 VARIABLE = "MAESTRO_ENVIRONMENT"
 KEYS = (
@@ -42,104 +43,112 @@ TRACE_KEYS = (
     "db",
     "db-dsn",
     "db-pod",
+    "frontend-url",
+    "cs-url",
 )
-"""What `maestro trace work` takes besides; several contexts or files stand behind each other, with commas."""
+"""Additional keys of `maestro trace work` and `trace hcp`; several contexts or files are separated by commas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environments:
-    """What the file says."""
+    """The content of the file."""
 
     path: Path
     current: str = ""
-    """The environment that counts when nobody names one; empty if there is none."""
+    """The environment that is used by default; empty if there is none."""
     named: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def choose(self, wanted: str, environ: Mapping[str, str]) -> str:
-        """Return the environment that counts: `--env`, else the variable, else the current one; empty for none."""
-        for name, origin in ((wanted, "--env"), (environ.get(VARIABLE, ""), VARIABLE), (self.current, str(self.path))):
+    def choose(self, flag: str, environ: Mapping[str, str]) -> str:
+        """Return the environment to use: `--env`, else the variable, else the current one; empty for none."""
+        for name, origin in ((flag, "--env"), (environ.get(VARIABLE, ""), VARIABLE), (self.current, str(self.path))):
             if name:
                 self.get(name, origin=origin)
                 return name
         return ""
 
     def get(self, name: str, *, origin: str = "") -> Mapping[str, str]:
-        """Return the settings of one environment, or say which there are."""
+        """Return the settings of one environment, or raise with the existing ones."""
         if name not in self.named:
-            known = f"it has {', '.join(self.named)}" if self.named else "it has none"
-            says = f"{origin} says" if origin else "asked for is"
+            existing = f"it has {', '.join(self.named)}" if self.named else "it has none"
+            prefix = f"{origin}: " if origin else ""
             raise UsageError(
-                f"{says} {name!r}, which is no environment of {self.path}: {known}; "
-                f"make it with `maestro config set-env {name} --rest-url ...`"
+                f"{prefix}environment {name!r} is not in {self.path}: {existing}; "
+                f"create it with `maestro config set-env {name} --rest-url ...`"
             )
         return self.named[name]
 
     def put(self, name: str, values: Mapping[str, str], *, use: bool = False) -> "Environments":
-        """Return them with some settings of one environment set; the first environment is also the current one."""
-        if not name or not all(letter.isalnum() or letter in "-_." for letter in name):
+        """Return a copy with some settings of one environment set; the first environment becomes the current one."""
+        if not name or not all(character.isalnum() or character in "-_." for character in name):
             raise UsageError(f"{name!r} cannot be the name of an environment; use letters, digits, dashes and dots")
         named = {**self.named, name: {**self.named.get(name, {}), **values}}
         return replace(self, named=named, current=name if use or not self.named else self.current)
 
     def without(self, name: str) -> "Environments":
-        """Return them without one."""
+        """Return a copy without one environment."""
         self.get(name)
-        named = {each: values for each, values in self.named.items() if each != name}
+        named = {other: values for other, values in self.named.items() if other != name}
         return replace(self, named=named, current="" if self.current == name else self.current)
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
-    """Return where this user's configuration belongs by the XDG base directory rules."""
+    """Return the path of this user's configuration file, as the XDG base directory specification defines it."""
     home = Path(environ.get("XDG_CONFIG_HOME", ""))
-    # The rules say to ignore a relative one.
+    # The XDG specification says to ignore a relative path.
     if not home.is_absolute():
         home = Path(environ.get("HOME") or Path.home()) / ".config"
     return home / "maestropy" / "config.yaml"
 
 
 def read(path: Path) -> Environments:
-    """Return what the file says; one that is not there says nothing."""
+    """Return the content of the file; no environments if it does not exist."""
     try:
-        content = path.read_text(encoding="utf-8")
+        content = files.read_text(path, most=files.CONFIG_BYTES)
     except FileNotFoundError:
         return Environments(path=path)
+    except InputRejected as error:
+        raise UsageError(f"{error}; fix it or move it away") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"{path} cannot be read: {reason}; mend it or move it away") from error
+        raise UsageError(f"{path} cannot be read: {reason}; fix it or move it away") from error
     return _parse(content, path)
 
 
-def write(found: Environments) -> None:
-    """Replace the file at once: nobody ever reads half of it."""
+def write(config: Environments) -> None:
+    """Replace the file atomically."""
     import tempfile
 
     import yaml
 
-    document: dict[str, Any] = {"current": found.current} if found.current else {}
-    document["environments"] = {name: dict(values) for name, values in found.named.items()}
+    document: dict[str, Any] = {"current": config.current} if config.current else {}
+    document["environments"] = {name: dict(values) for name, values in config.named.items()}
     try:
-        found.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=found.path.parent, delete=False, encoding="utf-8") as file:
+        config.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=config.path.parent, delete=False, encoding="utf-8") as file:
             yaml.safe_dump(document, file, sort_keys=False)
-        os.replace(file.name, found.path)  # noqa: PTH105 - the name is a text here
+        os.replace(file.name, config.path)  # noqa: PTH105 - the name is a string here
     except OSError as error:
         raise UsageError(
-            f"{found.path} cannot be written: {error.strerror}; give XDG_CONFIG_HOME a folder of yours"
+            f"{config.path} cannot be written: {error.strerror}; set XDG_CONFIG_HOME to a folder you can write to"
         ) from error
 
 
 def _parse(content: str, path: Path) -> Environments:
     import yaml
 
+    from maestropy.untrusted import yaml_documents
+
     try:
-        document = yaml.safe_load(content) or {}
+        document = yaml_documents.load(content) or {}
+    except InputRejected as error:
+        raise UsageError(f"{path} cannot be used: {error}; fix it or move it away") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UsageError(f"{path}{where}: this is no YAML; mend it or move it away") from None
+        position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UsageError(f"{path}{position}: this is not YAML; fix it or move it away") from None
     named = document.get("environments") or {} if isinstance(document, dict) else None
     if not isinstance(named, dict):
-        raise UsageError(f"{path} holds no `environments:`; make one with `maestro config set-env`")
+        raise UsageError(f"{path} has no `environments:`; create one with `maestro config set-env`")
     return Environments(
         path=path,
         current=str(document.get("current") or ""),
@@ -149,19 +158,19 @@ def _parse(content: str, path: Path) -> Environments:
 
 def _settings(values: Any, origin: str) -> dict[str, str]:
     if not isinstance(values, dict):
-        raise UsageError(f"{origin} holds no settings; write lines such as `rest-url: https://maestro:8000`")
+        raise UsageError(f"{origin} has no settings; write lines such as `rest-url: https://maestro:8000`")
     for key, value in values.items():
         if key not in (*KEYS, *TRACE_KEYS):
-            # Without the value: it may be the token that somebody wrote here.
+            # Without the value, which may be a token.
             raise UsageError(f"{origin}.{key} is not a setting; use {', '.join((*KEYS, *TRACE_KEYS))}")
         if not isinstance(value, (str, bool, int, float)):
-            raise UsageError(f"{origin}.{key} must be a text")
-    refuse_password(values, f"{origin}.")
+            raise UsageError(f"{origin}.{key} must be a string")
+    reject_password(values, f"{origin}.")
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
 
 
-def refuse_password(values: Mapping[str, Any], origin: str) -> None:
-    """Refuse the address of a database with a password in it, as a URL or as words."""
+def reject_password(values: Mapping[str, Any], origin: str) -> None:
+    """Reject a database address that contains a password, as a URL or as keywords."""
     dsn = str(values.get("db-dsn", ""))
     if "password" in dsn or urlsplit(dsn).password:
-        raise UsageError(f"{origin}db-dsn holds a password; keep it in ~/.pgpass, or set PGPASSWORD")
+        raise UsageError(f"{origin}db-dsn contains a password; keep it in ~/.pgpass, or set PGPASSWORD")

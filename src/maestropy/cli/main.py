@@ -1,7 +1,7 @@
-"""The command `maestro`: how a command line finds its command, and how every one of them ends.
+"""Run the command `maestro`: find the command of a command line, and map every error to an exit code.
 
-A mistake in the command line ends with 2, a failure with 1, Ctrl-C with 130; each with at most one sentence on
-standard error. A reader who leaves (`| head`) ends with 141 and without a word, as with other programs.
+A usage error ends with 2, a failure with 1, Ctrl-C with 130; each with at most one sentence on standard error. A closed
+output pipe (`| head`) ends with 141 and without a message, as with other programs.
 """
 
 import importlib
@@ -9,13 +9,23 @@ import io
 import itertools
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from maestropy.cli import failure
+from maestropy.cli import errors, screen
+from maestropy.cli.parsing import aliases
 
 _HELP = {"--help", "-h"}
+# These read their flags as Go does, without the parser library: they start faster.
+_GO_CLIENT_COMMANDS = {"consumer", "resourcebundle", "get"}
+_SUGGESTED_GROUPS = ("resourcebundle", "consumer", "trace")
+_SETTINGS_COMMANDS = {
+    "server": "maestropy.cli.server.command",
+    "agent": "maestropy.cli.agent",
+    "migration": "maestropy.cli.server.migration",
+}
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -24,22 +34,22 @@ def call(arguments: Sequence[str]) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return failure.INTERRUPTED
+        return errors.INTERRUPTED
     except BrokenPipeError:
-        return _nobody_reads()
-    except Exception as error:  # noqa: BLE001 - the last border: whatever went wrong, the user gets a sentence
-        if failure.was_interrupted(error):
-            return failure.INTERRUPTED
-        from maestropy.cli import goflags
+        return _output_closed()
+    except Exception as error:  # noqa: BLE001 - the outermost handler: every error becomes one sentence
+        if errors.was_interrupted(error):
+            return errors.INTERRUPTED
+        from maestropy.cli.parsing import go_flags
 
-        sys.stderr.write(failure.report(error, verbosity=goflags.verbosity(arguments)))
-        return failure.exit_code(failure.innermost(error))
+        screen.write_error(errors.report(error, verbosity=go_flags.verbosity(arguments)))
+        return errors.exit_code(errors.innermost(error))
     return code
 
 
-def _mend_streams() -> None:
-    """Let streams that are closed lead nowhere, and letters that a terminal does not have be question marks."""
-    # Opened first and lowest, so that no connection gets the number of standard output.
+def _repair_streams() -> None:
+    """Replace closed standard streams by /dev/null, and unencodable characters by question marks."""
+    # Opened first, so that no connection gets the file descriptor of standard output.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - kept open to the end
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
@@ -48,52 +58,104 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _nobody_reads() -> int:
-    # What is still in the buffer would be written at the end of the process, and fail again with a traceback.
-    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a descriptor is wanted, not a path
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return failure.NOBODY_READS
+def _output_closed() -> int:
+    # The interpreter flushes the buffer at exit, which would fail again with a traceback.
+    with open(os.devnull, "wb") as null:  # noqa: PTH123 - a descriptor is needed, not a path
+        os.dup2(null.fileno(), sys.stdout.fileno())
+    return errors.OUTPUT_CLOSED
 
 
 def _run(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0].startswith("-"):
+        from maestropy.cli.parsing import go_flags
+
+        arguments = go_flags.command_first(arguments)
+    arguments = aliases.expand(arguments)
     match arguments:
-        case ["server" | "agent" | "migration" as name, *rest]:
-            code: int = importlib.import_module(f"maestropy.cli.{name}").COMMAND.run(rest)
+        case ["__complete", _, *_]:
+            from maestropy.cli.completion import answers
+
+            return answers.run(arguments[1:])
+        case [name, *rest] if name in _SETTINGS_COMMANDS:
+            code: int = importlib.import_module(_SETTINGS_COMMANDS[name]).COMMAND.run(rest)
             return code
+        case [name, *_] if name in _GO_CLIENT_COMMANDS:
+            from maestropy.cli.parsing import go_flags
+
+            return _parsed(aliases.expand(go_flags.without_global_flags(arguments)))
         case _:
             return _parsed(arguments)
 
 
 def _parsed(arguments: Sequence[str]) -> int:
     from cyclopts import CycloptsError
+    from cyclopts.exceptions import UnknownCommandError
 
-    from maestropy.cli import panels
-    from maestropy.cli.root import app
+    from maestropy.cli.command_tree import app
+    from maestropy.cli.parsing import help_panels
 
-    page: Any = panels.Page(panels.terminal(), out=sys.stdout)
+    page: Any = help_panels.HelpPage(help_panels.terminal_style(), out=sys.stdout)
     app.help_formatter = page
     words = list(itertools.takewhile(lambda word: word != "--", arguments))
     try:
         if not _HELP.isdisjoint(words):
-            from maestropy.cli import fielddocs
+            from maestropy.cli.parsing import field_docs
 
-            fielddocs.adopt()
-            # The library would read the whole command line first, to explain it all the same.
-            app.help_print([word for word in words if word not in _HELP], console=page)
+            field_docs.install()
+            asked = [word for word in words if word not in _HELP]
+            _refuse_unknown_command(app, asked)
+            # cyclopts would parse the whole command line before it prints the help.
+            app.help_print(asked, console=page)
             return 0
         result = app(list(arguments), exit_on_error=False, print_error=False, console=page, error_console=page)
+    except UnknownCommandError as error:
+        command = " ".join(["maestro", *app.parse_commands(words)[0]])
+        word = str((error.unused_tokens or words)[0])
+        raise errors.UsageError(f"{_unknown_command(app, words, word)}; see `{command} --help`") from None
     except CycloptsError as error:
         command = " ".join(["maestro", *app.parse_commands(words)[0]])
-        # A full stop goes; the dots of a list that is cut short stay.
-        said = re.sub(r"(?<!\.)\.$", "", " ".join(str(error).split()))
-        raise failure.UsageError(f"{said}; see `{command} --help`") from None
+        # Remove a full stop, but not the dots of a shortened list.
+        message = re.sub(r"(?<!\.)\.$", "", " ".join(str(error).split()))
+        raise errors.UsageError(f"{message}; see `{command} --help`") from None
     return result if isinstance(result, int) else 0
+
+
+def _unknown_command(app: Any, words: Sequence[str], word: str) -> str:
+    from maestropy.cli.parsing import suggestions
+
+    names, applications, _ = app.parse_commands(list(words))
+    group = " ".join(["maestro", *names])
+    elsewhere = {f"maestro {name}": _command_names(app[name]) for name in _SUGGESTED_GROUPS}
+    return suggestions.unknown_command(word, group=group, names=_command_names(applications[-1]), elsewhere=elsewhere)
+
+
+def _command_names(app: Any) -> list[str]:
+    return [name for name in app if not name.startswith("-")]
+
+
+def _refuse_unknown_command(app: Any, words: Sequence[str]) -> None:
+    """Raise UsageError for the help of a command that does not exist; cyclopts would print that of its group."""
+    names, applications, rest = app.parse_commands(list(words))
+    commands = [name for name in applications[-1] if not name.startswith("-")]
+    if rest and commands and applications[-1].default_command is None and not rest[0].startswith("-"):
+        group = " ".join(["maestro", *names])
+        raise errors.UsageError(f"{group} has no command {rest[0]!r}; it has {', '.join(sorted(commands))}")
 
 
 def main() -> None:
     """Run the command line of this process."""
-    _mend_streams()
-    sys.exit(call(sys.argv[1:]))
+    _repair_streams()
+    try:
+        # `start` let Ctrl-C end the process until here; a process that ignores it stays so.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = call(sys.argv[1:])
+        # Nothing is left to clean up but the interpreter.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:
+        code = errors.INTERRUPTED
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,29 @@
-"""Somebody at a terminal: told on standard error, asked on standard input. Reports alone go to standard output."""
+"""Show messages on standard error and ask on standard input; standard output is for reports only."""
 
 import asyncio
 import sys
 
+from maestropy.cli import screen
+
 
 class Terminal:
-    """This process's terminal, if it has one."""
+    """The terminal of this process, if it has one."""
 
     @property
     def is_present(self) -> bool:
-        """Whether somebody can be asked."""
+        """Whether standard input is a terminal."""
         return sys.stdin is not None and sys.stdin.isatty()
 
-    def tell(self, text: str) -> None:
-        """Say something."""
-        sys.stderr.write(f"{text}\n")
+    def notify(self, text: str) -> None:
+        """Print a message."""
+        screen.write_error(f"{text}\n")
         sys.stderr.flush()
 
-    async def answer(self, question: str) -> str:
-        """Return the line somebody types; empty at the end of the input."""
-        sys.stderr.write(question)
+    async def ask(self, question: str) -> str:
+        """Print a question and return the line that the user types; empty at the end of the input."""
+        screen.write_error(question)
         sys.stderr.flush()
-        # Waiting in the loop, not in readline: Ctrl-C is heard at once.
+        # Wait in the event loop, not in readline, so that Ctrl-C works at once.
         ready = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_reader(sys.stdin.fileno(), ready.set)

@@ -1,8 +1,7 @@
-"""What a command line flag is: its name, its kind of value and its default.
+"""Declare command line flags as fields of settings dataclasses: name, type and default.
 
-Everything is read from the settings dataclasses, so a flag is written down once; its explanation is the string under
-the field, which `explanation` reads. Nothing here knows which flags exist, nor kinds of value that belong to one
-program: such a field brings its own reader.
+A flag is declared once, as a field; its help text is the string below the field, which `help_text` reads. The module
+knows neither the flags of a program nor types that belong to one program: such a field has its own reader.
 """
 
 import dataclasses
@@ -22,17 +21,17 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 def flag(name: str, *, hidden: bool = False, read: Callable[[str], object] | None = None) -> Mapping[str, object]:
-    """Return the metadata of a field that the command line sets with the flag `name`.
+    """Return the metadata of a field that the flag `name` sets.
 
-    `read` is for kinds unknown here. What it raises, a ValueError, is told to the user without the text that was
-    given, as that may hold a password.
+    `read` parses types that are unknown here. Its ValueError is shown to the user without the value of the flag, which
+    may be a password.
     """
     return {"flag": name, "hidden": hidden, "read": read}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One flag of the command line and the field that it sets."""
+    """One command line flag and the field that it sets."""
 
     name: str
     group: str
@@ -45,17 +44,17 @@ class Flag:
 
     @property
     def is_switch(self) -> bool:
-        """Whether the bare flag means true."""
+        """Whether the flag without a value means true."""
         return bool in (self.kind, *get_args(self.kind))
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The only words allowed, or nothing when every value is."""
+        """The allowed values, or nothing when any value is allowed."""
         kinds = (self.kind, *get_args(self.kind))
         return next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
 
     def read(self, text: str) -> object:
-        """Return the value that `text` means for this flag."""
+        """Parse `text` as a value of this flag."""
         if not text and NoneType in get_args(self.kind):
             return None
         if self.reader is not None:
@@ -70,11 +69,11 @@ class Flag:
         kinds = [kind for kind in get_args(self.kind) or (self.kind,) if kind is not NoneType]
         if get_origin(self.kind) is tuple:
             return tuple(part.strip() for part in text.split(",") if part.strip())
-        reader, wanted = _READERS[kinds[0]]
+        reader, expected = _READERS[kinds[0]]
         try:
             return reader(text)
         except ValueError:
-            raise SettingsError(f"{self.name}={text}: write {wanted}") from None
+            raise SettingsError(f"{self.name}={text}: write {expected}") from None
 
     def shown_default(self) -> str:
         """Return the default as a user would type it."""
@@ -92,7 +91,7 @@ class Flag:
 
 
 def flags_of(settings: type) -> Iterator[Flag]:
-    """Yield the flags of every group in `settings`, in the order in which they are written."""
+    """Yield the flags of every group in `settings`, in the order of their declaration."""
     for group, kind in get_type_hints(settings).items():
         hints = get_type_hints(kind)
         for item in dataclasses.fields(kind):
@@ -116,7 +115,7 @@ def _read_bool(text: str) -> bool:
 
 
 def _read_int(text: str) -> int:
-    # int() also takes spaces, underscores and digits of other scripts, which no flag should.
+    # int() also accepts spaces, underscores and digits of other scripts, which a flag must not.
     if not (text.isascii() and text.removeprefix("-").isdigit()):
         raise ValueError(text)
     return int(text)

@@ -1,6 +1,6 @@
-"""Configuration files in YAML or JSON, read so that every complaint names the key and the remedy.
+"""Read configuration files in YAML or JSON; every error names the key and the remedy.
 
-No complaint quotes a value: any of them may be a secret.
+No error quotes a value: any value may be a secret.
 """
 
 import base64
@@ -13,26 +13,32 @@ import yaml
 
 from maestropy.flags import duration
 from maestropy.flags.errors import SettingsError
+from maestropy.untrusted import files, yaml_documents
+from maestropy.untrusted.errors import InputRejected
 
 _Value = TypeVar("_Value")
 
 
 def read(path: Path, *, flag: str, example: str) -> "Section":
-    """Return the file that `flag` named; `example` is a line that it could hold."""
+    """Read the file that `flag` names; `example` is a valid line of such a file, for errors."""
     origin = f"{flag}={path}"
     try:
-        content = path.read_bytes()
+        content = files.read(path, most=files.CONFIG_BYTES)
+    except InputRejected as error:
+        raise SettingsError(f"{flag}: {error}; give the path of the configuration file") from error
     except OSError as error:
         raise SettingsError(f"{origin} cannot be read ({error.strerror}); give the path of the file") from error
     return load(content, origin=origin, example=example)
 
 
 def load(content: bytes, *, origin: str, example: str) -> "Section":
-    """Return the whole file; `origin` names it in complaints, `example` is a line that it could hold."""
+    """Parse the content of a file; `origin` names it in errors, `example` is a valid line of such a file."""
     try:
-        loaded = yaml.safe_load(content)
+        loaded = yaml_documents.load(content)
+    except InputRejected as error:
+        raise SettingsError(f"{origin} cannot be used: {error}") from error
     except (yaml.YAMLError, UnicodeDecodeError):
-        # Without the parser's own words, and so without the chain: they quote the line, which may hold a token.
+        # Without the error of the parser: it quotes the line, which may hold a token.
         raise SettingsError(f"{origin} is neither YAML nor JSON; check its quotes and indentation") from None
     if loaded is None:
         loaded = {}
@@ -42,62 +48,71 @@ def load(content: bytes, *, origin: str, example: str) -> "Section":
 
 
 class Section:
-    """One level of the file; every reader names its key in complaints."""
+    """One level of the file; every reader names its key in errors."""
 
     def __init__(self, values: Mapping[str, Any], *, origin: str) -> None:
         self._values = values
         self.origin = origin
-        """What names this level in complaints."""
+        """The name of this level in errors."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the level is absent or has no keys."""
+        return not self._values
+
+    def has(self, name: str) -> bool:
+        """Return whether the level has this key."""
+        return name in self._values
 
     def unknown(self, known: frozenset[str]) -> list[str]:
-        """Return the keys that nobody knows."""
+        """Return the keys that are not in `known`."""
         return sorted(set(self._values) - known)
 
     def section(self, name: str) -> "Section":
         """Return the keys below `name`."""
         none: Mapping[str, Any] = {}
-        values = self._read(name, _mapping, wanted="keys of its own, each on an indented line", default=none)
+        values = self._read(name, _mapping, expected="keys of its own, each on an indented line", default=none)
         return Section(values, origin=f"{self.origin}: {name}")
 
     def text(self, name: str) -> str:
         """Return a text, empty when it is absent."""
-        return self._read(name, _text, wanted="a text in quotes", default="")
+        return self._read(name, _text, expected="a text in quotes", default="")
 
     def path(self, name: str) -> Path | None:
-        """Return the path of a file."""
-        found = self.text(name)
-        return Path(found) if found else None
+        """Return the path of a file, or None when it is absent."""
+        text = self.text(name)
+        return Path(text) if text else None
 
     def data(self, name: str) -> bytes | None:
-        """Return what base64 stands for."""
-        return self._read(name, _base64, wanted="base64 of the PEM file", default=None)
+        """Return decoded base64 data, or None when it is absent."""
+        return self._read(name, _base64, expected="base64 of the PEM file", default=None)
 
     def switch(self, name: str) -> bool:
         """Return true or false; false when it is absent."""
-        return self._read(name, _boolean, wanted="true or false", default=False)
+        return self._read(name, _boolean, expected="true or false", default=False)
 
-    def integer(self, name: str, *, default: int, most: int) -> int:
-        """Return a whole number from 0 to `most`."""
+    def integer(self, name: str, *, default: int, most: int, least: int = 0) -> int:
+        """Return a whole number from `least` to `most`."""
 
         def read(value: Any) -> int:
-            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
+            if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
                 return value
             raise ValueError
 
-        return self._read(name, read, wanted=f"a number from 0 to {most}", default=default)
+        return self._read(name, read, expected=f"a number from {least} to {most}", default=default)
 
     def seconds(self, name: str, *, default: float) -> float:
-        """Return a length of time."""
-        return self._read(name, _seconds, wanted="a duration with its unit, such as 20s", default=default)
+        """Return a duration in seconds."""
+        return self._read(name, _seconds, expected="a duration with its unit, such as 20s", default=default)
 
-    def _read(self, name: str, read: Callable[[Any], _Value], *, wanted: str, default: _Value) -> _Value:
+    def _read(self, name: str, read: Callable[[Any], _Value], *, expected: str, default: _Value) -> _Value:
         value = self._values.get(name)
         if value is None:
             return default
         try:
             return read(value)
         except ValueError:
-            raise SettingsError(f"{self.origin}: {name} cannot be used; write {wanted}") from None
+            raise SettingsError(f"{self.origin}: {name} cannot be used; write {expected}") from None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -126,7 +141,7 @@ def _base64(value: Any) -> bytes | None:
 
 
 def _seconds(value: Any) -> float:
-    # Go would take a bare number for nanoseconds, which nobody means.
+    # Go reads a number without unit as nanoseconds, which is never intended, so only 0 is accepted.
     length = duration.parse(_text(str(value) if value == 0 else value)).total_seconds()
     if length < 0:
         raise ValueError

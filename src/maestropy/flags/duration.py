@@ -1,10 +1,10 @@
-"""Lengths of time as Go writes them: `2m0s`, `500ms`, `1.5h`. Pure."""
+"""Parse and render durations in Go's notation: `2m0s`, `500ms`, `1.5h`. Pure."""
 
 import re
 from datetime import timedelta
 from fractions import Fraction
 
-# Go's flag package knows these units and no days.
+# The units of Go's time.ParseDuration; there is no unit for days.
 _MICROSECONDS = {
     "ns": Fraction(1, 1000),
     "us": Fraction(1),
@@ -17,12 +17,12 @@ _MICROSECONDS = {
 }
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
-# The longest duration Go can hold, 2^63-1 nanoseconds: about 292 years. It stands for "never".
+# The longest duration of Go, 2^63-1 nanoseconds or about 292 years. It means "never".
 LONGEST = timedelta(microseconds=(2**63 - 1) // 1000)
 
 
 def parse(text: str) -> timedelta:
-    """Return the duration that `text` means; raise ValueError if it means none."""
+    """Parse a duration; raise ValueError if `text` is none."""
     unsigned = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     if unsigned == "0":
         return timedelta()
@@ -35,7 +35,7 @@ def parse(text: str) -> timedelta:
 
 
 def seconds(text: str) -> float:
-    """Return the seconds that `text` means: a bare number of them, or a duration; raise ValueError if it means none."""
+    """Parse a number of seconds or a duration, and return seconds; raise ValueError if `text` is neither."""
     trimmed = text.strip()
     return parse(trimmed).total_seconds() if trimmed[-1:].isalpha() else float(trimmed)
 
@@ -51,8 +51,8 @@ def render(length: timedelta) -> str:
         return f"{microseconds}µs"
     if microseconds < 1_000_000:
         return f"{_decimal(microseconds, 1000)}ms"
-    minutes, rest = divmod(microseconds, 60_000_000)
-    seconds = f"{_decimal(rest, 1_000_000)}s"
+    minutes, remainder = divmod(microseconds, 60_000_000)
+    seconds = f"{_decimal(remainder, 1_000_000)}s"
     if not minutes:
         return seconds
     hours, minutes = divmod(minutes, 60)
@@ -60,6 +60,6 @@ def render(length: timedelta) -> str:
 
 
 def _decimal(amount: int, unit: int) -> str:
-    whole, rest = divmod(amount, unit)
-    digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+    whole, remainder = divmod(amount, unit)
+    digits = f"{remainder:0{len(str(unit)) - 1}d}".rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)

@@ -1,5 +1,5 @@
-"""The one error of the settings."""
+"""Define the error of invalid settings."""
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used; the message names its flag and the remedy."""
+    """A setting is invalid; the message names the flag and the remedy."""

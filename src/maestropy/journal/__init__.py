@@ -1,8 +1,8 @@
-"""What every process writes about its work: one record per decision, in the words that runbooks search for.
+"""The structured log of server and agent: one log record per decision, with the messages and keys of the Go Maestro.
 
-The package knows no domain beyond names. It formats, redacts and writes; it never decides what is worth saying.
+The package formats, redacts and writes log records. It does not decide what is logged.
 """
 
-from maestropy.journal.emit import Format as Format
 from maestropy.journal.emit import Journal as Journal
+from maestropy.journal.emit import LogFormat as LogFormat
 from maestropy.journal.emit import stderr as stderr

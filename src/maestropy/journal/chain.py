@@ -1,11 +1,11 @@
-"""Tell an exception and everything that caused it in one text: `outer: cause: cause`.
+"""Describe an exception and its causes in one text: `outer: cause: cause`.
 
-Our errors say what we were doing and leave the reason to their cause, so only the whole chain is an answer.
+Our errors name the operation and leave the reason to their cause, so a log record needs the whole chain.
 Prints no traceback.
 """
 
 MAX_LENGTH = 4096
-"""Enough for a chain of sentences. A driver that quotes its whole payload must not fill the log."""
+"""Enough for several sentences. A driver that quotes its whole payload must not fill the log."""
 
 _MAX_DEPTH = 16
 
@@ -23,7 +23,7 @@ def _texts(err: BaseException) -> list[str]:
     link: BaseException | None = err
     while link is not None and len(texts) < _MAX_DEPTH:
         text = _own_text(link)
-        # Libraries often format their cause into their own message; saying it twice helps nobody.
+        # Libraries often include the text of the cause in their own message; it is written once.
         if not texts or not texts[-1].endswith(text):
             texts.append(text)
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
@@ -35,7 +35,7 @@ def _own_text(err: BaseException) -> str:
         members = "; ".join(describe(member) for member in err.exceptions)
         return f"{err.message} [{members}]"
     text = str(err)
-    # `KeyError('x')` and a bare `TimeoutError()` mean nothing without the name of their class.
+    # The texts of `KeyError('x')` and of `TimeoutError()` are useless without the name of the class.
     if not text or isinstance(err, KeyError):
         return f"{type(err).__name__}: {text}" if text else type(err).__name__
     return text

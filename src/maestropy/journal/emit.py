@@ -1,8 +1,7 @@
-"""Say something, if anybody wants to hear it.
+"""Write log records at or below the configured verbosity.
 
-`Journal` decides by verbosity, gathers time and place, and passes the line on. Formats are elsewhere, and so is the
-vocabulary: messages are constants of `fields`, details go into fields, never into the message.
-Speaking never fails and never waits.
+`Journal` adds time, process ID and caller to a record, redacts it and queues the formatted line. Messages are constants
+of `fields`; details go into fields, never into the message. Logging never raises and never blocks.
 """
 
 import os
@@ -13,13 +12,13 @@ from types import CodeType, FrameType
 from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, cast
 
 from maestropy.journal import chain, jsonl, klog, redact
-from maestropy.journal.fields import Key, Own
-from maestropy.journal.record import Record, Severity
-from maestropy.journal.spool import Sink, Spool
+from maestropy.journal.fields import JournalPhrase, LogKey
+from maestropy.journal.record import LogSeverity, Record
+from maestropy.journal.spool import LogSink, Spool
 
-Format = Literal["text", "json"]
+LogFormat = Literal["text", "json"]
 
-_NOTHING: Final[Mapping[str, object]] = {}
+_NO_FIELDS: Final[Mapping[str, object]] = {}
 
 
 class _Renderer(Protocol):
@@ -28,11 +27,11 @@ class _Renderer(Protocol):
     def pairs(self, fields: Mapping[str, object]) -> str: ...
 
 
-_RENDERERS: Final[Mapping[Format, _Renderer]] = {"text": klog, "json": jsonl}
+_RENDERERS: Final[Mapping[LogFormat, _Renderer]] = {"text": klog, "json": jsonl}
 
 
-class _Desk(NamedTuple):
-    """What a journal and all journals bound to it share."""
+class _Output(NamedTuple):
+    """The output that a journal and all journals bound to it share."""
 
     spool: Spool
     clock: Callable[[], float]
@@ -42,120 +41,120 @@ class _Desk(NamedTuple):
 
 
 class Journal:
-    """Where one process, or one part of it with its context, writes."""
+    """The log of one process, or of one component with its context."""
 
-    __slots__ = ("_bound", "_context", "_desk", "_verbosity")
+    __slots__ = ("_bound", "_context", "_output", "_verbosity")
 
     def __init__(
         self,
-        sink: Sink,
+        sink: LogSink,
         *,
         clock: Callable[[], float],
         verbosity: int = 0,
-        format: Format = "text",  # noqa: A002 -- the word of the flag `--log-format`
+        format: LogFormat = "text",  # noqa: A002 -- the word of the flag `--log-format`
     ) -> None:
         """Write to `sink`; `clock` gives seconds since the epoch; records above `verbosity` are not written."""
         pid = os.getpid()
         render = _RENDERERS[format]
 
-        def tell_lost(count: int) -> bytes:
-            fields = {Key.COUNT: count}
-            record = Record("warning", 0, clock(), pid, "spool.py:1", Own.LINES_LOST, None, "", fields)
+        def format_lost(count: int) -> bytes:
+            fields = {LogKey.COUNT: count}
+            record = Record("warning", 0, clock(), pid, "spool.py:1", JournalPhrase.LINES_LOST, None, "", fields)
             return render.line(record).encode()
 
-        self._adopt(_Desk(Spool(sink, tell_lost=tell_lost), clock, render, verbosity, pid), _NOTHING)
+        self._set_up(_Output(Spool(sink, format_lost=format_lost), clock, render, verbosity, pid), _NO_FIELDS)
 
-    def _adopt(self, desk: _Desk, context: Mapping[str, object]) -> None:
-        self._desk = desk
+    def _set_up(self, output: _Output, context: Mapping[str, object]) -> None:
+        self._output = output
         self._context = context
         # Rendered once here instead of in every line.
-        self._bound = desk.render.pairs(redact.fields(context))
-        self._verbosity = desk.verbosity
+        self._bound = output.render.pairs(redact.fields(context))
+        self._verbosity = output.verbosity
 
     def bind(self, fields: Mapping[str, object] | None = None, /, **more: object) -> "Journal":
-        """Return a journal whose every record also carries these fields; a mapping serves keys such as `op-id`."""
-        added = {**(fields or _NOTHING), **more}
+        """Return a journal that adds these fields to every record; use a mapping for keys such as `op-id`."""
+        added = {**(fields or _NO_FIELDS), **more}
         context = {**_without(self._context, added), **added}
-        if Key.LOGGER in context:  # always first, as in klog
-            context = {Key.LOGGER: context.pop(Key.LOGGER), **context}
+        if LogKey.LOGGER in context:  # always first, as in klog
+            context = {LogKey.LOGGER: context.pop(LogKey.LOGGER), **context}
         bound = object.__new__(Journal)
-        bound._adopt(self._desk, context)
+        bound._set_up(self._output, context)
         return bound
 
-    def enabled(self, v: int) -> bool:
-        """Tell whether records of verbosity `v` are written; ask before building expensive fields."""
+    def is_enabled(self, v: int) -> bool:
+        """Return whether records of verbosity `v` are written; check it before building expensive fields."""
         return v <= self._verbosity
 
     def info(self, message: str, fields: Mapping[str, object] | None = None, *, v: int = 0) -> None:
-        """Say what was done or decided."""
+        """Log an action or a decision."""
         if v <= self._verbosity:
-            self._write("info", message, fields or _NOTHING, v=v, err=None)
+            self._write("info", message, fields or _NO_FIELDS, v=v, err=None)
 
     def warning(
         self, message: str, fields: Mapping[str, object] | None = None, *, err: BaseException | str | None = None
     ) -> None:
-        """Say what somebody should look at some day."""
-        self._write("warning", message, fields or _NOTHING, v=0, err=err)
+        """Log a problem that does not stop the operation."""
+        self._write("warning", message, fields or _NO_FIELDS, v=0, err=err)
 
     def error(
         self, message: str, fields: Mapping[str, object] | None = None, *, err: BaseException | str | None = None
     ) -> None:
-        """Say what failed; `err` is told with all its causes."""
-        self._write("error", message, fields or _NOTHING, v=0, err=err)
+        """Log a failure; `err` is written with all its causes."""
+        self._write("error", message, fields or _NO_FIELDS, v=0, err=err)
 
     def flush(self) -> None:
-        """Write what waits for the end of this turn."""
-        self._desk.spool.flush()
+        """Write the queued lines now."""
+        self._output.spool.flush()
 
     def _write(
         self,
-        severity: Severity,
+        severity: LogSeverity,
         message: str,
         fields: Mapping[str, object],
         *,
         v: int,
         err: BaseException | str | None,
     ) -> None:
-        spool, clock, render, _, pid = self._desk
-        caller = _place(sys._getframe(2))
+        spool, clock, render, _, pid = self._output
+        caller = _caller(sys._getframe(2))
         stamp = clock()
         bound = self._bound
         try:
             if bound and not self._context.keys().isdisjoint(fields):
                 bound = render.pairs(redact.fields(_without(self._context, fields)))
-            trouble = None if err is None else redact.text(chain.describe(err))
-            spoken = _message(message)
-            said = Record(severity, v, stamp, pid, caller, spoken, trouble, bound, redact.fields(fields))
-            line = render.line(said)
-        except Exception as reason:  # noqa: BLE001 -- a value that cannot be printed must not stop the work it tells of
-            about = {Key.MESSAGE: message, Key.REASON: type(reason).__name__}
-            line = render.line(Record("error", 0, stamp, pid, caller, Own.UNPRINTABLE, None, bound, about))
+            error = None if err is None else redact.text(chain.describe(err))
+            redacted = _message(message)
+            record = Record(severity, v, stamp, pid, caller, redacted, error, bound, redact.fields(fields))
+            line = render.line(record)
+        except Exception as failure:  # noqa: BLE001 -- a value that cannot be formatted must not stop the caller
+            context = {LogKey.MESSAGE: message, LogKey.REASON: type(failure).__name__}
+            line = render.line(Record("error", 0, stamp, pid, caller, JournalPhrase.UNPRINTABLE, None, bound, context))
         spool.add(line.encode("utf-8", "backslashreplace"))
 
 
 def stderr() -> BinaryIO:
-    """Return the sink of servers: standard error without a buffer of its own."""
+    """Return standard error as an unbuffered sink."""
     return cast("BinaryIO", open(2, "wb", buffering=0, closefd=False))
 
 
 def _without(context: Mapping[str, object], overriding: Mapping[str, object]) -> dict[str, object]:
-    """Return `context` without the keys given anew: the last one wins and stands where it was given."""
+    """Return `context` without the overriding keys: the last value wins and keeps its own position."""
     return {key: value for key, value in context.items() if key not in overriding}
 
 
-# Messages are constants, so looking through each once is enough; the bound is for those that are not.
+# Messages are constants, so each is redacted once; the bound is for messages that are not.
 _message = lru_cache(maxsize=1024)(redact.text)
 
-_places: Final[dict[tuple[int, int], tuple[CodeType, str]]] = {}
+_callers: Final[dict[tuple[int, int], tuple[CodeType, str]]] = {}
 
 
-def _place(frame: FrameType) -> str:
-    # By id and instruction: hashing a code object is slow, and so is computing a line number. The cached value keeps
-    # the code alive, so its id cannot come to mean another; call sites are finite, so the cache is.
+def _caller(frame: FrameType) -> str:
+    # The key is the id of the code and the instruction: hashing a code object and computing a line number are slow.
+    # The cached value keeps the code alive, so its id stays valid; the number of call sites bounds the cache.
     code = frame.f_code
     key = (id(code), frame.f_lasti)
-    if known := _places.get(key):
-        return known[1]
-    place = f"{os.path.basename(code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119 -- Path costs ten times as much
-    _places[key] = (code, place)
-    return place
+    if cached := _callers.get(key):
+        return cached[1]
+    location = f"{os.path.basename(code.co_filename)}:{frame.f_lineno}"  # noqa: PTH119 -- Path costs ten times as much
+    _callers[key] = (code, location)
+    return location

@@ -1,22 +1,22 @@
-"""The vocabulary of the journal: every message, key and logger name that a server or an agent writes.
+"""Define every message, key and logger name that server and agent log.
 
-Writers take their words from here and readers search for the same constants, so neither has to guess.
-The spelling is a contract with dashboards, log queries and runbooks that exist already: do not improve it.
-Classes are namespaces only. The comment over a group names the stage of the loop; a comment beside a phrase gives
-its verbosity when that is not zero.
+Server and agent log these constants, and the tracer searches for the same constants. Most messages are those of the Go
+Maestro: dashboards, log queries and runbooks depend on their spelling, so it must not change.
+Classes are namespaces only, one per component that logs the phrases. Where a class belongs to stages of a traced
+request, its docstring names them. A comment beside a phrase gives its verbosity when that is not zero.
 """
 
 from typing import Final
 
 
 class Verbosity:
-    """From which verbosity on a kind of record is written."""
+    """The verbosity from which on a kind of log record is written."""
 
     ALWAYS: Final = 0
     BROKER: Final = 2
-    """Every event that passes the broker, by its attributes."""
+    """The attributes of every event that passes the broker."""
     DETAIL: Final = 4
-    """Whole events instead of their attributes, and each step on the way."""
+    """Whole events instead of their attributes, and each step of the processing."""
     BROKER_DETAIL: Final = 5
     """Whole events that pass the broker."""
 
@@ -34,14 +34,14 @@ class Logger:
     APPLIED_WORK_FINALIZER: Final = "AppliedManifestWorkFinalizer"
 
 
-class Key:
+class LogKey:
     """Names of fields."""
 
     LOGGER: Final = "logger"
     ERR: Final = "err"
     OP_ID: Final = "op-id"
 
-    # The event and what it is about.
+    # The event and its resource.
     RESOURCE_ID: Final = "resourceID"
     EVENT_ID: Final = "eventID"
     EVENT_TYPE: Final = "eventType"
@@ -87,6 +87,7 @@ class Key:
     LOCK_ID: Final = "lockID"
     LOCK_TYPE: Final = "lockType"
     PORT: Final = "port"
+    ADDRESS: Final = "address"
     BIND_ADDRESS: Final = "bindAddress"
     PATH: Final = "path"
     BYTES: Final = "bytes"
@@ -106,14 +107,29 @@ class Key:
     FIELD_MANAGER: Final = "fieldManager"
     COMPONENT: Final = "component"
     REASON: Final = "reason"
+    PAUSE: Final = "pause"
     REQUEUE_TIME: Final = "requeue time"
     OWNER_UID: Final = "owner UID"
     NUM_OF_RESOURCES: Final = "numOfResources"
     POD_NAME: Final = "podName"
+    AGENT_ID: Final = "agentID"
+    HOLD_ID: Final = "holdID"
+    DATABASE_ID: Final = "databaseID"
+    DATABASE_HOST: Final = "databaseHost"
+    DATABASE_ADDRESS: Final = "databaseAddress"
+    INITIALIZED: Final = "initialized"
+    PUBLISHED: Final = "published"
+    MIGRATIONS: Final = "migrations"
+    INDEXES: Final = "indexes"
+    REPAIRED: Final = "repaired"
+    HOLDER: Final = "holder"
+    """The process that has a lock."""
+    LEASE: Final = "lease"
+    IDENTITY: Final = "identity"
 
 
-class Accept:
-    """Stage 1: the server receives a wish."""
+class SpecWriterPhrase:
+    """Stage 1: the server receives a spec request from a source."""
 
     RECEIVED: Final = "receive the event from client"
     """Attributes below verbosity 4, the whole event from there on."""
@@ -121,9 +137,18 @@ class Accept:
     NO_USER_IN_CERTIFICATE: Final = "unable to get user and groups from certificate"
     ACCESS_REVIEW: Final = "AccessReview"  # 4
 
+    # Our own messages, which the Go server does not write.
+    REJECTED: Final = "request rejected"
+    """Also of requests of agents and of REST clients."""
+    REJECTED_0_1: Final = "request refused"
+    """The same message of version 0.1, for the tracer."""
+    FAILED: Final = "request failed"
+    UNCHANGED: Final = "request changes nothing"  # 2
+    CALL_FAILED: Final = "a call failed unexpectedly"
 
-class Deliver:
-    """Stage 2: the server passes a wish on to the agent."""
+
+class SpecDispatcherPhrase:
+    """Stage 2: the server dispatches the spec to the agent."""
 
     INSERTED: Final = "Publishing resource for db row insert"
     UPDATED: Final = "Publishing resource for db row update"
@@ -148,8 +173,8 @@ class Deliver:
     )
 
 
-class Absorb:
-    """Stages 6 and 7: the server receives a report and handles it."""
+class StatusWriterPhrase:
+    """Stages 6 and 7: the server receives a status update and stores it."""
 
     RECEIVED_BY_BROKER: Final = "receive the event with grpc broker"  # 4
     RECEIVED: Final = "Received event"  # 2, whole event 5
@@ -165,16 +190,21 @@ class Absorb:
     RESOURCE_NOT_FOUND: Final = "skipping resource as it is not found"
     DECODE_FAILED: Final = "failed to decode status"
     HANDLE_FAILED: Final = "failed to handle status event"
+    REDELIVERED: Final = "the agent deleted a work that was not to be deleted; the spec is sent again"
+
+    # Our own messages, which the Go server does not write.
+    UNCHANGED: Final = "status update changes nothing"
+    UNORDERED: Final = "the order of a status update is not known; the agent is asked for its status"
 
 
-class Fanout:
-    """Stages 8 and 9: every server instance tells its subscribers."""
+class StatusDispatcherPhrase:
+    """Stages 8 and 9: every server instance dispatches the status event to its subscribers."""
 
     BROADCAST: Final = "Broadcast the resource status"
     TO_STATUS_SUBSCRIBERS: Final = "send the event to status subscribers"
     """Attributes below verbosity 4, the whole event from there on."""
     NO_CLIENTS: Final = "no clients registered on this instance"
-    RESOURCE_NOT_FOUND: Final = Absorb.RESOURCE_NOT_FOUND
+    RESOURCE_NOT_FOUND: Final = StatusWriterPhrase.RESOURCE_NOT_FOUND
     PROCESSING_TIME: Final = "Recorded resource status processing time metric"  # 4
     REGISTERED: Final = "registered a broadcaster client"
     UNREGISTERED: Final = "unregistered broadcaster client"
@@ -185,21 +215,31 @@ class Fanout:
     HEARTBEAT_FAILED: Final = "failed to send heartbeat"
     HEARTBEAT_DROPPED: Final = "send channel is full, dropping heartbeat"
 
+    # Our own messages, which the Go server does not write.
+    SUBSCRIPTION_REJECTED: Final = "subscription rejected"
+    """Also of subscriptions of agents."""
+    NOT_RECHECKED: Final = "the credentials of a subscription could not be checked; it stays open"
 
-class Resync:
-    """Both sides compare what they have."""
+
+class ResyncPhrase:
+    """Spec resync and status resync between server and agents."""
 
     STATUS_FROM_CONSUMERS: Final = "Resyncing resource status from consumers"
     STATUS_BATCH: Final = "Sending status resync batch"  # 4
     STATUS_FOR_CONSUMER: Final = "processing status resync request for consumer"
     CONSUMER_FAILED: Final = "failed to resync resources status for consumer"
-    UNHEARD: Final = "an agent asks for its works and does not listen yet; it is answered again"
+    NO_SUBSCRIBER: Final = "an agent sent a spec resync and has not subscribed yet; it is answered again"
     CONSUMERS_FAILED: Final = "failed to resync resources status for consumers"
     CONSUMERS_UNKNOWN: Final = "failed to get all consumers"
 
+    # Our own messages.
+    HOLD: Final = "data-safety hold: the agent keeps works that this database does not ask for"
+    HOLD_ADOPTED: Final = "data-safety hold: the adoption is sent to the agent"
+    HOLD_ENDED: Final = "data-safety hold ended: the agent keeps no works any more"
 
-class Listen:
-    """NOTIFY of the database."""
+
+class ListenerPhrase:
+    """The connection that receives NOTIFY messages of PostgreSQL."""
 
     STARTING: Final = "Starting listener"
     RECEIVED: Final = "Received event from channel"  # 4
@@ -209,13 +249,14 @@ class Listen:
     CONNECTION_CHANGED: Final = "Listener: the state of the underlying database connection changes"
 
 
-class Broker:
-    """The connection to the message broker, on either side of it."""
+class BrokerPhrase:
+    """The connection to the message broker, in server and agent."""
 
     MQTT_CONNECTED: Final = "mqtt is connected"
     MQTT_SUBSCRIBED: Final = "subscribed to mqtt broker"
     MQTT_CLIENT_ERROR: Final = "mqtt client error"
     MQTT_ERROR_MESSAGE: Final = "MQTT error message"
+    PUBSUB_SUBSCRIBED: Final = "subscribed to pubsub"
     GRPC_SUBSCRIBED: Final = "subscribed to grpc server"
     REGISTERING: Final = "registering subscriber"
     UNREGISTERING: Final = "unregister subscriber"
@@ -235,10 +276,17 @@ class Broker:
     UNSUPPORTED_DATA_TYPE: Final = "unsupported event data type, ignore"
     UNSUPPORTED_EVENT_TYPE: Final = "ignore unsupported event type"
     OTHER_CLUSTER: Final = "event clustername and agent clustername do not match, ignore"  # 4
+    CONSUMER_REJECTED: Final = "the broker rejects messages to a consumer; they are sent again later"
+    CONSUMER_NOT_NAMED: Final = (
+        "the certificate of an agent does not name its consumer; "
+        "it is accepted because --grpc-broker-agent-identity is not exact"
+    )
+    MESSAGE_FAILED: Final = "a message of an agent failed unexpectedly"
+    MESSAGES_LOST: Final = "more messages waited than the broker keeps; the statuses of the agents are requested again"
 
 
-class Sweep:
-    """What the server does from time to time."""
+class MaintenancePhrase:
+    """The periodic tasks of the server."""
 
     PURGE_EVENTS: Final = "purge all reconciled events"
     SYNC_EVENTS: Final = "sync all unreconciled events"
@@ -256,7 +304,12 @@ class Sweep:
     )
     STALE_DELETES_FAILED: Final = "Failed to reconcile stale delete events"
     STALE_DELETES_ELSEWHERE: Final = "Another instance is checking stale delete events, skip"  # 4
-    REMINDED: Final = "Deletion is sent again, its agent has not confirmed it"
+    DELETION_REPEATED: Final = "Deletion is sent again, its agent has not confirmed it"
+    RECOVERY_STARTING: Final = "Starting delete recovery scheduler"
+    RECOVERY_ROUND: Final = "Delete recovery round complete"  # 2
+    RECOVERY_FAILED: Final = "Delete recovery round failed"
+    BACKLOG_FAILED: Final = "Delete recovery metrics snapshot failed"
+    TASK_FAILED: Final = "a periodic task failed; it is tried again"
     PURGE_EVENTS_FAILED: Final = "Failed to delete reconciled events from db"
     LIST_EVENTS_FAILED: Final = "Failed to list unreconciled events from db"
     OLDEST_EVENT_FAILED: Final = "Failed to retrieve age of oldest unreconciled event from db"
@@ -266,8 +319,8 @@ class Sweep:
     QUEUE_USAGE_FAILED: Final = "Failed to get postgres notification queue usage"
 
 
-class Membership:
-    """Which instances live, and which of them owns a consumer."""
+class MembershipPhrase:
+    """Which instances are active, and which of them owns a consumer."""
 
     CREATING: Final = "Creating new maestro instance"  # 4
     CONSUMERS_OWNED: Final = "Consumers set for current instance"  # 4
@@ -281,9 +334,18 @@ class Membership:
     MARK_ACTIVE_FAILED: Final = "Unable to mark active maestro instances"
     MARK_INACTIVE_FAILED: Final = "Unable to mark inactive maestro instances"
     CONSUMER_SET_FAILED: Final = "Unable to update consumer set"
+    DUPLICATE_ID: Final = (
+        "an instance with this ID was alive a moment ago; if it still runs, give each instance its own --client-id"
+    )
+    WITHDRAWN: Final = "this instance leaves its consumers to the other instances"
+    REJOINED: Final = "this instance owns consumers again"
+    INSTANCES_CHANGED: Final = "server instances changed"
+    DATABASE_CHANGED: Final = (
+        "the database was replaced or restored; the agents and sources connected here have to resync"
+    )
 
 
-class Life:
+class LifecyclePhrase:
     """Starting, serving, stopping."""
 
     GRPC_STARTING: Final = "Starting gRPC server"
@@ -294,6 +356,8 @@ class Life:
     STATUS_CONTROLLER_STARTING: Final = "Starting status event controller"
     MESSAGE_QUEUE_SETTING_UP: Final = "Setting up message queue event server"
     GRPC_BROKER_SETTING_UP: Final = "Setting up grpc broker"
+    SERVING: Final = "Serving "
+    """Our own, before the name of a listener: `Serving rest`, `Serving gRPC for agents`."""
     API_WITH_TLS: Final = "Serving with TLS"
     API_WITHOUT_TLS: Final = "Serving without TLS"
     GRPC_WITH_TLS: Final = "Serving gRPC service with TLS"
@@ -318,8 +382,18 @@ class Life:
     API_STOP_FAILED: Final = "Failed to stop api server"
     METRICS_STOP_FAILED: Final = "Failed to stop metrics server"
 
+    # Our own messages, which the Go server does not write.
+    MIGRATED: Final = "database migrated"
+    CLOCKS_DIFFER: Final = "the clock of this host differs from the database clock; the server uses the database clock"
+    OPEN_TO_NETWORK: Final = "this server is open to the network"
+    SECURITY_FILE_FAILED: Final = "a certificate or key file could not be loaded"
+    CONNECTIONS_CLOSED: Final = "closed connections without an authenticated call"
+    STOPPING: Final = "shutting down"
+    REQUESTS_CANCELLED: Final = "some requests did not finish in time and were cancelled"
+    STOPPED: Final = "the server has stopped"
 
-class Rest:
+
+class RestPhrase:
     """The REST API."""
 
     USER_ERROR: Final = "user request error"
@@ -328,8 +402,14 @@ class Rest:
     SIZE_TOO_LARGE: Final = "A query with a size greater than the maximum was requested."
     SIZE_ZERO: Final = "A query with 0 size requested, returning early without collecting any resources from database"
 
+    # Our own messages, which the Go server does not write.
+    CUT_SHORT: Final = "response cut short"
+    ADOPTED: Final = "data-safety hold adopted: this database decides about the held works"
+    RENDITIONS_NOT_FILLED: Final = "renditions not filled"
+    HEALTH_CHECK_FAILED: Final = "health check failed"
 
-class Database:
+
+class DatabasePhrase:
     """Transactions and locks."""
 
     NO_TRANSACTION: Final = "Could not create transaction"
@@ -339,15 +419,31 @@ class Database:
     UNLOCK_FAILED: Final = "error unlocking advisory lock"
     NOT_LOCK_OWNER: Final = "Caller not lock owner"  # 4
 
+    # Our own messages, which the Go server does not write.
+    IN_USE: Final = "the server uses this database"
+    MOVED: Final = "the database connections lead to another host now"
+    READ_ONLY: Final = "the database takes no writes; this instance is not ready"
+    WRITABLE: Final = "the database takes writes again"
+    UNUSABLE_INDEXES: Final = "the database lacks valid indexes, statements are slow; run `maestro migration`"
+    WAITING_FOR_MIGRATION: Final = "another process migrates the database; waiting for its lock"
+    SCHEMA_REPAIRED: Final = "the database lacked parts of recorded migrations; they were added"
+    NEWER_SCHEMA: Final = (
+        "a newer Maestro has migrated the database; this version uses it as it is, upgrade it when you can"
+    )
+    PROMOTED: Final = "a standby of the database was promoted; the agents and sources connected here have to resync"
+    NO_TIMELINE: Final = "the database does not tell its timeline; a promotion of a standby is not noticed"
+    POOLER: Final = "the database connections pass through a connection pooler; the server keeps no session state"
 
-class Agent:
-    """Stages 3 to 5: the agent receives a wish, carries it out and reports."""
 
-    RECEIVED: Final = Absorb.RECEIVED  # 2, whole event 5
+class AgentPhrase:
+    """Stages 3 to 5: the agent receives a spec event, applies the manifests and reports the status."""
+
+    RECEIVED: Final = StatusWriterPhrase.RECEIVED  # 2, whole event 5
     STORED: Final = "Receive the event {change} for {work}"  # 4; plain text without quotes, not a structured message
     APPLIED: Final = "Server side applied"
     CREATED: Final = "Created resource because it was missing"
     UPDATED: Final = "Updated resource"
+    CREATED_ONLY: Final = "Resource created because of missing"
     READ_ONLY: Final = "Noop because its read-only"
     REQUEUE: Final = "Requeue manifestwork"  # 2
     DELETED: Final = "Deleted resource"
@@ -362,11 +458,48 @@ class Agent:
     DELETE_WORK_FAILED: Final = "failed to delete work"
     WORKER_STARTING: Final = "Starting worker of controller ..."
     CACHES_SYNCED: Final = "Caches are synced"
-    SENDING: Final = Deliver.SENDING  # 2, whole event 5
+    RECONCILING: Final = "Reconciling ManifestWork"  # 4
+    PATCHING: Final = "patching manifestwork"  # 4
+    CONTROLLER_STOPPING: Final = "Shutting down ..."
+    WORKER_STOPPING: Final = "Shutting down worker of controller ..."
+    WORKERS_STOPPED: Final = "All workers have been terminated"
+    WATCH_FAILED: Final = "Failed to watch"
+    SENDING: Final = SpecDispatcherPhrase.SENDING  # 2, whole event 5
+    EVICTED: Final = "AppliedManifestWork evicted after eviction grace period"
+
+    # Our own messages, which the Go agent does not write.
+    STARTING: Final = "starting the agent"
+    LATE_EVENT: Final = "the event is older than the work; resyncing to learn whether it is late"
+    ORPHANED: Final = "the server does not have this work; its objects stay while it is held, or for the grace period"
+    BUDGET_EXCEEDED: Final = "the expressions of this work exceeded a limit; they are evaluated again after a pause"
+    WORK_HELD: Final = "data-safety hold: nothing of this work is deleted or overwritten"
+    HOLD: Final = "data-safety hold: works are kept as they are; see `maestro consumer adopt --dry-run`"
+    HOLD_ENDED: Final = "data-safety hold ended"
+    OTHER_CONSUMERS: Final = (
+        "agents of other consumers use this server address on this cluster; their works are left alone"
+    )
+    OTHER_AGENTS: Final = "AppliedManifestWorks of another agent identity are on this cluster; they are left alone"
+    CLOCK_AHEAD: Final = "the clock of this host is wrong; sequence IDs follow the time of the database"
+    HOLD_ADOPTED: Final = "an operator adopted the database; the data-safety hold ends"
+    WAITING_FOR_LEADERSHIP: Final = "waiting for leadership"
+    LEADING: Final = "leading"
+    LEASE_FAILED: Final = "the lease could not be read or written"
+    CERTIFICATE_NOT_LOADED: Final = "the serving certificate could not be loaded; the previous one stays in use"
+    CRD_INSTALLING: Final = "installing the AppliedManifestWork CRD"
+    CRD_FORBIDDEN: Final = "the agent is not allowed to read or create the AppliedManifestWork CRD"
+    CRD_FAILED: Final = "the AppliedManifestWork CRD could not be installed"
+    STATUS_POSTPONED: Final = "the server could not take a status update now; it is sent again later"
+    RESYNC_POSTPONED: Final = "the server did not accept a spec resync request; it is sent again later"
+    STATUS_REJECTED: Final = "the server rejected a status update"
+    SHORT_STATUS_REJECTED: Final = "the server rejected a status update without feedback values"
+    DELETE_RESOURCE_FAILED: Final = "failed to delete an applied resource"
+    WATCH_INTERRUPTED: Final = "the watch of applied resources is interrupted"
+    APPLIED_WORK_WATCH_INTERRUPTED: Final = "the watch of AppliedManifestWorks is interrupted"
+    CRD_WATCH_INTERRUPTED: Final = "the watch of CustomResourceDefinitions is interrupted"
 
 
-class Own:
-    """The journal about itself."""
+class JournalPhrase:
+    """Problems of the log itself."""
 
-    LINES_LOST: Final = "journal lines were dropped because the log stream did not take them"
-    UNPRINTABLE: Final = "a journal record could not be formatted"
+    LINES_LOST: Final = "log lines were dropped because standard error did not accept them"
+    UNPRINTABLE: Final = "a log record could not be formatted"

@@ -1,6 +1,6 @@
-"""Write a record as one JSON line, for collectors that index fields instead of text.
+"""Format a log record as one JSON line, for log collectors that index fields.
 
-Pure: a record in, text out. Keys come in a stable order: ts, level, v, caller, msg, err, then the fields, at top level.
+Pure: a record in, text out. The order of keys is stable: ts, level, v, caller, msg, err, then the fields at top level.
 """
 
 import time
@@ -11,31 +11,32 @@ from typing import Final
 
 import orjson
 
-from maestropy.journal import chain, gotext
+from maestropy.journal import chain, go_quoting
 from maestropy.journal.record import Record
+from maestropy.untrusted import printable
 
-_OWN: Final = frozenset({"ts", "level", "v", "caller", "msg", "err"})
+_RESERVED: Final = frozenset({"ts", "level", "v", "caller", "msg", "err"})
 
 
 def line(record: Record) -> str:
     """Return `record` as a line, with its newline."""
     second, micros = divmod(round(record.stamp * 1e6), 1_000_000)
     err = record.err
-    trouble = "" if err is None else f',"err":{_string(err)}'
+    error = "" if err is None else f',"err":{_string(err)}'
     return (
         f'{{"ts":"{_second(second)}.{micros:06d}Z","level":"{record.severity}","v":{record.v},'
         f'"caller":{_constant(record.caller)},"msg":{_constant(record.message)}'
-        f"{trouble}{record.bound}{pairs(record.fields)}}}\n"
+        f"{error}{record.bound}{pairs(record.fields)}}}\n"
     )
 
 
 def pairs(fields: Mapping[str, object]) -> str:
     """Return `,"key":value` for every field, in their order."""
-    if type(fields) is dict and fields and _OWN.isdisjoint(fields):
+    if type(fields) is dict and fields and _RESERVED.isdisjoint(fields):
         try:
-            return f",{orjson.dumps(fields)[1:-1].decode()}"
+            return printable.json_ascii(f",{orjson.dumps(fields)[1:-1].decode()}")
         except TypeError:
-            pass  # something that JSON does not know: one by one
+            pass  # a value that JSON does not know: format the fields one by one
     return "".join([_key(key) + _value(value) for key, value in fields.items()])
 
 
@@ -45,23 +46,23 @@ def _value(value: object) -> str:
     if isinstance(value, BaseException):
         return _string(chain.describe(value))
     if isinstance(value, timedelta):
-        return _string(gotext.duration(value))
+        return _string(go_quoting.duration(value))
     if isinstance(value, bytes):
         return _string(value.decode("utf-8", "replace"))
-    return gotext.json_text(value)
+    return go_quoting.json_text(value)
 
 
 def _string(text: str) -> str:
     try:
-        return orjson.dumps(text).decode()
+        return printable.json_ascii(orjson.dumps(text).decode())
     except TypeError:  # a lone surrogate: no JSON text can hold it
-        return gotext.json_text(text)
+        return go_quoting.json_text(text)
 
 
 @lru_cache(maxsize=1024)
 def _key(key: str) -> str:
-    # A field that has the name of one of our own keys gets an underscore, so that no key occurs twice.
-    return f",{_string('_' + key if key in _OWN else key)}:"
+    # A field with a reserved key gets an underscore, so that no key occurs twice.
+    return f",{_string('_' + key if key in _RESERVED else key)}:"
 
 
 _constant = lru_cache(maxsize=1024)(_string)

@@ -1,6 +1,6 @@
-"""One thing worth saying, before it has a format.
+"""Define the log record, before it is formatted.
 
-Holds values only. `klog` and `jsonl` turn a record into a line; `emit` decides whether there is one.
+`klog` and `jsonl` format a record as a line; `emit` decides by verbosity whether it is written.
 """
 
 from collections.abc import Mapping
@@ -8,22 +8,22 @@ from typing import Literal
 
 import msgspec
 
-Severity = Literal["info", "warning", "error"]
+LogSeverity = Literal["info", "warning", "error"]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A record ready to be formatted; redacted already."""
+    """A log record that is ready to be formatted; already redacted."""
 
     # A struct, not a dataclass: a frozen dataclass costs ten times as much to build, once per line.
-    severity: Severity
+    severity: LogSeverity
     v: int
     stamp: float
     """Seconds since the epoch."""
     pid: int
     caller: str
-    """`file:line` of the code that speaks."""
+    """`file:line` of the code that logs."""
     message: str
     err: str | None
     bound: str
-    """The context of the journal, rendered once by the format that renders this record."""
+    """The bound fields of the journal, rendered once in the format of this record."""
     fields: Mapping[str, object]

@@ -1,9 +1,9 @@
-"""Take secrets out of what is about to be written.
+"""Remove secrets from log records.
 
-Three things are hidden: values under a key that names a secret, secrets recognisable by their own shape (PEM blocks,
-passwords in connection strings, bearer tokens), and the data of Kubernetes Secrets inside payloads.
-Pure. Errs towards hiding, except that what holds an id or a type by contract is not looked at: most lines hold
-little else.
+Redacted are: values whose key names a secret, secrets with a recognisable format (PEM blocks, passwords in connection
+strings, bearer tokens), and inside payloads: the data of Kubernetes Secrets, the values of environment variables, and
+the feedback values and condition messages of a manifest that is a Secret. Pure. In doubt a value is redacted, but
+fields that hold an ID or a type by contract are not scanned: most log records hold little else.
 """
 
 import re
@@ -14,21 +14,28 @@ from typing import Final
 import orjson
 
 from maestropy.journal import chain
-from maestropy.journal.fields import Key
+from maestropy.journal.fields import LogKey
 
 HIDDEN: Final = "[redacted]"
+_ERROR_PHRASES: Final = (
+    "admission webhook", "failed calling webhook", "validatingadmissionpolicy", "denied request", "denied the request",
+    "exceeded quota", "is forbidden", "because it is being terminated", "no matches for kind", "is invalid",
+    "the object has been modified", "already exists", "field is immutable", "conflict with", "not found",
+    "connection refused", "context deadline exceeded", "request timed out", "not allowed to apply",
+)  # fmt: skip
+"""What an API server says about an object, whatever is in it: they classify an error whose text must not be logged."""
 
 IDENTIFIERS: Final = frozenset(
     {
-        Key.LOGGER,
-        Key.OP_ID,
-        Key.RESOURCE_ID,
-        Key.EVENT_ID,
-        Key.EVENT_TYPE,
-        Key.EVENT_SOURCE,
-        Key.STATUS_EVENT,
-        Key.STATUS_EVENT_TYPE,
-        Key.INSTANCE_ID,
+        LogKey.LOGGER,
+        LogKey.OP_ID,
+        LogKey.RESOURCE_ID,
+        LogKey.EVENT_ID,
+        LogKey.EVENT_TYPE,
+        LogKey.EVENT_SOURCE,
+        LogKey.STATUS_EVENT,
+        LogKey.STATUS_EVENT_TYPE,
+        LogKey.INSTANCE_ID,
         "clustername",
         "logtracing",
         "originalsource",
@@ -39,7 +46,7 @@ IDENTIFIERS: Final = frozenset(
         "deletiontimestamp",
     }
 )
-"""Fields and CloudEvents extensions that hold an id, a type or a number by contract, so they are never scanned."""
+"""Fields and CloudEvents extensions that hold an ID, a type or a number by contract; they are never scanned."""
 
 _MAX_DEPTH = 64
 _SEQUENCES: Final = (list, tuple, set, frozenset)
@@ -59,22 +66,24 @@ _SECRET_KEYS: Final = (
     "cookie",
 )
 _SECRET_DATA: Final = ("data", "stringData")
+_NAMED_VALUE: Final = frozenset({"name", "value"})
+"""The members of an environment variable of a container, and of HTTP headers and parameters."""
 
 _NAME = r"(?:password|passwd|passphrase|pwd|token|secret|authorization|api[-_]?key|private[-_]?key|access[-_]?key)"
 _PATTERNS: Final = (
-    # Also with the line breaks escaped, and also when the end of the block was cut off.
+    # Also with escaped line breaks, and when the end of the block is missing.
     (re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?(?:-----END \1-----|\Z)", re.DOTALL), r"[redacted \1]"),
-    # scheme://user:password@host; the last @ counts, because passwords hold them too.
+    # scheme://user:password@host; the last @ ends the password, because a password may contain one.
     (re.compile(r"(://[^\s:/@\"']*:)[^\s/\"']+@"), rf"\1{HIDDEN}@"),
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), HIDDEN),
-    # key=value and "key":"value"; a value in quotes ends with them, any other at the next separator.
+    # key=value and "key":"value"; a quoted value ends at the closing quote, any other at the next separator.
     (
         re.compile(rf"({_NAME}\\?[\"']?\s*=\s*|{_NAME}\\?[\"']\s*:\s*)(\\?[\"'])(?!\[redacted).*?\2", re.IGNORECASE),
         rf"\1\2{HIDDEN}\2",
     ),
     (re.compile(rf"({_NAME}=)(?!\[redacted)[^\s,;&\"'\\]+", re.IGNORECASE), rf"\1{HIDDEN}"),
-    # `token: expired` is the way an error names its cause, so a colon alone betrays only these two.
+    # `token: expired` is how an error names its cause, so with a colon only these two keys are redacted.
     (
         re.compile(
             r"((?:password|authorization)\s*:\s*)(?!(?:bearer |basic )?\[redacted)(?:(?:bearer|basic) )?[^\s,;\"']+",
@@ -86,18 +95,20 @@ _PATTERNS: Final = (
 
 
 def fields(values: Mapping[str, object]) -> Mapping[str, object]:
-    """Return `values` without secrets; the very same mapping when there are none, which is nearly always."""
+    """Return `values` without secrets; the same mapping if there are none, which is nearly always the case."""
     if not _mapping_is_suspect(values, 0):
         return values
     return {name: _clean(name, item, 0) for name, item in values.items()}
 
 
 def text(value: str) -> str:
-    """Return `value` without secrets, whether it is a sentence or JSON."""
+    """Return `value` without secrets; it may be plain text or JSON."""
     return _clean_text(value, 0) if _text_is_suspect(value) else value
 
 
 def _mapping_is_suspect(values: Mapping[str, object], depth: int) -> bool:
+    if "value" in values and values.keys() == _NAMED_VALUE:
+        return True
     for key, value in values.items():
         if key in IDENTIFIERS:
             continue
@@ -123,7 +134,7 @@ def _is_suspect(key: str, value: object, depth: int) -> bool:
 
 
 def _text_is_suspect(value: str) -> bool:
-    """Tell cheaply whether `value` could hold a secret: a few substring searches, no pattern."""
+    """Return whether `value` could hold a secret; cheap, because it only searches substrings."""
     low = value.lower()
     return (
         "@" in low
@@ -137,6 +148,8 @@ def _text_is_suspect(value: str) -> bool:
         or "basic " in low
         or "eyj" in low
         or "key" in low
+        or 'value"' in low  # a named value, such as an environment variable
+        or "value\\" in low
     )
 
 
@@ -148,7 +161,7 @@ def _clean(key: str, value: object, depth: int) -> object:
     if isinstance(value, _SEQUENCES):
         return [_clean(key, item, depth + 1) for item in value]
     if key not in IDENTIFIERS and _names_secret(key):
-        # Nothing and yes or no give nothing away, and tell whether a secret was set at all.
+        # None, booleans and empty strings reveal nothing, and show whether a secret was set.
         return value if value is None or isinstance(value, bool) or value == "" else HIDDEN
     return _clean_leaf(value, depth)
 
@@ -169,12 +182,61 @@ def _clean_mapping(value: Mapping[object, object], depth: int) -> dict[object, o
             if part in cleaned:
                 cleaned[part] = _mask(cleaned[part])
     elif kind == "SecretList" and isinstance(items := value.get("items"), list):
-        # The items of a list may leave out their kind.
+        # The items of a list may have no kind.
         cleaned["items"] = [
             _clean_mapping({**item, "kind": "Secret"}, depth + 1) if isinstance(item, Mapping) else HIDDEN
             for item in items
         ]
+    elif _is_secret_meta(value.get("resourceMeta")):
+        cleaned.update(_without_read_values(cleaned))
+    elif "conditions" in value and _has_secret(value.get("resourceStatus")):
+        # The condition of a work repeats the message of the only manifest that has it.
+        cleaned["conditions"] = _without_messages(cleaned["conditions"])
+    elif value.keys() == _NAMED_VALUE and cleaned["value"]:
+        cleaned["value"] = HIDDEN
     return cleaned
+
+
+def _is_secret_meta(meta: object) -> bool:
+    """Return whether a manifest status belongs to a Secret."""
+    return isinstance(meta, Mapping) and (meta.get("kind") == "Secret" or meta.get("resource") == "secrets")
+
+
+def _without_read_values(manifest_status: Mapping[object, object]) -> dict[object, object]:
+    """Return feedback and conditions of a Secret without what was read from it."""
+    masked: dict[object, object] = {}
+    if "statusFeedback" in manifest_status:
+        masked["statusFeedback"] = HIDDEN if manifest_status["statusFeedback"] else {}
+    if "conditions" in manifest_status:
+        masked["conditions"] = _without_messages(manifest_status["conditions"])
+    return masked
+
+
+def _without_messages(conditions: object) -> object:
+    """Return conditions without their messages; type, status and reason stay, and which kind of error it is."""
+    if not isinstance(conditions, list):
+        return conditions
+    return [
+        {**condition, "message": _error_class(condition["message"])}
+        if isinstance(condition, Mapping) and condition.get("message")
+        else condition
+        for condition in conditions
+    ]
+
+
+def _error_class(message: object) -> str:
+    """Return the constant phrases of the API server that a hidden message has; these contain nothing of the Secret."""
+    lower = str(message).lower()
+    phrases = [phrase for phrase in _ERROR_PHRASES if phrase in lower]
+    return f"{HIDDEN}: {', '.join(phrases)}" if phrases else HIDDEN
+
+
+def _has_secret(resource_status: object) -> bool:
+    """Return whether one of the manifest statuses of a work belongs to a Secret."""
+    if isinstance(resource_status, Mapping):
+        resource_status = resource_status.get("manifests")
+    entries = resource_status if isinstance(resource_status, list) else []
+    return any(isinstance(entry, Mapping) and _is_secret_meta(entry.get("resourceMeta")) for entry in entries)
 
 
 def _mask(data: object) -> object:
@@ -203,5 +265,5 @@ def _as_text(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _names_secret(key: object) -> bool:
-    # By its end: `clientSecret` is one, `secretName` only names one.
+    # The end of the key counts: `clientSecret` holds a secret, `secretName` only names one.
     return re.sub(r"[^a-z]", "", str(key).lower()).endswith(_SECRET_KEYS)

@@ -1,7 +1,7 @@
-"""Collect lines and hand them to the sink in as few writes as possible, without ever failing the writer.
+"""Buffer log lines and write them to the sink in few writes; a sink that fails never fails the logging code.
 
-Lines of a few milliseconds leave in one write; without an event loop each line leaves at once.
-What cannot be written (a closed or stuck stderr) is kept up to a bound, then dropped and counted.
+The lines of a few milliseconds are written together; without an event loop each line is written at once.
+Lines that a blocked standard error does not accept are kept up to a limit, then dropped and counted.
 """
 
 import threading
@@ -11,46 +11,46 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 MAX_BYTES: Final = 1 << 20
-"""Lines waiting beyond this are written at once, even in the middle of a turn; a stuck sink costs no more memory."""
+"""The size of the buffer; when it is full, it is written at once. A blocked sink costs no more memory than this."""
 
 GATHER_SECONDS: Final = 0.005
-"""How long a line may wait for company. A busy server turns its loop thousands of times a second, and a write costs
-more than the line in it; what a kill -9 can take along is this much."""
+"""How long a line may stay in the buffer. A write costs more than formatting a line, and a busy server logs thousands
+of lines a second; `kill -9` loses the lines of this interval at most."""
 
 RETRY_SECONDS: Final = 0.1
-"""Pause before a full pipe is tried again. Short enough to be unnoticed, long enough not to spin."""
+"""Pause before a full pipe is tried again."""
 
 
-class Sink(Protocol):
-    """A binary stream without a buffer of its own: it says how much it took, or None when it can take nothing."""
+class LogSink(Protocol):
+    """An unbuffered binary stream."""
 
     def write(self, data: bytes, /) -> int | None:
-        """Take `data`, or the beginning of it."""
+        """Write `data` or a part of it; return the number of bytes written, or None when it would block."""
 
 
 class Spool:
-    """The lines between the journal and its sink."""
+    """The buffer between a journal and its sink."""
 
-    def __init__(self, sink: Sink, *, tell_lost: Callable[[int], bytes]) -> None:
-        """`tell_lost` makes the line that reports how many were dropped."""
+    def __init__(self, sink: LogSink, *, format_lost: Callable[[int], bytes]) -> None:
+        """Write to `sink`; `format_lost` formats the line that reports the number of dropped lines."""
         self._sink = sink
-        self._tell_lost = tell_lost
+        self._format_lost = format_lost
         self._lines: list[bytes] = []
         self._size = 0
         self._lost = 0
         self._flushing_on: AbstractEventLoop | None = None
-        # Threads flush too. Re-entrant, because a signal handler may speak while this thread holds it.
+        # Threads flush too. Re-entrant, because a signal handler may log while this thread holds the lock.
         self._lock = threading.RLock()
-        # Runs at exit, and when the spool is forgotten: the last words are usually the interesting ones.
+        # Runs at exit and at garbage collection: the last lines are usually the interesting ones.
         weakref.finalize(self, _drain, sink, self._lines)
 
     def add(self, line: bytes) -> None:
-        """Keep `line` until the next flush, which is due in a moment."""
-        # No lock here: appending is one step, and `flush` takes only what it has seen.
+        """Buffer `line` until the next flush, which follows within `GATHER_SECONDS`."""
+        # No lock here: appending is atomic, and `flush` removes only the lines it has written.
         size = self._size + len(line)
         if size > MAX_BYTES:
             self.flush()
-            if self._lines:  # still stuck
+            if self._lines:  # the sink is still blocked
                 self._lost += 1
                 return
             size = len(line)
@@ -61,20 +61,20 @@ class Spool:
         except RuntimeError:
             self.flush()
             return
-        # A loop that ended without its last turn never flushed; compare loops instead of keeping a flag.
+        # A loop may end before its scheduled flush, so the loop is compared instead of a flag.
         if loop is not self._flushing_on:
             self._flushing_on = loop
             loop.call_later(GATHER_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Write what waits, as far as the sink takes it."""
+        """Write the buffered lines, as far as the sink accepts them."""
         with self._lock:
             self._flushing_on = None
             if not self._lines:
                 return
             _drain(self._sink, self._lines)
             if self._lost and not self._lines:
-                self._lines.append(self._tell_lost(self._lost))
+                self._lines.append(self._format_lost(self._lost))
                 self._lost = 0
                 _drain(self._sink, self._lines)
             self._size = sum(map(len, self._lines))
@@ -85,30 +85,30 @@ class Spool:
         try:
             loop = get_running_loop()
         except RuntimeError:
-            return  # the next line, or the exit, tries again
+            return  # the next line, or the exit, retries
         self._flushing_on = loop
         loop.call_later(RETRY_SECONDS, self.flush)
 
 
-def _drain(sink: Sink, lines: list[bytes]) -> None:
-    """Write `lines` and leave in the list only what a sink that would block did not take."""
+def _drain(sink: LogSink, lines: list[bytes]) -> None:
+    """Write `lines` and leave in the list only what a blocked sink did not accept."""
     count = len(lines)
     data = b"".join(lines[:count])
-    rest = _write(sink, data)
-    # Other threads may have appended meanwhile: replace only what was written.
-    lines[:count] = [rest] if rest else []
+    unwritten = _write(sink, data)
+    # Other threads may have appended lines meanwhile: replace only those that were written.
+    lines[:count] = [unwritten] if unwritten else []
 
 
-def _write(sink: Sink, data: bytes) -> bytes:
-    """Return what `sink` did not take because it would have had to wait."""
+def _write(sink: LogSink, data: bytes) -> bytes:
+    """Write `data` and return the part that `sink` did not accept because it would block."""
     while data:
         try:
-            taken = sink.write(data)
+            written = sink.write(data)
         except BlockingIOError as blocked:
             return data[blocked.characters_written :]
         except (OSError, ValueError):
-            return b""  # closed: nobody listens, and that is no reason to stop working
-        if taken is None:
+            return b""  # the sink is closed; the process works on without a log
+        if written is None:
             return data
-        data = data[taken:]
+        data = data[written:]
     return b""

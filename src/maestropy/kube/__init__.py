@@ -1,1 +1,1 @@
-"""A small Kubernetes client: requests as values, one driver that sends them, one that watches. It knows no domain."""
+"""A small Kubernetes client: requests as values, a client that sends them, and a watch. It knows nothing of works."""

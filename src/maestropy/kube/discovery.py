@@ -1,7 +1,7 @@
-"""Find the resource of a kind: under which path the API server serves `apps/v1 Deployment`, and whether in namespaces.
+"""Discover the resource type of a kind: path and scope of, for example, `apps/v1 Deployment`.
 
-The whole catalogue is read at once, in two requests where the API server offers that, and kept. A kind that is not
-in it makes it be read anew, but not more often than every few seconds, however many unknown kinds are asked for.
+The whole catalogue is read at once, with two requests if the API server supports aggregated discovery, and cached. An
+unknown kind causes a new read, at most every few seconds.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any
 from maestropy.kube import errors
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json, split_api_version
-from maestropy.kube.request import Request, ResourceType
+from maestropy.kube.request import ApiRequest, ResourceType
 
 Catalogue = Mapping[tuple[str, str], ResourceType]
 """Resources by (apiVersion, kind)."""
@@ -24,7 +24,7 @@ _AGGREGATED = (
 
 
 class Discovery:
-    """What one API server serves, as far as we know."""
+    """The cached catalogue of one API server."""
 
     def __init__(
         self, client: KubeClient, *, monotonic: Callable[[], float], seconds_between_reads: float = 2.0
@@ -38,37 +38,37 @@ class Discovery:
         self._invalidations = 0
 
     async def resolve(self, api_version: str, kind: str) -> ResourceType:
-        """Return the resource of a kind; raises UnknownKind, or the error that kept us from finding out."""
-        found = self._catalogue.get((api_version, kind))
-        if found is None:
-            asked_at = self._monotonic()
+        """Return the resource type of a kind; raises UnknownKind, or the error of the discovery request."""
+        resource = self._catalogue.get((api_version, kind))
+        if resource is None:
+            requested_at = self._monotonic()
             async with self._reading:
-                if self._may_read(asked_at):
+                if self._may_read(requested_at):
                     await self._read()
-            found = self._catalogue.get((api_version, kind))
-        if found is None:
+            resource = self._catalogue.get((api_version, kind))
+        if resource is None:
             raise errors.UnknownKind(f'the server doesn\'t have a resource type "{kind}"')
-        return found
+        return resource
 
     async def find(self, api_version: str, plural: str) -> ResourceType:
-        """Return a resource by its name in paths; raises as `resolve` does."""
-        asked_at = self._monotonic()
-        found = self._named(api_version, plural)
-        if found is None:
+        """Return a resource type by its plural; raises as `resolve` does."""
+        requested_at = self._monotonic()
+        resource = self._named(api_version, plural)
+        if resource is None:
             async with self._reading:
-                if self._may_read(asked_at):
+                if self._may_read(requested_at):
                     await self._read()
-            found = self._named(api_version, plural)
-        if found is None:
+            resource = self._named(api_version, plural)
+        if resource is None:
             raise errors.UnknownKind(f'the server doesn\'t have a resource "{plural}" in {api_version}')
-        return found
+        return resource
 
     def _named(self, api_version: str, plural: str) -> ResourceType | None:
-        every = (found for (served, _), found in self._catalogue.items() if served == api_version)
-        return next((found for found in every if found.plural == plural), None)
+        of_version = (resource for (served, _), resource in self._catalogue.items() if served == api_version)
+        return next((resource for resource in of_version if resource.plural == plural), None)
 
     def invalidate(self) -> None:
-        """Forget everything: the next question is answered by the API server. For whoever changed what it serves."""
+        """Drop the cache, for example after a CRD has changed; the next call reads the catalogue again."""
         self._catalogue = {}
         self._read_at = None
         self._invalidations += 1
@@ -76,45 +76,45 @@ class Discovery:
     async def _read(self) -> None:
         started_at, invalidations = self._monotonic(), self._invalidations
         self._catalogue = await read_catalogue(self._client, known=self._catalogue)
-        # What changed while we were reading may be missing in what we read.
+        # A change during the read may be missing in its result.
         self._read_at = started_at if invalidations == self._invalidations else None
 
-    def _may_read(self, asked_at: float) -> bool:
-        """Whether what we know is too old for a question; whoever waited for another's reading shares it."""
-        return self._read_at is None or asked_at - self._read_at >= self._seconds_between_reads
+    def _may_read(self, requested_at: float) -> bool:
+        """Return whether the cache is too old for this request; a read that another caller has just made is shared."""
+        return self._read_at is None or requested_at - self._read_at >= self._seconds_between_reads
 
 
 async def read_catalogue(client: KubeClient, *, known: Catalogue) -> Catalogue:
-    """Ask the API server for all it serves; groups that do not answer keep what is `known` of them."""
-    core, groups = await asyncio.gather(_ask(client, "/api"), _ask(client, "/apis"))
+    """Read all that the API server serves; groups that fail keep their `known` resources."""
+    core, groups = await asyncio.gather(_get(client, "/api"), _get(client, "/apis"))
     if is_aggregated(core) and is_aggregated(groups):
         return {**parse_aggregated(core), **parse_aggregated(groups)}
     versions = [*_core_versions(core), *_group_versions(groups)]
-    answers = await asyncio.gather(*(_ask_version(client, each) for each in versions))
+    documents = await asyncio.gather(*(_get_version(client, item) for item in versions))
     catalogue: dict[tuple[str, str], ResourceType] = {}
-    for api_version, answer in zip(versions, answers, strict=True):
-        if answer is None:
+    for api_version, resource_list in zip(versions, documents, strict=True):
+        if resource_list is None:
             catalogue |= {key: resource for key, resource in known.items() if key[0] == api_version}
         else:
-            catalogue |= parse_resource_list(answer, api_version=api_version)
+            catalogue |= parse_resource_list(resource_list, api_version=api_version)
     return catalogue
 
 
-async def _ask(client: KubeClient, path: str) -> Json:
-    return await client.send(Request(method="GET", path=path, headers=(("Accept", _AGGREGATED),)))
+async def _get(client: KubeClient, path: str) -> Json:
+    return await client.send(ApiRequest(method="GET", path=path, headers=(("Accept", _AGGREGATED),)))
 
 
-async def _ask_version(client: KubeClient, api_version: str) -> Json | None:
+async def _get_version(client: KubeClient, api_version: str) -> Json | None:
     root = "/apis" if "/" in api_version else "/api"
     try:
-        return await client.send(Request(method="GET", path=f"{root}/{api_version}"))
+        return await client.send(ApiRequest(method="GET", path=f"{root}/{api_version}"))
     except (errors.ServerError, errors.NotFound, errors.Timeout):
-        # A server behind the API server is down, or its group has just gone: the others are not to suffer from it.
+        # An aggregated API server is down, or its group was just removed: the other groups must not fail.
         return None
 
 
 def is_aggregated(document: Mapping[str, Any]) -> bool:
-    """Whether an API server answered with the whole catalogue at once."""
+    """Return whether a document is aggregated discovery."""
     return document.get("kind") == "APIGroupDiscoveryList"
 
 
@@ -124,16 +124,16 @@ def parse_aggregated(document: Mapping[str, Any]) -> Catalogue:
     for group in _items(document, "items"):
         name = (group.get("metadata") or {}).get("name") or ""
         for version in _items(group, "versions"):
-            for each in _items(version, "resources"):
-                kind = (each.get("responseKind") or {}).get("kind")
+            for item in _items(version, "resources"):
+                kind = (item.get("responseKind") or {}).get("kind")
                 resource = ResourceType(
                     group=name,
                     version=str(version.get("version", "")),
-                    plural=str(each.get("resource", "")),
+                    plural=str(item.get("resource", "")),
                     kind=str(kind or ""),
-                    namespaced=each.get("scope") == "Namespaced",
+                    namespaced=item.get("scope") == "Namespaced",
                 )
-                # Where several resources have one kind, the first is the one manifests mean.
+                # If several resources have the same kind, manifests mean the first.
                 catalogue.setdefault((resource.api_version, resource.kind), resource)
     return catalogue
 
@@ -142,12 +142,12 @@ def parse_resource_list(document: Mapping[str, Any], *, api_version: str) -> Cat
     """Read the APIResourceList of one group version."""
     group, version = split_api_version(api_version)
     catalogue: dict[tuple[str, str], ResourceType] = {}
-    for each in _items(document, "resources"):
-        plural, kind = str(each.get("name", "")), str(each.get("kind", ""))
+    for item in _items(document, "resources"):
+        plural, kind = str(item.get("name", "")), str(item.get("kind", ""))
         if "/" in plural:  # a subresource
             continue
         resource = ResourceType(
-            group=group, version=version, plural=plural, kind=kind, namespaced=each.get("namespaced") is True
+            group=group, version=version, plural=plural, kind=kind, namespaced=item.get("namespaced") is True
         )
         catalogue.setdefault((api_version, kind), resource)
     return catalogue
@@ -158,8 +158,8 @@ def _core_versions(document: Mapping[str, Any]) -> Iterable[str]:
         return [
             str(version.get("version")) for group in _items(document, "items") for version in _items(group, "versions")
         ]
-    found = document.get("versions")
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    resource = document.get("versions")
+    return [item for item in resource if isinstance(item, str)] if isinstance(resource, list) else []
 
 
 def _group_versions(document: Mapping[str, Any]) -> Iterable[str]:
@@ -171,5 +171,5 @@ def _group_versions(document: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _items(parent: Mapping[str, Any], name: str) -> Iterable[Mapping[str, Any]]:
-    found = parent.get(name)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    resource = parent.get(name)
+    return [item for item in resource if isinstance(item, Mapping)] if isinstance(resource, list) else []

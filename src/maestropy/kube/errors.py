@@ -1,32 +1,32 @@
-"""What can go wrong between us and a Kubernetes API server, by who has to act.
+"""Errors of requests to a Kubernetes API server, ordered by who can act on them.
 
     KubeError
     ├── BadConfig            the kubeconfig or service account cannot be used: the operator fixes it
-    ├── Malformed            the object or request cannot be sent as it is: its author fixes it
+    ├── MalformedObject      the object or request cannot be sent as it is: its author fixes it
     ├── UnknownKind          the API server has no such kind (yet)
-    ├── Unreachable          no answer, or none that a Kubernetes API server gives: try again later
-    │   └── Timeout          no answer in time; the request may have been carried out all the same
-    ├── Refused              the server's reviews are not allowed: the operator grants them
-    └── ApiError             the API server answered that it did not work
+    ├── Unreachable          no response, or not one of a Kubernetes API server: try again later
+    │   └── Timeout          no response in time; the request may have been carried out
+    ├── ReviewsForbidden     the server is not allowed to create reviews: the operator grants it
+    └── ApiError             the API server responded with an error
         ├── Unauthorized, Forbidden, NotFound, AlreadyExists, Conflict, Gone, Invalid
         ├── TooManyRequests  with `retry_after` seconds, if the API server named them
         └── ServerError
             └── Unavailable
 
-Only answers that somebody handles have a class. The HTTP library's own errors end here: callers see these
-classes and nothing else, with the library's error chained as the cause. Every error carries `status` (HTTP,
-0 without an answer), `reason` (Kubernetes' word, empty without one) and a message that is the API server's own.
+Only responses that a caller handles have a class. Errors of the HTTP library are translated to these classes, with the
+library's error as the cause. Every error has `status` (HTTP, 0 without a response), `reason` (of the Kubernetes Status,
+or empty) and the message of the API server.
 """
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 MESSAGE_LIMIT = 4096
-"""Characters kept of an API server's message: enough for a long validation error, bounded for logs and conditions."""
+"""Length limit of a message in characters: enough for a long validation error, bounded for logs and conditions."""
 
 
 class KubeError(Exception):
-    """A question to the API server got no answer, or not the one asked for."""
+    """Base class: a request to the API server failed."""
 
     default_reason: ClassVar[str] = ""
 
@@ -42,30 +42,30 @@ class BadConfig(KubeError):
     """The kubeconfig or service account cannot be used; the operator has to fix it."""
 
 
-class Malformed(KubeError):
+class MalformedObject(KubeError):
     """The object or request cannot be sent as it is; its author has to fix it."""
 
 
 class UnknownKind(KubeError):
-    """The API server serves no such kind now; a custom one may come."""
+    """The API server does not serve this kind now; a CRD may add it."""
 
 
 class Unreachable(KubeError):
-    """The API server did not answer, or answered with a failure of its own; try again later."""
+    """The API server did not respond, or not as a Kubernetes API server does; try again later."""
 
 
 class Timeout(Unreachable):
-    """No answer in time; nobody knows whether the request was carried out."""
+    """No response in time; the request may have been carried out."""
 
     default_reason = "Timeout"
 
 
-class Refused(KubeError):
-    """The API server does not let this server ask; the operator has to grant it."""
+class ReviewsForbidden(KubeError):
+    """The API server does not allow this server to create reviews; the operator has to grant it."""
 
 
 class ApiError(KubeError):
-    """The API server answered, and the answer is no."""
+    """The API server responded with an error."""
 
 
 class Unauthorized(ApiError):
@@ -73,7 +73,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """The API server knows us and does not let us."""
+    """The API server does not allow the request."""
 
 
 class NotFound(ApiError):
@@ -81,7 +81,7 @@ class NotFound(ApiError):
 
 
 class AlreadyExists(ApiError):
-    """An object of that name is there already."""
+    """An object of that name exists."""
 
 
 class Conflict(ApiError):
@@ -93,11 +93,11 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """The API server's validation refuses the object."""
+    """The validation of the API server rejects the object."""
 
 
 class TooManyRequests(ApiError):
-    """The API server wants us to slow down."""
+    """The API server throttles the client."""
 
     def __init__(self, message: str, *, status: int = 429, reason: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, status=status, reason=reason)
@@ -113,7 +113,7 @@ class ServerError(ApiError):
 
 
 class Unavailable(ServerError):
-    """The API server, or the server behind one of its groups, is not up."""
+    """The API server, or the server of an aggregated API, is not available."""
 
 
 _BY_STATUS: Mapping[int, type[ApiError]] = {
@@ -129,7 +129,7 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 def from_status(code: int, status: Mapping[str, Any] | None, *, retry_after: float | None = None) -> KubeError:
     """Return the error for an HTTP `code` and the `Status` object of its body, if the body was one.
 
-    The body of anything else is not quoted: it may be a proxy's page, or data.
+    Another body is not quoted: it may be the page of a proxy, or data.
     """
     if status is None:
         message, reason = f"HTTP {code} without a Kubernetes Status", ""
@@ -150,8 +150,8 @@ def from_status(code: int, status: Mapping[str, Any] | None, *, retry_after: flo
 
 
 def _text(status: Mapping[str, Any], name: str) -> str:
-    found = status.get(name)
-    return found if isinstance(found, str) else ""
+    value = status.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _retry_after(status: Mapping[str, Any] | None) -> float | None:

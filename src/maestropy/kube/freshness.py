@@ -1,60 +1,60 @@
-"""What an answer showed or what the watch told: which of the two is an object like now?
+"""Decide whether a response or a watch has the newer version of an object.
 
-Answers and watches travel on different connections, so either can be late. Both carry the version of what they show,
-and versions of one collection grow; where they are no numbers, nobody can tell, and somebody has to ask.
-Pure; whoever reads a watch decides by it.
+Responses and watch events use different connections, so either can be late. Both have a resource version, and the
+versions of one collection grow. Versions that are not numbers cannot be compared; then the object must be read again.
+Pure.
 """
 
 from enum import Enum, auto
 
 from maestropy.kube import objects
 from maestropy.kube.objects import Json
-from maestropy.kube.roster import Added, Deleted, Modified, Sighting
+from maestropy.kube.watch_changes import Added, Deleted, Modified, ObjectVersion
 
 
-class Verdict(Enum):
-    """Whom to believe."""
+class Freshness(Enum):
+    """Whether the object of a response is current."""
 
-    SHOWN = auto()
-    """What was shown is how the object is, as far as anybody knows."""
-    GONE = auto()
-    """There is no such object."""
-    ASK = auto()
-    """What it is like now was never shown."""
-
-
-def judge(shown: Sighting | None, told: Sighting | None, *, heard_until: str) -> Verdict:
-    """Return what is true of an object of which an answer showed one version and the watch, so far, told another."""
-    if shown is None:
-        return Verdict.GONE if told is None else Verdict.ASK
-    if shown == told:
-        return Verdict.SHOWN
-    # If the watch did not tell of it, then up to where it has told everything there is no such object.
-    limit = told.resource_version if told is not None else heard_until
-    if is_newer(shown.resource_version, limit):
-        return Verdict.SHOWN
-    if told is None and (limit == shown.resource_version or is_newer(limit, shown.resource_version)):
-        return Verdict.GONE
-    return Verdict.ASK
+    CURRENT = auto()
+    """The response has the newest known version."""
+    DELETED = auto()
+    """The object does not exist any more."""
+    UNKNOWN = auto()
+    """Neither has the newest version: read the object again."""
 
 
-def is_echo(change: Added | Modified | Deleted, *, shown: Sighting | None) -> bool:
-    """Whether a change only repeats what was shown before, by our own writes or reads, or is older than that."""
-    if shown is None:
+def compare(response: ObjectVersion | None, watched: ObjectVersion | None, *, watched_until: str) -> Freshness:
+    """Compare the version in a response with the version that the watch has reported so far."""
+    if response is None:
+        return Freshness.DELETED if watched is None else Freshness.UNKNOWN
+    if response == watched:
+        return Freshness.CURRENT
+    # If the watch did not report the object, it does not exist up to the version that the watch has reached.
+    limit = watched.resource_version if watched is not None else watched_until
+    if is_newer(response.resource_version, limit):
+        return Freshness.CURRENT
+    if watched is None and (limit == response.resource_version or is_newer(limit, response.resource_version)):
+        return Freshness.DELETED
+    return Freshness.UNKNOWN
+
+
+def is_known_change(change: Added | Modified | Deleted, *, response: ObjectVersion | None) -> bool:
+    """Return whether a change is the version of the last response, or an older one."""
+    if response is None:
         return False
-    found = sighting(change.object)
-    is_older = is_newer(shown.resource_version, found.resource_version)
+    changed = version_of(change.object)
+    is_older = is_newer(response.resource_version, changed.resource_version)
     if isinstance(change, Deleted):
-        # The end of the life that was shown is always news.
-        return shown.uid != found.uid and is_older
-    return shown == found or is_older
+        # The deletion of the incarnation in the response is always new.
+        return response.uid != changed.uid and is_older
+    return response == changed or is_older
 
 
-def sighting(found: Json) -> Sighting:
-    """Return which version of an object this is."""
-    return Sighting(objects.uid(found), objects.resource_version(found))
+def version_of(obj: Json) -> ObjectVersion:
+    """Return the UID and resource version of an object."""
+    return ObjectVersion(objects.uid(obj), objects.resource_version(obj))
 
 
-def is_newer(one: str, other: str) -> bool:
-    """Whether `one` is certainly a later version than `other`."""
-    return one.isdecimal() and other.isdecimal() and int(one) > int(other)
+def is_newer(left: str, right: str) -> bool:
+    """Return whether `left` is certainly a later version than `right`."""
+    return left.isdecimal() and right.isdecimal() and int(left) > int(right)

@@ -1,9 +1,8 @@
-"""Let one of several processes lead, by a Lease that the leader keeps renewing.
+"""Leader election with a Lease, by the rules of client-go.
 
-The rules are those of Kubernetes' own clients, so that ours and theirs can compete for one Lease: a candidate takes
-over when the record did not change for as long as it promises to be renewed, measured on the candidate's own clock.
-Whoever cannot renew in time stops leading before anybody else may start.
-`consider` decides; `Candidate` and `lead` carry it out.
+Processes with client-go can compete for the same Lease. A candidate takes over when the Lease has not changed for its
+duration, measured on the candidate's own clock. A leader that cannot renew in time stops before another one may start.
+`decide` is pure; `LeaderElector` and `run_while_leading` carry it out.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from maestropy.aio.clock import Clock
-from maestropy.aio.tasks import Crew
+from maestropy.aio.tasks import TaskOwner
 from maestropy.kube import errors
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json
@@ -23,21 +22,21 @@ LEASES = ResourceType(group="coordination.k8s.io", version="v1", plural="leases"
 
 
 class LeadershipLost(errors.KubeError):
-    """The Lease could not be renewed in time, or somebody else holds it: stop at once."""
+    """The Lease was not renewed in time, or another process holds it: stop at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """Which Lease, who we are, and how long things take (seconds). The times are those of OpenShift's operators."""
+class LeaderElectionSettings:
+    """The Lease, our identity and the times in seconds; the defaults are those of OpenShift operators."""
 
     namespace: str
     name: str
     identity: str
-    """Unique among the candidates: two with one identity would both lead."""
+    """Must be unique among the candidates: two with the same identity would both lead."""
     lease_seconds: float = 137.0
-    """How long others wait for a silent leader."""
+    """How long candidates wait for a leader that does not renew."""
     renew_seconds: float = 107.0
-    """How long a leader tries to renew before it stops leading; less than the above."""
+    """How long a leader tries to renew before it stops leading; less than `lease_seconds`."""
     retry_seconds: float = 26.0
     """Pause between attempts to acquire or renew."""
 
@@ -46,59 +45,63 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
-    """A record as it was first seen so, on our monotonic clock."""
+class ObservedLease:
+    """The spec of a Lease and when it was first observed, on our monotonic clock."""
 
     spec: Json
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
-    """Nobody ever led: write this Lease."""
+class CreateLease:
+    """There is no Lease: create this one."""
 
     lease: Json
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """Take over or renew: write this Lease, if nobody else does first."""
+class UpdateLease:
+    """Take over or renew: update the Lease, unless another process does so first."""
 
     lease: Json
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Somebody leads."""
+class HeldByOther:
+    """Another process leads."""
 
     holder: str
 
 
-Move = Create | Update | Wait
+LeaseAction = CreateLease | UpdateLease | HeldByOther
 
 
-def observe(lease: Json | None, *, before: Sighting | None, at: float) -> Sighting:
-    """Return what is known of the record now: an unchanged one keeps the time it was first seen."""
+def observe(lease: Json | None, *, previous: ObservedLease | None, at: float) -> ObservedLease:
+    """Return the observed Lease; an unchanged spec keeps the time of its first observation."""
     spec = _spec(lease)
-    return before if before is not None and before.spec == spec else Sighting(spec=spec, at=at)
+    return previous if previous is not None and previous.spec == spec else ObservedLease(spec=spec, at=at)
 
 
-def consider(lease: Json | None, sighting: Sighting, *, terms: Terms, at: float, now: datetime) -> Move:
-    """Return what a candidate does about `lease` (None if there is none); `at` is monotonic, `now` for the record."""
+def decide(
+    lease: Json | None, observed: ObservedLease, *, settings: LeaderElectionSettings, at: float, now: datetime
+) -> LeaseAction:
+    """Return the action of a candidate on `lease` (None if absent); `at` is monotonic, `now` goes into the Lease."""
     if lease is None:
-        metadata = {"namespace": terms.namespace, "name": terms.name}
+        metadata = {"namespace": settings.namespace, "name": settings.name}
         body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata}
-        return Create({**body, "spec": _record(terms, acquired=_micro_time(now), now=now, transitions=0)})
+        return CreateLease({**body, "spec": _record(settings, acquired=_micro_time(now), now=now, transitions=0)})
     spec = _spec(lease)
     holder = str(spec.get("holderIdentity") or "")
-    if holder == terms.identity:
-        # Renewing keeps the history of the record.
+    if holder == settings.identity:
+        # A renewal keeps acquireTime and leaseTransitions.
         acquired = str(spec.get("acquireTime") or _micro_time(now))
-        return Update({**lease, "spec": spec | _record(terms, acquired=acquired, now=now, transitions=_count(spec))})
-    if holder and at < sighting.at + _promised(spec, terms):
-        return Wait(holder)
-    record = _record(terms, acquired=_micro_time(now), now=now, transitions=_count(spec) + 1)
-    return Update({**lease, "spec": spec | record})
+        return UpdateLease(
+            {**lease, "spec": spec | _record(settings, acquired=acquired, now=now, transitions=_count(spec))}
+        )
+    if holder and at < observed.at + _lease_duration(spec, settings):
+        return HeldByOther(holder)
+    record = _record(settings, acquired=_micro_time(now), now=now, transitions=_count(spec) + 1)
+    return UpdateLease({**lease, "spec": spec | record})
 
 
 def released(lease: Json, *, now: datetime) -> Json:
@@ -113,26 +116,26 @@ def released(lease: Json, *, now: datetime) -> Json:
 
 
 def _spec(lease: Json | None) -> Json:
-    found: Any = (lease or {}).get("spec")
-    return found if isinstance(found, dict) else {}
+    value: Any = (lease or {}).get("spec")
+    return value if isinstance(value, dict) else {}
 
 
 def _count(spec: Json) -> int:
-    found = spec.get("leaseTransitions")
-    return found if isinstance(found, int) else 0
+    value = spec.get("leaseTransitions")
+    return value if isinstance(value, int) else 0
 
 
-def _promised(spec: Json, terms: Terms) -> float:
-    """Return the seconds the holder promised to renew within; ours if it did not say."""
-    found = spec.get("leaseDurationSeconds")
-    return float(found) if isinstance(found, int) and found > 0 else terms.lease_seconds
+def _lease_duration(spec: Json, settings: LeaderElectionSettings) -> float:
+    """Return the lease duration of the holder in seconds; ours if it is not set."""
+    value = spec.get("leaseDurationSeconds")
+    return float(value) if isinstance(value, int) and value > 0 else settings.lease_seconds
 
 
-def _record(terms: Terms, *, acquired: str, now: datetime, transitions: int) -> Json:
+def _record(settings: LeaderElectionSettings, *, acquired: str, now: datetime, transitions: int) -> Json:
     return {
-        "holderIdentity": terms.identity,
-        # The API server takes whole seconds, at least one.
-        "leaseDurationSeconds": max(1, round(terms.lease_seconds)),
+        "holderIdentity": settings.identity,
+        # The API server accepts whole seconds, at least one.
+        "leaseDurationSeconds": max(1, round(settings.lease_seconds)),
         "acquireTime": acquired,
         "renewTime": _micro_time(now),
         "leaseTransitions": transitions,
@@ -143,108 +146,112 @@ def _micro_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-class Candidate:
-    """One process that wants to lead."""
+class LeaderElector:
+    """Acquires, renews and releases the Lease for one process."""
 
     def __init__(
         self,
         client: KubeClient,
-        terms: Terms,
+        settings: LeaderElectionSettings,
         *,
         clock: Clock,
         jitter: Callable[[], float],
-        on_trouble: Callable[[errors.KubeError], None] = lambda _: None,
+        on_error: Callable[[errors.KubeError], None] = lambda _: None,
     ) -> None:
         self._client = client
-        self._terms = terms
+        self._settings = settings
         self._clock = clock
         self._jitter = jitter
-        self._on_trouble = on_trouble
-        self._sighting: Sighting | None = None
+        self._on_error = on_error
+        self._observed: ObservedLease | None = None
         self._renewed_at = 0.0
         self.leader = ""
-        """Who leads, as far as we know."""
+        """The identity of the last observed leader."""
 
     @property
     def is_leading(self) -> bool:
-        """Whether we were the last to be granted the lease."""
-        return self.leader == self._terms.identity
+        """Whether this process was the last to get the Lease."""
+        return self.leader == self._settings.identity
 
     async def acquire(self) -> None:
-        """Return when we lead."""
+        """Wait until this process leads."""
         while True:
-            if await self._try():
+            if await self._try_once():
                 return
-            # Others wait as long as we do; chance keeps them from asking in step.
-            await asyncio.sleep(self._terms.retry_seconds * (1 + self._jitter()))
+            # Jitter keeps the candidates from sending at the same time.
+            await asyncio.sleep(self._settings.retry_seconds * (1 + self._jitter()))
 
-    async def keep(self) -> None:
-        """Renew for as long as that works; raises LeadershipLost when it did not in time."""
-        terms = self._terms
+    async def renew(self) -> None:
+        """Renew the Lease periodically; raises `LeadershipLost` when it was not renewed in time."""
+        settings = self._settings
         while True:
-            await asyncio.sleep(terms.retry_seconds)
-            left = self._renewed_at + terms.renew_seconds - self._clock.monotonic()
+            await asyncio.sleep(settings.retry_seconds)
+            remaining = self._renewed_at + settings.renew_seconds - self._clock.monotonic()
             try:
-                async with asyncio.timeout(max(0.0, left)):
-                    while not await self._try():
+                async with asyncio.timeout(max(0.0, remaining)):
+                    while not await self._try_once():
                         if not self.is_leading:
-                            raise LeadershipLost(f"the lease {terms} is held by {self.leader}")
-                        await asyncio.sleep(terms.retry_seconds)
+                            raise LeadershipLost(f"the lease {settings} is held by {self.leader}")
+                        await asyncio.sleep(settings.retry_seconds)
             except TimeoutError as error:
-                raise LeadershipLost(f"the lease {terms} was not renewed within {terms.renew_seconds:g}s") from error
+                raise LeadershipLost(
+                    f"the lease {settings} was not renewed within {settings.renew_seconds:g}s"
+                ) from error
 
     async def release(self) -> None:
-        """Let the next one lead now rather than when the lease runs out; a failure only costs them that wait."""
-        terms = self._terms
+        """Release the Lease, so that the next leader need not wait until it expires; a failure only delays it."""
+        settings = self._settings
         try:
-            lease = await self._client.get(LEASES, terms.name, namespace=terms.namespace)
-            if _spec(lease).get("holderIdentity") == terms.identity:
+            lease = await self._client.get(LEASES, settings.name, namespace=settings.namespace)
+            if _spec(lease).get("holderIdentity") == settings.identity:
                 await self._client.update(LEASES, released(lease, now=self._clock.now()))
         except errors.KubeError as error:
-            self._on_trouble(error)
+            self._on_error(error)
 
-    async def _try(self) -> bool:
-        """Try once to acquire or renew; a failed request is no more than a failed try."""
-        # Measured before asking: what the API server grants counts from when it was asked at the earliest.
-        asked_at = self._clock.monotonic()
+    async def _try_once(self) -> bool:
+        """Try once to acquire or renew; return False if that failed."""
+        # Measured before sending: the lease duration may begin as early as the request.
+        sent_at = self._clock.monotonic()
         try:
             lease = await self._read()
-            self._sighting = observe(lease, before=self._sighting, at=self._clock.monotonic())
-            move = consider(lease, self._sighting, terms=self._terms, at=self._clock.monotonic(), now=self._clock.now())
-            if isinstance(move, Wait):
-                self.leader = move.holder
+            self._observed = observe(lease, previous=self._observed, at=self._clock.monotonic())
+            action = decide(
+                lease, self._observed, settings=self._settings, at=self._clock.monotonic(), now=self._clock.now()
+            )
+            if isinstance(action, HeldByOther):
+                self.leader = action.holder
                 return False
             written = await (
-                self._client.create(LEASES, move.lease)
-                if isinstance(move, Create)
-                else self._client.update(LEASES, move.lease)
+                self._client.create(LEASES, action.lease)
+                if isinstance(action, CreateLease)
+                else self._client.update(LEASES, action.lease)
             )
         except errors.KubeError as error:
-            self._on_trouble(error)
+            self._on_error(error)
             return False
-        self._sighting = observe(written, before=None, at=self._clock.monotonic())
-        self._renewed_at = asked_at
-        self.leader = self._terms.identity
+        self._observed = observe(written, previous=None, at=self._clock.monotonic())
+        self._renewed_at = sent_at
+        self.leader = self._settings.identity
         return True
 
     async def _read(self) -> Json | None:
         try:
-            return await self._client.get(LEASES, self._terms.name, namespace=self._terms.namespace)
+            return await self._client.get(LEASES, self._settings.name, namespace=self._settings.namespace)
         except errors.NotFound:
             return None
 
 
-async def lead(candidate: Candidate, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Wait to lead, do `work` while leading, and let go once it has stopped.
+async def run_while_leading(candidate: LeaderElector, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Wait to lead, run `work` while leading, then release the Lease.
 
-    Raises LeadershipLost, after cancelling the work, when the lease is lost; otherwise what `work` raises.
+    Raises `LeadershipLost`, after cancelling the work, when the Lease is lost; otherwise the error of `work`.
     """
     await candidate.acquire()
-    crew = Crew()
+    task_owner = TaskOwner()
     try:
-        crew.start("kube.leases.keep", candidate.keep())
-        crew.start("kube.leases.work", work())
-        await crew.wait()
+        task_owner.start("kube.leases.keep", candidate.renew())
+        task_owner.start("kube.leases.work", work())
+        await task_owner.wait()
     finally:
-        await crew.stop()
+        await task_owner.stop()
         await candidate.release()

@@ -1,24 +1,24 @@
-"""What is true of every Kubernetes object: who it is, which version of it this is, and whether it is on its way out.
+"""Read the identity, the version and the deletion mark of Kubernetes objects.
 
-Objects are plain JSON; nobody here changes one in place. Nothing here talks to an API server.
+Objects are plain JSON and are never changed in place. Pure.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from maestropy.kube.errors import Malformed
+from maestropy.kube.errors import MalformedObject
 
 Json = dict[str, Any]
 
 
 def metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the metadata, empty if there is none."""
-    found = manifest.get("metadata")
-    if found is None:
+    value = manifest.get("metadata")
+    if value is None:
         return {}
-    if not isinstance(found, Mapping):
-        raise Malformed("metadata must be an object")
-    return found
+    if not isinstance(value, Mapping):
+        raise MalformedObject("metadata must be an object")
+    return value
 
 
 def uid(manifest: Mapping[str, Any]) -> str:
@@ -32,13 +32,13 @@ def resource_version(manifest: Mapping[str, Any]) -> str:
 
 
 def is_terminating(manifest: Mapping[str, Any]) -> bool:
-    """Whether somebody deleted the object and its finalizers still hold it."""
+    """Return whether the object is being deleted and its finalizers still hold it."""
     return bool(metadata(manifest).get("deletionTimestamp"))
 
 
-def is_same(found: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Whether two sights of an object show the same life and version of it."""
-    return uid(found) == uid(known) and resource_version(found) == resource_version(known)
+def is_same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    """Return whether both are the same incarnation and version of an object."""
+    return uid(left) == uid(right) and resource_version(left) == resource_version(right)
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:
@@ -48,9 +48,9 @@ def split_api_version(api_version: str) -> tuple[str, str]:
 
 
 def _text(manifest: Mapping[str, Any], name: str) -> str:
-    found = metadata(manifest).get(name)
-    if found is None:
+    value = metadata(manifest).get(name)
+    if value is None:
         return ""
-    if not isinstance(found, str):
-        raise Malformed(f"metadata.{name} must be a string")
-    return found
+    if not isinstance(value, str):
+        raise MalformedObject(f"metadata.{name} must be a string")
+    return value

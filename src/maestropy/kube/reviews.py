@@ -1,10 +1,8 @@
-"""Ask a Kubernetes API server who a token belongs to and what a user may do.
+"""Send TokenReviews and SubjectAccessReviews to a Kubernetes API server.
 
-One method is one request with one deadline. It neither caches nor decides: no answer is an error,
-and what a refusal means to a client is decided by `maestropy.server.auth`.
-
-`KUBECONFIG` and `~/.kube/config` are not consulted: who may publish is not decided by whichever cluster a shell
-happened to point at.
+One method is one request with one deadline. Nothing is cached or decided here: `maestropy.server.auth` decides what a
+review means for a client. `KUBECONFIG` and `~/.kube/config` are not read: the cluster of a shell must not decide who
+may publish.
 """
 
 import asyncio
@@ -15,15 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from maestropy.kube import config, errors
-from maestropy.kube.address import ClusterAddress
+from maestropy.kube import errors
 from maestropy.kube.client import ClientSettings, KubeClient
-from maestropy.kube.errors import BadConfig, KubeError, Refused, Unreachable
-from maestropy.kube.limits import Patience
+from maestropy.kube.config import load as config
+from maestropy.kube.config.address import ClusterAddress
+from maestropy.kube.errors import BadConfig, KubeError, ReviewsForbidden, Unreachable
 from maestropy.kube.objects import Json
+from maestropy.kube.rate_limit import RetryLimits
 from maestropy.kube.request import ResourceType
-from maestropy.wire import jsontypes
-from maestropy.wire.errors import Malformed
+from maestropy.wire import json_types
+from maestropy.wire.errors import MalformedMessage
 
 FLAG = "--grpc-authorizer-config"
 
@@ -38,80 +37,80 @@ ACCESS = ResourceType(
     namespaced=False,
 )
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenHolder:
-    """Whom the API server says a token belongs to."""
+class TokenUser:
+    """The user of a token, as the API server reports it."""
 
     user: str
     groups: tuple[str, ...]
 
 
 class Reviews:
-    """The two reviews, over one connection pool."""
+    """TokenReview and SubjectAccessReview over one connection pool."""
 
     def __init__(self, client: KubeClient, *, deadline: float) -> None:
         self._client = client
         self._deadline = deadline
 
-    async def token(self, token: str) -> TokenHolder | None:
-        """Return whom `token` belongs to, or None when the API server does not accept it."""
-        return await self._ask(TOKENS, {"token": token}, read=_holder)
+    async def token(self, token: str) -> TokenUser | None:
+        """Return the user of `token`, or None if the API server does not accept it."""
+        return await self._review(TOKENS, {"token": token}, read=_token_user)
 
     async def access(self, *, user: str, groups: tuple[str, ...], path: str, verb: str) -> bool:
         """Return whether a user in these groups may use `verb` on the non-resource `path`."""
         attributes = {"path": path, "verb": verb}
         spec = {"user": user, "groups": list(groups), "nonResourceAttributes": attributes}
-        return await self._ask(ACCESS, spec, read=_is_allowed)
+        return await self._review(ACCESS, spec, read=_is_allowed)
 
-    async def _ask(self, review: ResourceType, spec: Json, *, read: Callable[[Json], _Answer]) -> _Answer:
-        what = f"{review.plural}.{review.group}"
+    async def _review(self, review: ResourceType, spec: Json, *, read: Callable[[Json], _Result]) -> _Result:
+        review_name = f"{review.plural}.{review.group}"
         manifest = {"apiVersion": review.api_version, "kind": review.kind, "spec": spec}
         try:
             async with asyncio.timeout(self._deadline):
                 return read(await self._client.create(review, manifest))
         except (TimeoutError, errors.Timeout) as error:
             raise Unreachable(
-                f"the Kubernetes API server did not answer on {what} within {self._deadline:g}s"
+                f"the Kubernetes API server did not answer on {review_name} within {self._deadline:g}s"
             ) from error
-        except Malformed as error:
-            raise Unreachable(f"what answered for {what} is not a Kubernetes API server") from error
+        except MalformedMessage as error:
+            raise Unreachable(f"what answered for {review_name} is not a Kubernetes API server") from error
         except KubeError as error:
-            raise _translate(error, what=what) from error
+            raise _translate(error, review_name=review_name) from error
 
 
-def _holder(answer: Json) -> TokenHolder | None:
-    user = jsontypes.text_at(answer, "status", "user", "username")
-    if not user or not jsontypes.boolean_at(jsontypes.object_at(answer, "status"), "authenticated"):
+def _token_user(response: Json) -> TokenUser | None:
+    user = json_types.text_at(response, "status", "user", "username")
+    if not user or not json_types.boolean_at(json_types.object_at(response, "status"), "authenticated"):
         return None
-    return TokenHolder(user=user, groups=tuple(jsontypes.texts_at(answer, "status", "user", "groups")))
+    return TokenUser(user=user, groups=tuple(json_types.texts_at(response, "status", "user", "groups")))
 
 
-def _is_allowed(answer: Json) -> bool:
-    status = jsontypes.object_at(answer, "status")
-    return jsontypes.boolean_at(status, "allowed") and not jsontypes.boolean_at(status, "denied")
+def _is_allowed(response: Json) -> bool:
+    status = json_types.object_at(response, "status")
+    return json_types.boolean_at(status, "allowed") and not json_types.boolean_at(status, "denied")
 
 
-def _translate(error: KubeError, *, what: str) -> KubeError:
-    """Return the error as the server's operator should read it; the API server's own words may quote the token."""
+def _translate(error: KubeError, *, review_name: str) -> KubeError:
+    """Return the error with a text for the operator; the message of the API server may quote the token."""
     if isinstance(error, BadConfig):
-        return BadConfig(f"{FLAG}: its credentials cannot be used for {what}")
+        return BadConfig(f"{FLAG}: its credentials cannot be used for {review_name}")
     if isinstance(error, errors.Unauthorized | errors.Forbidden):
-        return Refused(
-            f"the Kubernetes API server refuses this server's {what} request with HTTP {error.status}; "
-            f"its account needs the verb create on {what}"
+        return ReviewsForbidden(
+            f"the Kubernetes API server rejects this server's {review_name} request with HTTP {error.status}; "
+            f"its account needs the verb create on {review_name}"
         )
     if isinstance(error, errors.ApiError):
-        return Unreachable(f"the Kubernetes API server answered on {what} with HTTP {error.status}")
+        return Unreachable(f"the Kubernetes API server answered on {review_name} with HTTP {error.status}")
     if error.status:
-        return Unreachable(f"what answered for {what} is not a Kubernetes API server")
-    return Unreachable(f"the Kubernetes API server cannot be reached for {what}; check the network and {FLAG}")
+        return Unreachable(f"what answered for {review_name} is not a Kubernetes API server")
+    return Unreachable(f"the Kubernetes API server cannot be reached for {review_name}; check the network and {FLAG}")
 
 
 def locate(kubeconfig: str, *, environ: Mapping[str, str]) -> ClusterAddress:
-    """Return the API server that answers reviews: the kubeconfig's, or the pod's own when none is named."""
+    """Return the API server for reviews: that of the kubeconfig, or of the pod if none is named."""
     try:
         if kubeconfig:
             return config.from_kubeconfig([Path(kubeconfig)])
@@ -124,9 +123,9 @@ def locate(kubeconfig: str, *, environ: Mapping[str, str]) -> ClusterAddress:
 async def connect(kubeconfig: str, *, deadline: float = 5.0) -> AsyncIterator[Reviews]:
     """Open reviews through a kubeconfig file, or through the pod's service account when it is empty.
 
-    The deadline (seconds) covers one review as a whole: a client waits for it with its call open.
+    The deadline in seconds covers one review: a client waits for it with an open call.
     """
-    # Every call of ours is some client's call, so whoever limits those limits these.
-    settings = ClientSettings(user_agent="maestro", qps=0, timeout=deadline, patience=Patience(attempts=1))
+    # No rate limit here: every review belongs to a call of a client, and those are limited.
+    settings = ClientSettings(user_agent="maestro", qps=0, timeout=deadline, retries=RetryLimits(attempts=1))
     async with KubeClient(locate(kubeconfig, environ=os.environ), settings=settings) as client:
         yield Reviews(client, deadline=deadline)

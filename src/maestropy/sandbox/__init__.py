@@ -1,1 +1,1 @@
-"""What a laptop lacks, brought along: the embedded PostgreSQL and the demonstration."""
+"""Run the whole system on one computer: embedded PostgreSQL, MQTT broker, server process, sandbox clusters, agents."""

@@ -1,7 +1,7 @@
-"""The main job from end to end, told step by step.
+"""Run the demo: create, update, drift correction, failures and deletion of a work, step by step.
 
-Real parts: PostgreSQL, a server process, gRPC and REST, an agent, and a Kubernetes API (the sandbox's). All of it
-lives in a temporary directory and is gone afterwards.
+It starts PostgreSQL, a server process with gRPC and REST, a sandbox cluster and an agent in a temporary directory,
+which is deleted afterwards.
 """
 
 import tempfile
@@ -16,13 +16,13 @@ from rich.console import Console
 
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
-from maestropy.kube import config
 from maestropy.kube.client import KubeClient
+from maestropy.kube.config import load as config
 from maestropy.kube.request import ResourceType
-from maestropy.sandbox.cluster_agent import agent_on
+from maestropy.sandbox.cluster_agent import run_agent
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 from maestropy.sandbox.postgres import EmbeddedPostgres
-from maestropy.sandbox.process import ServerProcess
+from maestropy.sandbox.server_process import ServerProcess
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.errors import MaestroError
 from maestropy.sdk.work import Work
@@ -30,16 +30,16 @@ from maestropy.sdk.works import AsyncWorks
 
 _CONSUMER = "cluster1"
 _DEPLOYMENTS = ResourceType(group="apps", version="v1", plural="deployments", kind="Deployment", namespaced=True)
-_PATIENCE_SECONDS = 20.0
+_TIMEOUT_SECONDS = 20.0
 
 
 @dataclass
-class _Story:
-    """Says what happens, and how long it took."""
+class _Progress:
+    """Prints each step and its duration."""
 
     console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
 
-    def say(self, text: str) -> None:
+    def detail(self, text: str) -> None:
         self.console.print(f"    {text}", style="dim")
 
     @asynccontextmanager
@@ -50,19 +50,19 @@ class _Story:
 
 
 async def run() -> None:
-    """Tell the story."""
-    story = _Story()
+    """Run all steps of the demo."""
+    progress = _Progress()
     with tempfile.TemporaryDirectory(prefix="maestro-demo-") as folder:
         async with AsyncExitStack() as stack:
-            await _tell(story, Path(folder), stack)
-    story.console.print("[bold]Everything above really happened; nothing is left behind.[/bold]")
+            await _run_steps(progress, Path(folder), stack)
+    progress.console.print("[bold]All steps ran against real processes; all files are deleted.[/bold]")
 
 
-async def _tell(story: _Story, folder: Path, stack: AsyncExitStack) -> None:
+async def _run_steps(progress: _Progress, folder: Path, stack: AsyncExitStack) -> None:
     log = stack.enter_context((folder / "agent.log").open("wb", buffering=0))
-    async with story.step("a PostgreSQL of its own, from a Python package"):
+    async with progress.step("start PostgreSQL, from a Python package"):
         dsn = await stack.enter_async_context(EmbeddedPostgres(folder / "postgres", is_ephemeral=True))
-    async with story.step("the server, a process of its own: REST, gRPC for sources, gRPC for agents"):
+    async with progress.step("start a server process: REST, gRPC for sources, gRPC for agents"):
         server = await stack.enter_async_context(ServerProcess(dsn, log=folder / "server.log"))
     client = AsyncMaestro(
         environ={},
@@ -71,38 +71,38 @@ async def _tell(story: _Story, folder: Path, stack: AsyncExitStack) -> None:
         source="demo",
     )
     await stack.enter_async_context(client)
-    async with story.step(f"a Kubernetes API, and an agent on it that connects as {_CONSUMER}"):
+    async with progress.step(f"start a Kubernetes API and an agent that connects as consumer {_CONSUMER}"):
         await client.consumers.create(_CONSUMER)
         cluster = await stack.enter_async_context(SandboxCluster())
         journal = Journal(log, clock=clocks.Clock().epoch, verbosity=2)
         broker = f"127.0.0.1:{server.ports.agents}"
         await stack.enter_async_context(
-            agent_on(cluster.kubeconfig, consumer=_CONSUMER, broker=broker, journal=journal)
+            run_agent(cluster.kubeconfig, consumer=_CONSUMER, broker=broker, journal=journal)
         )
     kube = await stack.enter_async_context(KubeClient(config.from_kubeconfig([cluster.kubeconfig])))
     works = client.works(_CONSUMER)
-    await _tell_life(story, works, kube)
-    await _tell_failures(story, works, server)
+    await _show_lifecycle(progress, works, kube)
+    await _show_failures(progress, works, server)
 
 
-async def _tell_life(story: _Story, works: AsyncWorks, kube: KubeClient) -> None:
-    async with story.step("a client asks for a Deployment; it is applied, runs, and its status is back"):
+async def _show_lifecycle(progress: _Progress, works: AsyncWorks, kube: KubeClient) -> None:
+    async with progress.step("create a work with a Deployment: it is applied, becomes ready, its status is reported"):
         await works.apply(_web(replicas=2))
-        seen = await works.wait_for("web", lambda work: work.feedback("ready") == 2, timeout=_PATIENCE_SECONDS)
-    story.say(f"version {seen.version}, {_conditions(seen)}, ready replicas: {seen.feedback('ready')}")
-    async with story.step("an update to three replicas"):
+        web = await works.wait_for("web", lambda work: work.feedback("ready") == 2, timeout=_TIMEOUT_SECONDS)
+    progress.detail(f"version {web.version}, {_conditions(web)}, ready replicas: {web.feedback('ready')}")
+    async with progress.step("update the work to three replicas"):
         await works.apply(_web(replicas=3))
-        seen = await works.wait_for("web", lambda work: work.feedback("ready") == 3, timeout=_PATIENCE_SECONDS)
-    story.say(f"version {seen.version}, {_conditions(seen)}, ready replicas: {seen.feedback('ready')}")
+        web = await works.wait_for("web", lambda work: work.feedback("ready") == 3, timeout=_TIMEOUT_SECONDS)
+    progress.detail(f"version {web.version}, {_conditions(web)}, ready replicas: {web.feedback('ready')}")
     uid = (await kube.get(_DEPLOYMENTS, "web", namespace="default"))["metadata"]["uid"]
-    async with story.step("somebody deletes the Deployment on the cluster; the agent puts it back"):
+    async with progress.step("delete the Deployment on the cluster: the agent creates it again"):
         await kube.delete(_DEPLOYMENTS, "web", namespace="default")
-        await works.wait_for("web", lambda work: work.feedback("uid") not in (uid, None), timeout=_PATIENCE_SECONDS)
+        await works.wait_for("web", lambda work: work.feedback("uid") not in (uid, None), timeout=_TIMEOUT_SECONDS)
 
 
-async def _tell_failures(story: _Story, works: AsyncWorks, server: ServerProcess) -> None:
-    async with story.step(
-        "a manifest of a kind the cluster does not have: the answer says so, its neighbour is applied"
+async def _show_failures(progress: _Progress, works: AsyncWorks, server: ServerProcess) -> None:
+    async with progress.step(
+        "create a work with a manifest of an unknown kind: the status reports it, the other manifest is applied"
     ):
         unknown = {
             "apiVersion": "example.com/v1",
@@ -110,28 +110,28 @@ async def _tell_failures(story: _Story, works: AsyncWorks, server: ServerProcess
             "metadata": {"name": "pot", "namespace": "default"},
         }
         await works.apply(Work("mixed").add([unknown, _config_map()]))
-        seen = await works.wait_for(
-            "mixed", lambda work: work.condition("Applied") is not None, timeout=_PATIENCE_SECONDS
+        mixed = await works.wait_for(
+            "mixed", lambda work: work.condition("Applied") is not None, timeout=_TIMEOUT_SECONDS
         )
-    for manifest in seen.manifests:
+    for manifest in mixed.manifests:
         applied = manifest.condition("Applied")
-        story.say(f"{manifest.kind} {manifest.name}: {applied.message if applied else 'no answer'}")
-    async with story.step("an update from an old version is refused"):
+        progress.detail(f"{manifest.kind} {manifest.name}: {applied.message if applied else 'no condition'}")
+    async with progress.step("update the work with an old resource version: the server rejects it"):
         reason = ""
         try:
             await works.patch("web", {"metadata": {"labels": {"late": "yes"}}}, version=1)
         except MaestroError as error:
             reason = str(error)
-    story.say(reason)
-    async with story.step("kill -9 of the server and a new one: client and agent come back by themselves"):
+    progress.detail(reason)
+    async with progress.step("kill -9 the server and start a new one: client and agent reconnect"):
         await server.kill()
         await server.start()
         await works.apply(_web(replicas=1))
-        await works.wait_for("web", lambda work: work.feedback("ready") == 1, timeout=_PATIENCE_SECONDS)
-    async with story.step("deletion: asked for, carried out on the cluster, confirmed"):
-        await works.delete("web", wait=True, timeout=_PATIENCE_SECONDS)
-        await works.delete("mixed", wait=True, timeout=_PATIENCE_SECONDS)
-    story.say(f"works left: {len([work async for work in works.list()])}")
+        await works.wait_for("web", lambda work: work.feedback("ready") == 1, timeout=_TIMEOUT_SECONDS)
+    async with progress.step("delete the works: the agent deletes the objects and confirms"):
+        await works.delete("web", wait=True, timeout=_TIMEOUT_SECONDS)
+        await works.delete("mixed", wait=True, timeout=_TIMEOUT_SECONDS)
+    progress.detail(f"works left: {len([work async for work in works.list()])}")
 
 
 def _web(*, replicas: int) -> Work:
@@ -158,5 +158,5 @@ def _config_map() -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"hello": "world"}}
 
 
-def _conditions(seen: Work) -> str:
-    return ", ".join(f"{each.type}={each.status}" for each in seen.conditions)
+def _conditions(work: Work) -> str:
+    return ", ".join(f"{condition.type}={condition.status}" for condition in work.conditions)

@@ -1,5 +1,5 @@
-"""The one error of the sandbox."""
+"""The error of the sandbox."""
 
 
 class SandboxError(Exception):
-    """A part of the sandbox cannot run here; the message says why and what to do."""
+    """A component of the sandbox cannot run; the message gives the cause and the remedy."""

@@ -1,4 +1,4 @@
-"""A Mosquitto of our own on loopback, for those who want to see the system on an MQTT broker."""
+"""Run a Mosquitto broker on loopback, for fleets with the MQTT message broker."""
 
 import asyncio
 import os
@@ -10,9 +10,9 @@ from typing import Self
 from maestropy.sandbox import ports
 from maestropy.sandbox.errors import SandboxError
 
-_LOOKS = 100
-# Debian puts it where only root's PATH looks.
-_PLACES = ("/usr/sbin", "/usr/local/sbin")
+_ATTEMPTS = 100
+# Debian installs it outside the PATH of ordinary users.
+_DIRECTORIES = ("/usr/sbin", "/usr/local/sbin")
 
 _CONFIG = """\
 brokerHost: {host}
@@ -23,7 +23,7 @@ topics:
 
 
 class Mosquitto:
-    """A broker while entered; `config` is the file that leads servers and agents to it."""
+    """A broker while entered; `config` is its message broker configuration file for servers and agents."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,11 +32,13 @@ class Mosquitto:
         self.config = folder / "mqtt.yaml"
 
     async def __aenter__(self) -> Self:
-        program = shutil.which("mosquitto", path=os.pathsep.join((os.environ.get("PATH", ""), *_PLACES)))
+        program = shutil.which("mosquitto", path=os.pathsep.join((os.environ.get("PATH", ""), *_DIRECTORIES)))
         if program is None:
-            raise SandboxError("there is no Mosquitto on this computer; install it (Debian: apt-get install mosquitto)")
+            raise SandboxError(
+                "Mosquitto is not installed on this computer; install it (Debian: apt-get install mosquitto)"
+            )
         settings = self._folder / "mosquitto.conf"
-        # It becomes another user when root starts it, who may not read our folder.
+        # Started by root, Mosquitto switches to a user that cannot read our folder.
         user = "user root\n" if os.geteuid() == 0 else ""
         settings.write_text(f"{user}listener {self.port} 127.0.0.1\nallow_anonymous true\n")
         self.config.write_text(_CONFIG.format(host=f"127.0.0.1:{self.port}"))
@@ -44,7 +46,7 @@ class Mosquitto:
             self._process = await asyncio.create_subprocess_exec(
                 program, "-c", str(settings), stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
             )
-        for _ in range(_LOOKS):
+        for _ in range(_ATTEMPTS):
             if await _answers(self.port):
                 return self
             await asyncio.sleep(0.05)

@@ -1,8 +1,7 @@
-"""Read what a PostgreSQL server writes about itself into its directory, and tell whether it still lives.
+"""Read `postmaster.pid` of a PostgreSQL data directory, and check whether that server still runs.
 
-A server that was killed leaves its `postmaster.pid` behind, and by then the system may have given the pid to another
-process. So a pid alone proves nothing: the process must also answer on the socket that the file names. Nothing is
-started or stopped here.
+A killed server leaves its `postmaster.pid` behind, and another process may have the pid by then. So the pid alone
+proves nothing: the process must also listen on the socket that the file names. Nothing is started or stopped here.
 """
 
 import os
@@ -26,12 +25,12 @@ class Postmaster:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes connections."""
+        """Whether it accepts connections."""
         return self.status == "ready"
 
 
 def parse(text: str) -> Postmaster | None:
-    """Return the server that the file describes; None if the file is not one of PostgreSQL's."""
+    """Return the server that the file describes; None if it is not a `postmaster.pid`."""
     # pid, directory, start time, port, socket directory, TCP address, shared memory, status. The later lines are
     # added while the server starts, so they may be missing.
     lines = [line.strip() for line in text.splitlines()] + [""] * 8
@@ -41,15 +40,15 @@ def parse(text: str) -> Postmaster | None:
 
 
 def recorded(directory: Path) -> Postmaster | None:
-    """Return the server that was last started in `directory` and has not ended in good order; it may be dead."""
+    """Return the server that was last started in `directory` and was not shut down; it may be dead."""
     try:
         return parse((directory / FILE_NAME).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
 
 
-def answers(server: Postmaster) -> bool:
-    """Return whether this very process listens on its socket, ready or still recovering."""
+def is_listening(server: Postmaster) -> bool:
+    """Return whether this process listens on its socket, ready or still in recovery."""
     if server.socket_dir is None:
         return False
     with socket.socket(socket.AF_UNIX) as knock:
@@ -64,7 +63,7 @@ def answers(server: Postmaster) -> bool:
 
 
 def _listener(knock: socket.socket) -> int:
-    """Return the pid of the process that listens; 0 where the system does not tell."""
+    """Return the pid of the listening process; 0 where the system does not provide it."""
     if sys.platform != "linux":
         return 0
     credentials = knock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -72,7 +71,7 @@ def _listener(knock: socket.socket) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process has this pid, be it one that ended and that nobody has buried."""
+    """Return whether a process has this pid; a zombie counts too."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -85,7 +84,7 @@ def is_alive(pid: int) -> bool:
 def may_be_starting(pid: int) -> bool:
     """Return whether `pid` could be a PostgreSQL server that does not listen yet."""
     try:
-        # "pid (name) state …", readable by everybody.
+        # "pid (name) state …", readable by all users.
         name, _, rest = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
     except OSError:
         return sys.platform != "linux" and is_alive(pid)

@@ -1,7 +1,7 @@
-"""The client for programs that do not `await`: the same methods, the same code, on an event loop in the background.
+"""Blocking client: the methods of the asynchronous client, on an event loop in a background thread.
 
-Nothing is written twice: every method here is made from the asynchronous one, with its arguments, its documentation
-and its types. All clients of a process share one loop and one thread, which ends with the last of them.
+Every method is derived from the asynchronous one, with its arguments, documentation and types. All clients of a process
+share one loop and one thread, which ends when the last client is closed.
 """
 
 import asyncio
@@ -9,73 +9,82 @@ import contextlib
 import functools
 import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from maestropy.sdk import settings
-from maestropy.sdk.bundles import AsyncBundles
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.consumers import AsyncConsumers
 from maestropy.sdk.errors import MaestroError
+from maestropy.sdk.resource_bundles import AsyncResourceBundles
+from maestropy.sdk.retry import RetryPolicy
 from maestropy.sdk.works import AsyncWorks
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-class Loop:
-    """An event loop in a thread, shared by all who use it at the same time."""
+class BackgroundLoop:
+    """An event loop in a thread, shared by all open clients."""
 
     _lock = threading.Lock()
-    _shared: "Loop | None" = None
+    _shared: "BackgroundLoop | None" = None
 
     def __init__(self) -> None:
         self._users = 0
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="maestro-client", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="maestro-client", daemon=True)
         self._thread.start()
 
     @classmethod
-    def acquire(cls) -> "Loop":
+    def acquire(cls) -> "BackgroundLoop":
         """Return the loop of this process, starting it for the first user."""
         with cls._lock:
             if cls._shared is None:
-                cls._shared = Loop()
+                cls._shared = BackgroundLoop()
             cls._shared._users += 1
             return cls._shared
 
     def release(self) -> None:
-        """Say that one user is done; the last one stops the loop."""
+        """Release the loop; the last user stops it."""
         with self._lock:
             self._users -= 1
             if self._users:
                 return
-            Loop._shared = None
+            BackgroundLoop._shared = None
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            # Here and not in `release`: a thread in which another loop runs, as in a notebook, cannot run this one.
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
 
     @property
     def is_closed(self) -> bool:
-        """Whether its last user is done."""
+        """Whether the last user has released it."""
         return self._loop.is_closed()
 
-    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Return what `work` returns; an interrupt here (Ctrl-C) cancels it there."""
+    def run(self, function: Callable[[], Awaitable[Result]]) -> Result:
+        """Call an asynchronous function on the loop and return its result; Ctrl-C cancels it.
+
+        It gets the function and not its coroutine: Ctrl-C before the call begins would leave a coroutine that nobody
+        awaits, and Python would print a warning about it.
+        """
         if threading.current_thread() is self._thread:
-            work.close()
             raise MaestroError("a blocking call was made on the client's own loop", advice="use AsyncMaestro there")
         if self.is_closed:
-            work.close()
-            raise MaestroError("the client is closed", advice="make a new one")
-        call = _Call(work)
+            raise MaestroError("the client is closed", advice="create a new one")
+        call = _Call(function)
         try:
             self._loop.call_soon_threadsafe(call.begin)
             done = call.done.get()
         except BaseException:
             self._loop.call_soon_threadsafe(call.cancel)
-            # What was begun is given the time to end in good order, so that nothing is left behind.
+            # The cancelled coroutine gets time to clean up.
             with contextlib.suppress(Exception, asyncio.CancelledError):
                 call.done.get(timeout=5).result()
             raise
@@ -83,32 +92,35 @@ class Loop:
 
 
 class _Call(Generic[Result]):
-    """Work on the loop, and where somebody in another thread waits for its end.
+    """A call on the loop, and the queue on which another thread waits for its end.
 
-    Not a future of `concurrent.futures`: Ctrl-C between two instructions can leave the lock of one taken for ever, and
-    the loop would stop at it. This queue has no such moment.
+    Not a future of `concurrent.futures`: Ctrl-C between two instructions can leave its lock held for ever, and the loop
+    would block on it. A SimpleQueue cannot be left in such a state.
     """
 
-    def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
-        self._work = work
+    def __init__(self, function: Callable[[], Awaitable[Result]]) -> None:
+        self._function = function
         self._task: asyncio.Task[Result] | None = None
         self.done: queue.SimpleQueue[asyncio.Task[Result]] = queue.SimpleQueue()
 
     def begin(self) -> asyncio.Task[Result]:
-        """Begin, on the loop."""
-        self._task = asyncio.ensure_future(self._work)
+        """Start the task; called on the loop."""
+        self._task = asyncio.ensure_future(self._run())
         self._task.add_done_callback(self.done.put)
         return self._task
 
     def cancel(self) -> None:
-        """Cancel, on the loop; what did not even begin ends like the rest."""
+        """Cancel the task; called on the loop. A call that has not begun is begun and cancelled."""
         (self._task or self.begin()).cancel()
+
+    async def _run(self) -> Result:
+        return await self._function()
 
 
 class _Handle:
-    """Something whose asynchronous original lives on the loop."""
+    """A blocking wrapper of an object that belongs to the loop."""
 
-    def __init__(self, original: Any, loop: Loop) -> None:
+    def __init__(self, original: Any, loop: BackgroundLoop) -> None:
         self._original = original
         self._loop = loop
 
@@ -122,7 +134,7 @@ class _Method(Generic[P, Result]):
 
     def __get__(self, handle: _Handle, owner: type | None = None) -> Callable[P, Result]:
         def method(*args: P.args, **kwargs: P.kwargs) -> Result:
-            return handle._loop.run(self._function(handle._original, *args, **kwargs))
+            return handle._loop.run(functools.partial(self._function, handle._original, *args, **kwargs))
 
         return functools.wraps(self._function)(method)
 
@@ -134,30 +146,30 @@ class _Stream(Generic[P, Result]):
         self._function = original
         self.__doc__ = original.__doc__
 
-    def __get__(self, handle: _Handle, owner: type | None = None) -> Callable[P, "Items[Result]"]:
-        def method(*args: P.args, **kwargs: P.kwargs) -> Items[Result]:
-            return Items(self._function(handle._original, *args, **kwargs), handle._loop)
+    def __get__(self, handle: _Handle, owner: type | None = None) -> Callable[P, "BlockingIterator[Result]"]:
+        def method(*args: P.args, **kwargs: P.kwargs) -> BlockingIterator[Result]:
+            return BlockingIterator(self._function(handle._original, *args, **kwargs), handle._loop)
 
         return functools.wraps(self._function)(method)
 
 
-class Items(Iterator[Result]):
-    """What an asynchronous iterator yields; `close` it, or use it in `with`, to end early."""
+class BlockingIterator(Iterator[Result]):
+    """The items of an asynchronous iterator; `close` it, or use it in `with`, to end early."""
 
-    def __init__(self, source: AsyncIterator[Result], loop: Loop) -> None:
+    def __init__(self, source: AsyncIterator[Result], loop: BackgroundLoop) -> None:
         self._source = source
         self._loop = loop
 
     def __next__(self) -> Result:
         try:
-            return self._loop.run(_next(self._source))
+            return self._loop.run(functools.partial(_next, self._source))
         except StopAsyncIteration:
             raise StopIteration from None
 
     def close(self) -> None:
-        """End the iteration; with its client it has ended already."""
+        """End the iteration; a closed client has ended it already."""
         if not self._loop.is_closed:
-            self._loop.run(_close(self._source))
+            self._loop.run(functools.partial(_close, self._source))
 
     def __enter__(self) -> Self:
         return self
@@ -182,12 +194,13 @@ class Works(_Handle):
     create = _Method(AsyncWorks.create)
     patch = _Method(AsyncWorks.patch)
     apply = _Method(AsyncWorks.apply)
+    apply_many = _Method(AsyncWorks.apply_many)
     delete = _Method(AsyncWorks.delete)
     watch = _Stream(AsyncWorks.watch)
     wait_for = _Method(AsyncWorks.wait_for)
 
     def id_of(self, name: str) -> str:
-        """Return the id under which server, agent and logs know the work."""
+        """Return the ID of the work in server, agent and logs."""
         original: AsyncWorks = self._original
         return original.id_of(name)
 
@@ -202,35 +215,81 @@ class Consumers(_Handle):
     ensure = _Method(AsyncConsumers.ensure)
     update = _Method(AsyncConsumers.update)
     delete = _Method(AsyncConsumers.delete)
+    holds = _Method(AsyncConsumers.holds)
+    hold = _Method(AsyncConsumers.hold)
+    adopt = _Method(AsyncConsumers.adopt)
 
 
-class Bundles(_Handle):
+class ResourceBundles(_Handle):
     """The resource bundles of all sources, as the REST API shows them."""
 
-    get = _Method(AsyncBundles.get)
-    page = _Method(AsyncBundles.page)
-    list = _Stream(AsyncBundles.list)
-    apply = _Method(AsyncBundles.apply)
-    delete = _Method(AsyncBundles.delete)
+    get = _Method(AsyncResourceBundles.get)
+    page = _Method(AsyncResourceBundles.page)
+    list = _Stream(AsyncResourceBundles.list)
+    apply = _Method(AsyncResourceBundles.apply)
+    delete = _Method(AsyncResourceBundles.delete)
 
 
 class Maestro:
-    """A connection to Maestro for programs that do not `await`; threads may share it.
-
-    What is not given is taken from the environment, as for `AsyncMaestro`.
+    """A blocking connection to Maestro; threads may share it.
 
     >>> with Maestro(source="my-adapter") as client:
     ...     works = client.works("us-east-mgmt-01")
     ...     works.apply(Work("hello").add(config_map))
     ...     print(works.wait_for("hello", "Applied", timeout=60).conditions)
+
+    It works in any thread, also where an event loop runs, such as a notebook.
+
+    An option that is None is taken from the environment (its first variable in parentheses), or has a default:
+
+    api_url: the address of the REST API, such as `https://maestro:8000` (MAESTRO_API_URL)
+    grpc_url: `host:port` of the gRPC endpoint; without it there are no writes and no watches (MAESTRO_GRPC_URL)
+    source: the source ID; part of the identity of every work (MAESTRO_SOURCE_ID)
+    token, token_file: a bearer token, or the file that holds it and is read for every request (MAESTRO_TOKEN_FILE)
+    ca_file, api_ca_file: the CA file, and that of REST if it differs (MAESTRO_CA_FILE, MAESTRO_API_CA_FILE)
+    client_cert_file, client_key_file: the client certificate (MAESTRO_CLIENT_CERT_FILE, MAESTRO_CLIENT_KEY_FILE)
+    insecure_skip_verify: do not verify the REST server; for tests only (MAESTRO_REST_INSECURE_SKIP_VERIFY)
+    timeout: of one request, in seconds or such as "30s" (MAESTRO_REST_TIMEOUT); 30 s
+    retry: when and how often requests are repeated; `RetryPolicy()`
+    environ: the variables; those of the process
     """
 
-    def __init__(self, *, environ: Mapping[str, str] | None = None, **options: Unpack[settings.Options]) -> None:
-        self._client = AsyncMaestro(environ=environ, **options)
-        self._loop: Loop | None = Loop.acquire()
+    def __init__(  # noqa: PLR0913 - one parameter per option, for editors and `help`
+        self,
+        *,
+        api_url: str | None = None,
+        grpc_url: str | None = None,
+        source: str | None = None,
+        token: str | None = None,
+        token_file: str | Path | None = None,
+        ca_file: str | Path | None = None,
+        api_ca_file: str | Path | None = None,
+        client_cert_file: str | Path | None = None,
+        client_key_file: str | Path | None = None,
+        insecure_skip_verify: bool | None = None,
+        timeout: float | str | None = None,
+        retry: RetryPolicy | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._client = AsyncMaestro(
+            api_url=api_url,
+            grpc_url=grpc_url,
+            source=source,
+            token=token,
+            token_file=token_file,
+            ca_file=ca_file,
+            api_ca_file=api_ca_file,
+            client_cert_file=client_cert_file,
+            client_key_file=client_key_file,
+            insecure_skip_verify=insecure_skip_verify,
+            timeout=timeout,
+            retry=retry,
+            environ=environ,
+        )
+        self._loop: BackgroundLoop | None = BackgroundLoop.acquire()
         self.consumers = Consumers(self._client.consumers, self._loop)
         """The registered clusters."""
-        self.bundles = Bundles(self._client.bundles, self._loop)
+        self.resource_bundles = ResourceBundles(self._client.resource_bundles, self._loop)
         """The resource bundles of all sources, as the REST API shows them."""
 
     def __enter__(self) -> Self:
@@ -242,7 +301,7 @@ class Maestro:
     def works(self, consumer: str | None) -> Works:
         """Return the works of this source on one cluster; None means on all of them, for `list` and `watch`."""
         if self._loop is None:
-            raise MaestroError("the client is closed", advice="make a new one")
+            raise MaestroError("the client is closed", advice="create a new one")
         return Works(self._client.works(consumer), self._loop)
 
     def all_works(self) -> Works:
@@ -250,10 +309,10 @@ class Maestro:
         return self.works(None)
 
     def close(self) -> None:
-        """End all watches and close the connections; calling it twice is fine."""
+        """End all watches and close the connections; a second call has no effect."""
         loop, self._loop = self._loop, None
         if loop is not None:
             try:
-                loop.run(self._client.close())
+                loop.run(self._client.close)
             finally:
                 loop.release()

@@ -1,43 +1,85 @@
-"""The client: settings in, handles out, everything closed at the end."""
+"""Asynchronous client of Maestro: opens the connections and gives access to works, consumers and resource bundles."""
 
 import os
-import random
 from collections.abc import Mapping
-from typing import Self, Unpack
+from pathlib import Path
+from typing import Self
 
-from maestropy.sdk import links, settings
-from maestropy.sdk.bundles import AsyncBundles
+from maestropy.aio import backoff
+from maestropy.sdk import settings
+from maestropy.sdk._connection import connections
+from maestropy.sdk._connection.publisher import Publisher
+from maestropy.sdk._connection.rest import RestClient
+from maestropy.sdk._connection.subscription_hub import SubscriptionHub
 from maestropy.sdk.consumers import AsyncConsumers
-from maestropy.sdk.hub import Hub
-from maestropy.sdk.publishing import Publisher
-from maestropy.sdk.rest import Rest
-from maestropy.sdk.retry import Retrier
+from maestropy.sdk.resource_bundles import AsyncResourceBundles
+from maestropy.sdk.retry import Retrier, RetryPolicy
 from maestropy.sdk.works import AsyncWorks, Connections
 
 
 class AsyncMaestro:
-    """A connection to Maestro for programs that `await`.
-
-    What is not given is taken from the environment: `MAESTRO_API_URL`, `MAESTRO_GRPC_URL`, `MAESTRO_SOURCE_ID`,
-    `MAESTRO_TOKEN_FILE`, `MAESTRO_CA_FILE`, `MAESTRO_CLIENT_CERT_FILE`, `MAESTRO_CLIENT_KEY_FILE`.
+    """An asynchronous connection to Maestro.
 
     >>> async with AsyncMaestro(source="my-adapter") as client:
     ...     works = client.works("us-east-mgmt-01")
     ...     await works.apply(Work("hello").add(config_map))
     ...     await works.wait_for("hello", "Applied", timeout=60)
+
+    An option that is None is taken from the environment (its first variable in parentheses), or has a default:
+
+    api_url: the address of the REST API, such as `https://maestro:8000` (MAESTRO_API_URL)
+    grpc_url: `host:port` of the gRPC endpoint; without it there are no writes and no watches (MAESTRO_GRPC_URL)
+    source: the source ID; part of the identity of every work (MAESTRO_SOURCE_ID)
+    token, token_file: a bearer token, or the file that holds it and is read for every request (MAESTRO_TOKEN_FILE)
+    ca_file, api_ca_file: the CA file, and that of REST if it differs (MAESTRO_CA_FILE, MAESTRO_API_CA_FILE)
+    client_cert_file, client_key_file: the client certificate (MAESTRO_CLIENT_CERT_FILE, MAESTRO_CLIENT_KEY_FILE)
+    insecure_skip_verify: do not verify the REST server; for tests only (MAESTRO_REST_INSECURE_SKIP_VERIFY)
+    timeout: of one request, in seconds or such as "30s" (MAESTRO_REST_TIMEOUT); 30 s
+    retry: when and how often requests are repeated; `RetryPolicy()`
+    environ: the variables; those of the process
     """
 
-    def __init__(self, *, environ: Mapping[str, str] | None = None, **options: Unpack[settings.Options]) -> None:
+    def __init__(  # noqa: PLR0913 - one parameter per option, for editors and `help`
+        self,
+        *,
+        api_url: str | None = None,
+        grpc_url: str | None = None,
+        source: str | None = None,
+        token: str | None = None,
+        token_file: str | Path | None = None,
+        ca_file: str | Path | None = None,
+        api_ca_file: str | Path | None = None,
+        client_cert_file: str | Path | None = None,
+        client_key_file: str | Path | None = None,
+        insecure_skip_verify: bool | None = None,
+        timeout: float | str | None = None,
+        retry: RetryPolicy | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        options: settings.ClientOptions = {
+            "api_url": api_url,
+            "grpc_url": grpc_url,
+            "source": source,
+            "token": token,
+            "token_file": token_file,
+            "ca_file": ca_file,
+            "api_ca_file": api_ca_file,
+            "client_cert_file": client_cert_file,
+            "client_key_file": client_key_file,
+            "insecure_skip_verify": insecure_skip_verify,
+            "timeout": timeout,
+            "retry": retry,
+        }
         self.settings = settings.load(options, os.environ if environ is None else environ)
         retrier = Retrier(policy=self.settings.retry, current_token=self.settings.current_token)
-        self._grpc = links.grpc_link(self.settings)
-        self._http = links.rest_link(self.settings)
-        self._rest = Rest(self._http, settings=self.settings, retrier=retrier)
+        self._grpc = connections.grpc_connection(self.settings)
+        self._http = connections.rest_connection(self.settings)
+        self._rest = RestClient(self._http, settings=self.settings, retrier=retrier)
         self._publisher = Publisher(self._grpc, retrier=retrier, timeout=self.settings.timeout)
-        self._hub = Hub(self._grpc, source=self.settings.source, chance=random.random)
+        self._hub = SubscriptionHub(self._grpc, source=self.settings.source, jitter=backoff.jitter)
         self.consumers = AsyncConsumers(self._rest)
         """The registered clusters."""
-        self.bundles = AsyncBundles(self._rest, publisher=self._publisher, settings=self.settings)
+        self.resource_bundles = AsyncResourceBundles(self._rest, publisher=self._publisher, settings=self.settings)
         """The resource bundles of all sources, as the REST API shows them."""
 
     async def __aenter__(self) -> Self:
@@ -55,7 +97,7 @@ class AsyncMaestro:
                 publisher=self._publisher,
                 hub=self._hub,
                 source=self.settings.needs("source"),
-                patience=self.settings.retry.deadline_seconds,
+                connect_timeout=self.settings.retry.deadline_seconds,
             ),
         )
 

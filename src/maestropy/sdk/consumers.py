@@ -1,4 +1,4 @@
-"""The clusters that works can be sent to."""
+"""Create, read, update and delete consumers over the REST API."""
 
 import uuid
 from collections.abc import AsyncGenerator, Mapping
@@ -8,17 +8,17 @@ from typing import Any
 from urllib.parse import quote
 
 from maestropy.sdk import selector
+from maestropy.sdk._connection.rest import RestCall, RestClient
 from maestropy.sdk.errors import AlreadyExists, Invalid, NotFound
-from maestropy.sdk.rest import Call, Rest
 from maestropy.sdk.selector import Labels
-from maestropy.wire import names
+from maestropy.wire import kubernetes_names
 
 _PATH = "/consumers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """A cluster that is registered."""
+    """A registered cluster."""
 
     id: str
     name: str
@@ -27,38 +27,98 @@ class Consumer:
     updated_at: str = ""
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> "Consumer":
-        """Read what the REST API shows."""
+    def from_dict(cls, body: Mapping[str, Any]) -> "Consumer":
+        """Parse a consumer of the REST API."""
         return cls(
-            id=str(found.get("id") or ""),
-            name=str(found.get("name") or ""),
-            labels=dict(found.get("labels") or {}),
-            created_at=str(found.get("created_at") or ""),
-            updated_at=str(found.get("updated_at") or ""),
+            id=str(body.get("id") or ""),
+            name=str(body.get("name") or ""),
+            labels=dict(body.get("labels") or {}),
+            created_at=str(body.get("created_at") or ""),
+            updated_at=str(body.get("updated_at") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingEvictions:
+    """Works that an agent evicts after its grace period, because the server does not have them."""
+
+    work_count: int
+    works: tuple[str, ...] = ()
+    """The names of the works, at most 2,000; empty in a list of holds."""
+    since: str = ""
+    """When the first grace period began; empty while none has."""
+    deadline: str = ""
+    """When the first of the works may be evicted."""
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> "PendingEvictions":
+        """Parse the pending evictions of a hold of the REST API."""
+        return cls(
+            work_count=int(body.get("work_count") or 0),
+            works=tuple(map(str, body.get("works") or ())),
+            since=str(body.get("since") or ""),
+            deadline=str(body.get("deadline") or ""),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSafetyHold:
+    """Works that the agent of a consumer keeps although the database of the server does not ask for them."""
+
+    id: str
+    consumer: str
+    reason: str
+    message: str
+    database_id: str
+    """The database that the works came from; empty if it is not known."""
+    work_count: int
+    works: tuple[str, ...] = ()
+    """The names of the works, at most 2,000; empty in a list of holds."""
+    absent_works: tuple[str, ...] = ()
+    """Those of the works that the database does not have: an adoption deletes them."""
+    since: str = ""
+    pending: PendingEvictions | None = None
+    """Works that are not held and will be evicted."""
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> "DataSafetyHold":
+        """Parse a hold of the REST API."""
+        pending = body.get("pending_evictions")
+        return cls(
+            id=str(body.get("id") or ""),
+            consumer=str(body.get("consumer_name") or ""),
+            reason=str(body.get("reason") or ""),
+            message=str(body.get("message") or ""),
+            database_id=str(body.get("database_id") or ""),
+            work_count=int(body.get("work_count") or 0),
+            works=tuple(map(str, body.get("works") or ())),
+            absent_works=tuple(map(str, body.get("absent_works") or ())),
+            since=str(body.get("since") or ""),
+            pending=PendingEvictions.from_dict(pending) if pending else None,
         )
 
 
 class AsyncConsumers:
-    """The registered clusters. A consumer is named by its id or by its name.
+    """The registered clusters. A consumer is addressed by its ID or by its name.
 
     >>> await client.consumers.create("us-east-mgmt-01", labels={"region": "us-east"})
     """
 
-    def __init__(self, rest: Rest) -> None:
+    def __init__(self, rest: RestClient) -> None:
         self._rest = rest
 
     async def list(self, *, labels: Labels = None, search: str = "") -> AsyncGenerator[Consumer, None]:
-        """Yield the consumers with these labels that `search` finds.
+        """Yield the consumers that match the labels and the search.
 
-        >>> [each.name async for each in client.consumers.list(labels={"region": "us-east"})]
+        >>> [consumer.name async for consumer in client.consumers.list(labels={"region": "us-east"})]
         """
-        wanted = selector.parse(labels)
+        label_selector = selector.parse(labels)
         async with aclosing(self._rest.pages(_PATH, doing="list consumers", search=search)) as items:
             async for item in items:
-                found = Consumer.from_dict(item)
-                # Servers of the Go kind cannot search the labels of consumers.
-                if wanted.matches(found.labels):
-                    yield found
+                consumer = Consumer.from_dict(item)
+                # The Go server cannot search the labels of consumers.
+                if label_selector.matches(consumer.labels):
+                    yield consumer
 
     async def page(self, *, page: int = 1, size: int = 100, search: str = "", order_by: str = "") -> dict[str, Any]:
         """Return one page of consumers as the REST API sends it, with `total`."""
@@ -66,26 +126,58 @@ class AsyncConsumers:
         return await self._rest.page(_PATH, doing="list consumers", query=query)
 
     async def get(self, key: str) -> Consumer:
-        """Return the consumer with this id or name; raises NotFound."""
+        """Return the consumer with this ID or name; raises NotFound."""
         doing = f"get consumer {key}"
         if _is_id(key):
             try:
-                return Consumer.from_dict(await self._rest.ask(Call(method="GET", path=_path(key), doing=doing)))
+                return Consumer.from_dict(await self._rest.ask(RestCall(method="GET", path=_path(key), doing=doing)))
             except NotFound:
-                # A consumer without a name of its own is called by its id, and others may be called so too.
+                # The name of a consumer can look like an ID.
                 pass
         async with aclosing(self.list(search=f"name = {selector.quoted(key)}")) as named:
-            async for found in named:
-                return found
+            async for consumer in named:
+                return consumer
         raise NotFound(f"there is no consumer {key!r}", doing=doing)
+
+    async def holds(self) -> Mapping[str, DataSafetyHold]:
+        """Return the data-safety holds by consumer name; a Go server has none."""
+        call = RestCall(method="GET", path="/data-safety-holds", doing="list data-safety holds")
+        try:
+            body = await self._rest.ask(call)
+        except NotFound:
+            return {}
+        holds = [DataSafetyHold.from_dict(item) for item in body.get("items") or ()]
+        return {hold.consumer: hold for hold in holds}
+
+    async def hold(self, key: str) -> DataSafetyHold | None:
+        """Return the data-safety hold of a consumer with the names of its works; None if there is none."""
+        consumer = await self.get(key)
+        path, doing = f"{_path(consumer.id)}/data-safety-hold", f"get the data-safety hold of consumer {key}"
+        try:
+            return DataSafetyHold.from_dict(await self._rest.ask(RestCall(method="GET", path=path, doing=doing)))
+        except NotFound:
+            return None
+
+    async def adopt(self, key: str, *, hold_id: str, requested_by: str = "", operation_id: str = "") -> None:
+        """Let the database of the server decide about the works of a hold; raises AlreadyExists if it changed."""
+        consumer = await self.get(key)
+        call = RestCall(
+            method="POST",
+            path=f"{_path(consumer.id)}/data-safety-hold/adoption",
+            doing=f"adopt the database for consumer {key}",
+            body={"hold_id": hold_id, "requested_by": requested_by},
+            operation_id=operation_id,
+            is_idempotent=False,
+        )
+        await self._rest.ask(call)
 
     async def create(self, name: str, *, labels: Mapping[str, str] | None = None, operation_id: str = "") -> Consumer:
         """Register a cluster; raises AlreadyExists."""
-        problems = names.dns1123_label(name)
+        problems = kubernetes_names.dns1123_label(name)
         if problems:
             raise Invalid(f"name {name!r}: {problems[0]}", doing="create consumer")
         body = {"name": name, "labels": dict(labels)} if labels else {"name": name}
-        call = Call(
+        call = RestCall(
             method="POST",
             path=_PATH,
             doing=f"create consumer {name}",
@@ -96,31 +188,31 @@ class AsyncConsumers:
         return Consumer.from_dict(await self._rest.ask(call))
 
     async def ensure(self, name: str, *, labels: Mapping[str, str] | None = None) -> Consumer:
-        """Return the consumer of this name, registering it if need be; its labels are added to those it has."""
+        """Return the consumer of this name, creating it if it is missing; the labels are added to its own."""
         try:
             return await self.create(name, labels=labels)
         except AlreadyExists:
-            found = await self.get(name)
-        missing = {key: value for key, value in (labels or {}).items() if found.labels.get(key) != value}
-        return await self.update(found.id, labels=missing) if missing else found
+            consumer = await self.get(name)
+        missing = {key: value for key, value in (labels or {}).items() if consumer.labels.get(key) != value}
+        return await self.update(consumer.id, labels=missing) if missing else consumer
 
     async def update(self, key: str, *, labels: Mapping[str, str | None], operation_id: str = "") -> Consumer:
-        """Set some labels of a consumer; one set to None is removed, those not named stay."""
-        found = await self.get(key)
-        merged = {**found.labels, **labels}
+        """Set labels of a consumer; None removes a label, other labels stay."""
+        consumer = await self.get(key)
+        merged = {**consumer.labels, **labels}
         body = {"labels": {name: value for name, value in merged.items() if value is not None}}
         doing = f"update consumer {key}"
-        call = Call(method="PATCH", path=_path(found.id), doing=doing, body=body, operation_id=operation_id)
+        call = RestCall(method="PATCH", path=_path(consumer.id), doing=doing, body=body, operation_id=operation_id)
         return Consumer.from_dict(await self._rest.ask(call))
 
     async def delete(self, key: str, *, operation_id: str = "") -> None:
-        """Remove a consumer without works; one that is not there counts as removed."""
+        """Delete a consumer without works; a missing consumer counts as deleted."""
         try:
-            found = await self.get(key)
+            consumer = await self.get(key)
         except NotFound:
             return
-        doing = f"delete consumer {key}"
-        await self._rest.ask(Call(method="DELETE", path=_path(found.id), doing=doing, operation_id=operation_id))
+        doing = f"delete consumer {consumer.name}"
+        await self._rest.ask(RestCall(method="DELETE", path=_path(consumer.id), doing=doing, operation_id=operation_id))
 
 
 def _path(consumer_id: str) -> str:

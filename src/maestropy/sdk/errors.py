@@ -1,19 +1,19 @@
-"""What can go wrong between a program and Maestro, told by who can mend it.
+"""Define the errors of the client, by who can correct them.
 
     MaestroError
-     ├── ConfigError        the client was told something wrong or too little; the text names the variable
-     ├── NotFound           there is no such work, bundle or consumer
-     │    └── ConsumerNotFound   the cluster a work is for is not registered
-     ├── AlreadyExists      a create met one that is there
-     ├── Conflict           somebody else was first: an old version, or a work that is being deleted
-     ├── Invalid            the request breaks a rule; it will break it again
-     ├── Unauthorized       the server does not know who we are
-     ├── Forbidden          it knows, and says no
-     ├── Unavailable        nobody answers, or not now
-     ├── Timeout            no answer, or no such state, in time
-     └── ServerError        the server failed in a way it does not explain
+     ├── ConfigError        a setting of the client is wrong or missing; the message names the variable
+     ├── NotFound           the work, resource bundle or consumer does not exist
+     │    └── ConsumerNotFound   the consumer of a work does not exist
+     ├── AlreadyExists      a create request for an existing object
+     ├── Conflict           an old version, or a work that is being deleted
+     ├── Invalid            the request breaks a rule; a retry cannot help
+     ├── Unauthorized       the client is not authenticated
+     ├── Forbidden          the client is authenticated, but not authorized
+     ├── Unavailable        the server is unreachable or overloaded
+     ├── Timeout            no response, or not the awaited state, in time
+     └── ServerError        the server failed without a known reason
 
-An error knows the server's own words, the operation id that logs carry, and what to do.
+An error carries the server's message, the operation ID that logs show, and the remedy.
 """
 
 from collections.abc import Callable
@@ -24,56 +24,56 @@ class MaestroError(Exception):
     """The root of everything this client raises."""
 
     is_retryable: bool = False
-    """Whether the same request may succeed later; the client has already tried as often as its policy says."""
+    """Whether the same request may succeed later; the client has already retried as its policy allows."""
 
     default_advice: str = ""
 
     def __init__(self, reason: str, *, doing: str = "", advice: str = "", operation_id: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
-        """What the server (or the check that failed) says."""
+        """The message of the server, or of the check that failed."""
         self.doing = doing
-        """What was attempted, as it reads after "cannot"."""
+        """The operation, as it reads after "cannot"."""
         self.advice = advice or self.default_advice
-        """What to do about it."""
+        """The remedy."""
         self.operation_id = operation_id
-        """Under which id the logs of server and agent tell of this request; empty if it was never sent."""
+        """The operation ID of the request in the logs of server and agent; empty if it was never sent."""
         self.retry_after: float | None = None
-        """After how many seconds the server wants to be asked again, if it said so."""
+        """The seconds to wait before a retry, if the server gave them."""
         self.was_sent = True
-        """Whether the request may have reached a server: what was never sent can be repeated without harm."""
+        """Whether the request may have reached a server; a request that was never sent can be repeated safely."""
 
     def __str__(self) -> str:
-        told = f"cannot {self.doing}: {self.reason}" if self.doing else self.reason
+        sentence = f"cannot {self.doing}: {self.reason}" if self.doing else self.reason
         advice = f"; {self.advice}" if self.advice else ""
         operation = f" (operation id {self.operation_id})" if self.operation_id else ""
-        return f"{told}{advice}{operation}"
+        return f"{sentence}{advice}{operation}"
 
 
 class ConfigError(MaestroError):
-    """The client was told something wrong or too little."""
+    """A setting of the client is wrong or missing."""
 
 
 class NotFound(MaestroError):
-    """There is no such work, bundle or consumer."""
+    """The work, resource bundle or consumer does not exist."""
 
     default_advice = "check the name"
 
 
 class ConsumerNotFound(NotFound):
-    """The cluster is not registered."""
+    """The consumer does not exist."""
 
     default_advice = "create the consumer first, or correct its name"
 
 
 class AlreadyExists(MaestroError):
-    """There is one of that name already."""
+    """An object of that name exists already."""
 
-    default_advice = "use apply() to create or update, or check whose it is"
+    default_advice = "use apply() to create or update, or check its owner"
 
 
 class Conflict(MaestroError):
-    """Somebody else was first."""
+    """The stored version differs, or the work is being deleted."""
 
     default_advice = "read it again and repeat the change"
 
@@ -85,7 +85,7 @@ class Invalid(MaestroError):
 
 
 class Unauthorized(MaestroError):
-    """The server does not know who we are."""
+    """The client is not authenticated."""
 
     default_advice = (
         "check the token file or the client certificate (MAESTRO_GRPC_TOKEN_FILE, MAESTRO_GRPC_CLIENT_CERT_FILE)"
@@ -93,27 +93,27 @@ class Unauthorized(MaestroError):
 
 
 class Forbidden(MaestroError):
-    """The server knows who we are and says no."""
+    """The client is authenticated, but not authorized."""
 
-    default_advice = "ask for the right to publish and subscribe as this source"
+    default_advice = "request permission to publish and subscribe as this source"
 
 
 class Unavailable(MaestroError):
-    """Nobody answers, or not now."""
+    """The server is unreachable or overloaded."""
 
     is_retryable = True
     default_advice = "check that the server runs and that the address is right"
 
 
 class Timeout(MaestroError):
-    """No answer, or not the wanted state, in time."""
+    """No response, or not the awaited state, in time."""
 
     is_retryable = True
-    default_advice = "try again, or allow more time"
+    default_advice = "retry, or allow more time"
 
 
 class ServerError(MaestroError):
-    """The server failed and does not say how."""
+    """The server failed without a known reason."""
 
     default_advice = "the server's log has the details"
 
@@ -122,7 +122,7 @@ Kind = TypeVar("Kind", bound=MaestroError)
 
 
 def find(error: BaseException | None, kind: type[Kind]) -> Kind | None:
-    """Return the first error of `kind` in the chain of causes that ends in `error`."""
+    """Return the first error of `kind` in the cause chain of `error`."""
     while error is not None:
         if isinstance(error, kind):
             return error
@@ -134,7 +134,7 @@ def _predicate(kind: type[MaestroError]) -> Callable[[BaseException], bool]:
     def is_kind(error: BaseException) -> bool:
         return find(error, kind) is not None
 
-    is_kind.__doc__ = f"Say whether a {kind.__name__} stands in the chain of `error`."
+    is_kind.__doc__ = f"Return whether the cause chain of `error` holds a {kind.__name__}."
     return is_kind
 
 
@@ -149,6 +149,6 @@ is_timeout = _predicate(Timeout)
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Say whether a retryable error of Maestro stands in the chain of `error`."""
-    found = find(error, MaestroError)
-    return found is not None and found.is_retryable
+    """Return whether the cause chain of `error` holds a retryable MaestroError."""
+    maestro_error = find(error, MaestroError)
+    return maestro_error is not None and maestro_error.is_retryable

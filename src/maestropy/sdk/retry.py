@@ -1,12 +1,10 @@
-"""Try again, where that can help: a decision that reads no clock, and the loop that carries it out.
+"""Retry failed requests: a pure decision, and the loop that carries it out.
 
-Repeated are requests that nobody answered, that came too early (overload, shutdown) or that failed on the server's
-side; and once, if the token file has changed meanwhile, those the server did not want to know us for. Nothing else: a
-refusal is an answer.
+A request is retried if the server did not respond, was overloaded or shutting down, or failed itself. An
+unauthenticated request is retried once if the token file has changed. A rejected request is never retried.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,35 +17,35 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How long to go on."""
+    """How often and how long a request is retried."""
 
     attempts: int = 6
-    """Tries in all; 1 means never again."""
+    """The number of attempts; 1 means no retry."""
     base_seconds: float = 0.2
-    """The first pause; it doubles, and chance stretches each by up to its own length so that clients do not march."""
+    """The first pause. It doubles with every attempt, and jitter up to its length keeps clients apart."""
     cap_seconds: float = 5.0
     deadline_seconds: float = 30.0
-    """No pause begins after this long."""
+    """No retry starts after this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A try that failed."""
+    """A failed attempt."""
 
     number: int
     """1 for the first."""
     elapsed: float
-    """Seconds since the first began."""
+    """Seconds since the first attempt started."""
     pause: float
-    """How long the next pause would be."""
+    """The next pause in seconds."""
     is_idempotent: bool = True
-    """Whether doing it twice is the same as doing it once."""
+    """Whether the request may be carried out twice."""
     token_has_changed: bool = False
-    """Whether the token file now holds another token than the one just refused."""
+    """Whether the token file holds another token than the rejected one."""
 
 
 def pause_before_next(error: MaestroError, attempt: Attempt, *, policy: RetryPolicy) -> float | None:
-    """Return the seconds to wait before trying again, or None to give up."""
+    """Return the seconds to wait before the next attempt, or None to give up."""
     if isinstance(error, Unauthorized):
         return 0.0 if attempt.number == 1 and attempt.token_has_changed else None
     if not error.is_retryable or attempt.number >= policy.attempts:
@@ -60,19 +58,19 @@ def pause_before_next(error: MaestroError, attempt: Attempt, *, policy: RetryPol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrier:
-    """Carries the policy out."""
+    """Runs a call with the retries of a policy."""
 
     policy: RetryPolicy = field(default_factory=RetryPolicy)
-    chance: Callable[[], float] = random.random
+    jitter: Callable[[], float] = backoff.jitter
     monotonic: Callable[[], float] = clock.Clock().monotonic
     current_token: Callable[[], str] = str
-    """What the token file holds now; empty without one."""
+    """Returns the current token; empty without one."""
 
     async def run(self, call: Callable[[], Awaitable[Result]], *, is_idempotent: bool = True) -> Result:
-        """Return what `call` returns, after as many tries as the policy allows."""
+        """Return the result of `call`, after as many attempts as the policy allows."""
         started = self.monotonic()
         pauses = backoff.delays(
-            base=self.policy.base_seconds, factor=2, cap=self.policy.cap_seconds, jitter=self.chance
+            base=self.policy.base_seconds, factor=2, cap=self.policy.cap_seconds, jitter=self.jitter
         )
         number = 0
         while True:

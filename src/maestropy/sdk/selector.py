@@ -1,9 +1,9 @@
-"""Label selectors: read one, match it, and say as much of it as a server's search can.
+"""Parse label selectors, match labels, and translate a selector to search terms of the REST API.
 
     app=web,tier in (front,back),!canary,env!=prod
 
-A server of either kind understands equality, `in` and `exists`. The rest (`!=`, `notin`, `!key`) means something else
-in SQL than in Kubernetes for objects without the label, so it is left to `matches`. Pure.
+The search of a Go or Python server supports equality, `in` and `exists`. The other operators (`!=`, `notin`, `!key`)
+treat objects without the label differently in SQL than in Kubernetes, so only `matches` evaluates them. Pure.
 """
 
 import json
@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from maestropy.sdk.errors import Invalid
-from maestropy.wire import names
+from maestropy.wire import kubernetes_names
 
 Labels = str | Mapping[str, str] | None
-"""A selector as callers give it: a text, or labels that must all be there."""
+"""A selector as callers give it: a string, or labels that must all be set."""
 
 _LABELS_PATH = "payload->'metadata'->'labels'"
 _MAX_PUSHED = 6
-"""A Go server takes ten logical operators in one search; some are ours already."""
+"""A Go server allows ten logical operators in one search; the client uses some itself."""
 
 _TERM = re.compile(
     r"\s*(?:(?P<absent>!\s*)(?P<missing>[^\s,=!()]+)"
@@ -29,7 +29,7 @@ _TERM = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One demand on one label."""
+    """One requirement on one label."""
 
     key: str
     operator: str
@@ -37,7 +37,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether the labels meet it, in the sense of Kubernetes."""
+        """Return whether the labels meet the requirement, as Kubernetes evaluates it."""
         match self.operator:
             case "in":
                 return labels.get(self.key) in self.values
@@ -50,69 +50,71 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
-    """Demands that must all be met."""
+class LabelSelector:
+    """Requirements that must all be met."""
 
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether the labels meet all demands."""
-        return all(each.matches(labels) for each in self.requirements)
+        """Return whether the labels meet all requirements."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
 
     def search_terms(self) -> list[str]:
-        """Return what a server can look for; it finds everything that matches, and perhaps more."""
+        """Return terms for the server's search; it finds every match, and possibly more."""
         equal = {
-            each.key: each.values[0] for each in self.requirements if each.operator == "in" and len(each.values) == 1
+            requirement.key: requirement.values[0]
+            for requirement in self.requirements
+            if requirement.operator == "in" and len(requirement.values) == 1
         }
         terms = [f"{_LABELS_PATH}@>'{json.dumps(equal, separators=(',', ':'))}'"] if equal else []
-        for each in self.requirements:
-            path = f"{_LABELS_PATH}->>'{each.key}'"
-            if each.operator == "in" and len(each.values) > 1:
-                values = ",".join(f"'{value}'" for value in each.values)
+        for requirement in self.requirements:
+            path = f"{_LABELS_PATH}->>'{requirement.key}'"
+            if requirement.operator == "in" and len(requirement.values) > 1:
+                values = ",".join(f"'{value}'" for value in requirement.values)
                 terms.append(f"{path}in({values})")
-            elif each.operator == "exists":
+            elif requirement.operator == "exists":
                 terms.append(f"{path} like '%'")
         return terms[:_MAX_PUSHED]
 
 
-def parse(wanted: Labels) -> Selector:
-    """Read a selector; everything it names must be a good label."""
-    if wanted is None:
-        return Selector()
-    if isinstance(wanted, Mapping):
-        return Selector(tuple(_checked(key, "in", (value,)) for key, value in wanted.items()))
+def parse(labels: Labels) -> LabelSelector:
+    """Parse a selector; every label in it must be valid."""
+    if labels is None:
+        return LabelSelector()
+    if isinstance(labels, Mapping):
+        return LabelSelector(tuple(_checked(key, "in", (value,)) for key, value in labels.items()))
     requirements = []
     position = 0
-    while position < len(wanted) and wanted.strip():
-        found = _TERM.match(wanted, position)
-        if found is None or (found.end() < len(wanted) and wanted[found.end()] != ","):
-            raise Invalid(f"the label selector {wanted!r} cannot be read at {wanted[position:]!r}", advice=_HELP)
-        requirements.append(_requirement(found))
-        position = found.end() + 1
-    if wanted.rstrip().endswith(","):
-        raise Invalid(f"the label selector {wanted!r} ends with a comma", advice=_HELP)
-    return Selector(tuple(requirements))
+    while position < len(labels) and labels.strip():
+        term = _TERM.match(labels, position)
+        if term is None or (term.end() < len(labels) and labels[term.end()] != ","):
+            raise Invalid(f"the label selector {labels!r} cannot be read at {labels[position:]!r}", advice=_HELP)
+        requirements.append(_requirement(term))
+        position = term.end() + 1
+    if labels.rstrip().endswith(","):
+        raise Invalid(f"the label selector {labels!r} ends with a comma", advice=_HELP)
+    return LabelSelector(tuple(requirements))
 
 
 _HELP = "write it like app=web,tier in (front,back),!canary"
 
 
-def _requirement(found: re.Match[str]) -> Requirement:
-    if found["absent"]:
-        return _checked(found["missing"], "absent", ())
-    if found["set"]:
-        return _checked(found["key"], found["set"], tuple(each.strip() for each in found["values"].split(",")))
-    if found["op"]:
-        return _checked(found["key"], "notin" if found["op"] == "!=" else "in", (found["value"],))
-    return _checked(found["key"], "exists", ())
+def _requirement(term: re.Match[str]) -> Requirement:
+    if term["absent"]:
+        return _checked(term["missing"], "absent", ())
+    if term["set"]:
+        return _checked(term["key"], term["set"], tuple(value.strip() for value in term["values"].split(",")))
+    if term["op"]:
+        return _checked(term["key"], "notin" if term["op"] == "!=" else "in", (term["value"],))
+    return _checked(term["key"], "exists", ())
 
 
 def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    problems = [f"label {key!r}: {problem}" for problem in names.qualified_name(key)]
+    problems = [f"label {key!r}: {problem}" for problem in kubernetes_names.qualified_name(key)]
     for value in values:
         if not isinstance(value, str):
-            raise Invalid(f"the value of label {key!r} is {value!r}, which is no text", advice=_HELP)
-        problems += [f"value {value!r} of label {key!r}: {problem}" for problem in names.label_value(value)]
+            raise Invalid(f"the value of label {key!r} is {value!r}, which is not a string", advice=_HELP)
+        problems += [f"value {value!r} of label {key!r}: {problem}" for problem in kubernetes_names.label_value(value)]
     if problems:
         raise Invalid(problems[0], advice=_HELP)
     return Requirement(key=key, operator=operator, values=values)
@@ -121,7 +123,7 @@ def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
 def quoted(text: str) -> str:
     """Return a literal of the search language, in quotes.
 
-    Both of its dialects write a quote inside a literal differently, so such a text is refused instead.
+    The two dialects of the language escape a quote differently, so a text with a quote is rejected.
     """
     if "'" in text or "\\" in text or not text.isprintable():
         raise Invalid(f"{text[:64]!r} cannot be searched for", advice="leave out quotes and backslashes")

@@ -1,8 +1,7 @@
-"""Where Maestro is and how to prove who we are: from arguments, or from the environment.
+"""Load the settings of a client, addresses and credentials, from arguments and environment variables.
 
-An argument wins over the environment; of several variables for one setting the first that is set counts. Every
-complaint names the argument or variable that holds the mistake. Files are only named here; whoever uses one reads it,
-and again when it changes.
+An argument overrides the environment; of several variables for one setting the first that is set counts. Every error
+names the argument or variable. Files are not read here; a connection reads them, and again when they change.
 """
 
 import difflib
@@ -18,58 +17,58 @@ from maestropy.sdk.errors import ConfigError
 from maestropy.sdk.retry import RetryPolicy
 
 
-class Options(TypedDict, total=False):
-    """What a client can be told."""
+class ClientOptions(TypedDict, total=False):
+    """The options of a client; None means the environment, or the default."""
 
-    api_url: str
-    grpc_url: str
-    source: str
-    token: str
-    token_file: str | Path
-    ca_file: str | Path
-    api_ca_file: str | Path
-    client_cert_file: str | Path
-    client_key_file: str | Path
-    insecure_skip_verify: bool
-    timeout: float
-    retry: RetryPolicy
+    api_url: str | None
+    grpc_url: str | None
+    source: str | None
+    token: str | None
+    token_file: str | Path | None
+    ca_file: str | Path | None
+    api_ca_file: str | Path | None
+    client_cert_file: str | Path | None
+    client_key_file: str | Path | None
+    insecure_skip_verify: bool | None
+    timeout: float | str | None
+    retry: RetryPolicy | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a client knows."""
+    """The settings of a client."""
 
     api_url: str = ""
-    """The REST endpoint, such as `https://maestro:8000`."""
+    """The address of the REST API, such as `https://maestro:8000`."""
     grpc_url: str = ""
     """`host:port` of the gRPC endpoint; without it there are no writes and no watches."""
     source: str = ""
-    """Who we are among the sources of works; part of the identity of every work."""
+    """The source ID; part of the identity of every work."""
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
     """A bearer token, read again whenever it is used."""
     ca_file: Path | None = None
-    """Whom to trust; absent means the system's authorities."""
+    """The CA file; absent means the system's certificate authorities."""
     api_ca_file: Path | None = None
-    """Whom to trust for REST, if that differs."""
+    """The CA file for REST, if it differs."""
     client_cert_file: Path | None = None
     client_key_file: Path | None = None
     insecure_skip_verify: bool = False
-    """Trust any REST server. For trying things out."""
+    """Do not verify the certificate of the REST server. For tests only."""
     timeout: float = 30.0
-    """Seconds one request may take."""
-    silence: float = 25.0
-    """Seconds a watch may hear nothing; the server sends a heartbeat every ten."""
+    """The timeout of one request in seconds."""
+    heartbeat_timeout_seconds: float = 25.0
+    """The timeout of a silent watch; the server sends a heartbeat every ten seconds."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
 
     @property
-    def secret_files(self) -> tuple[Path, ...]:
-        """The files that make a connection: when one changes, a new connection is due."""
+    def certificate_files(self) -> tuple[Path, ...]:
+        """The certificate files of a connection: when one changes, a new connection is opened."""
         named = (self.ca_file, self.api_ca_file, self.client_cert_file, self.client_key_file)
         return tuple(path for path in named if path is not None)
 
     def current_token(self) -> str:
-        """Return the token as it is now; empty without one."""
+        """Return the current token; empty without one."""
         if self.token_file is None:
             return self.token or ""
         try:
@@ -80,7 +79,7 @@ class Settings:
             ) from error
 
     def needs(self, name: str) -> str:
-        """Return a setting that this call cannot do without."""
+        """Return a required setting; raises ConfigError."""
         value = str(getattr(self, name))
         if not value:
             raise ConfigError(f"{name} is not set", advice=f"set {VARIABLES[name][0]} or give {name}=…")
@@ -99,35 +98,38 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
     "insecure_skip_verify": ("MAESTRO_REST_INSECURE_SKIP_VERIFY",),
     "timeout": ("MAESTRO_REST_TIMEOUT", "HYPERFLEET_MAESTRO_TIMEOUT"),
 }
-"""Which variables a setting is read from; the first that is set counts."""
+"""The environment variables of each setting; the first that is set counts."""
 
 _GRPC = re.compile(r"(?:(?:grpcs?|https?|dns)://+)?(\[[0-9a-fA-F:]+\]:\d{1,5}|[^/\s:]+:\d{1,5})/?")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def load(given: Options, environ: Mapping[str, str], *, called: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings, or say which one is wrong; `called` says under which names the caller was given some."""
+def load(
+    options: ClientOptions, environ: Mapping[str, str], *, origin_names: Mapping[str, str] | None = None
+) -> Settings:
+    """Return the settings; raises ConfigError. `origin_names` are the names that errors use for options."""
+    set_options = {name: value for name, value in options.items() if value is not None}
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, variables in VARIABLES.items():
-        found = next((variable for variable in variables if environ.get(variable)), None)
-        if found is not None:
-            values[name], origins[name] = environ[found], found
-    for name, value in given.items():
-        values[name], origins[name] = value, (called or {}).get(name, name)
-    for name in given:
+        set_variable = next((variable for variable in variables if environ.get(variable)), None)
+        if set_variable is not None:
+            values[name], origins[name] = environ[set_variable], set_variable
+    for name, value in set_options.items():
+        values[name], origins[name] = value, (origin_names or {}).get(name, name)
+    for name in options:
         if name not in _READERS:
             near = difflib.get_close_matches(name, _READERS, n=1)
-            known = f"did you mean {near[0]}?" if near else f"use {', '.join(_READERS)}"
-            raise ConfigError(f"{name} is no setting of a client", advice=known)
-    if "token" in given and "token_file" not in given:
+            advice = f"did you mean {near[0]}?" if near else f"use {', '.join(_READERS)}"
+            raise ConfigError(f"{name} is not a setting of a client", advice=advice)
+    if "token" in set_options and "token_file" not in set_options:
         values.pop("token_file", None)
-    if "token_file" in given and "token" in given:
+    if "token_file" in set_options and "token" in set_options:
         raise ConfigError("token and token_file are both given", advice="give one of them")
     read = {name: _READERS[name](value, origins[name]) for name, value in values.items()}
     if ("client_cert_file" in read) != ("client_key_file" in read):
         origin = origins.get("client_cert_file") or origins["client_key_file"]
-        raise ConfigError(f"{origin} is only half of a pair", advice="give the client certificate and its key")
+        raise ConfigError(f"{origin} needs its counterpart", advice="give the client certificate and its key")
     return Settings(**read)
 
 
@@ -139,21 +141,21 @@ def _api_url(value: object, origin: str) -> str:
     except ValueError:
         is_url = False
     if not is_url:
-        raise ConfigError(f"{origin} is {text!r}, which is no address", advice="use http(s)://host:port")
+        raise ConfigError(f"{origin} is {text!r}, which is not an address", advice="use http(s)://host:port")
     return text
 
 
 def _grpc_url(value: object, origin: str) -> str:
     text = _text(value, origin)
-    found = _GRPC.fullmatch(text)
-    if found is None:
-        raise ConfigError(f"{origin} is {text!r}, which is no address", advice="use host:port")
-    return found[1]
+    match = _GRPC.fullmatch(text)
+    if match is None:
+        raise ConfigError(f"{origin} is {text!r}, which is not an address", advice="use host:port")
+    return match[1]
 
 
 def _text(value: object, origin: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"{origin} must be a text that is not empty")
+        raise ConfigError(f"{origin} must be a string that is not empty")
     return value.strip()
 
 
@@ -164,14 +166,14 @@ def _path(value: object, origin: str) -> Path:
 
 
 def _boolean(value: object, origin: str) -> bool:
-    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
-    if found is None:
+    boolean = value if isinstance(value, bool) else _BOOLEANS.get(str(value).strip().lower())
+    if boolean is None:
         raise ConfigError(f"{origin} is {value!r}", advice="use true or false")
-    return found
+    return boolean
 
 
 def _duration(value: object, origin: str) -> float:
-    """Read seconds, or a duration as Go writes it."""
+    """Parse seconds, or a duration in Go's form."""
     try:
         seconds = duration.seconds(str(value))
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""Watch works: everything there is, then every change, through reconnects, without a loss or a double.
+"""Watch works: yield all existing works, then every change, across reconnects, each change once.
 
-A watcher subscribes first and lists then, so nothing falls between. After every reconnect it lists again and tells
-only what differs from what it told before, deletions included. It also lists again from time to time: a server speaks
-of a work only when its agent reports, and not when somebody merely changes what is wanted.
+A watch subscribes first and lists afterwards, so no change is missed. After every reconnect it lists again and yields
+only differences, deletions included. It also lists periodically: a server sends an event when an agent reports a
+status, and none when a source only changes a spec.
 """
 
 import asyncio
@@ -12,33 +12,34 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Self
 
+from maestropy.sdk._connection.subscription_hub import EventQueue, OnConnection, SubscriptionHub
 from maestropy.sdk.errors import MaestroError, Unavailable
-from maestropy.sdk.hub import Hub, Inbox
-from maestropy.sdk.observed import EventType, Observed, WatchEvent
+from maestropy.sdk.watch_events import EventType, WatchEvent, WatchState
 from maestropy.sdk.work import Work
-from maestropy.wire import codec, event
+from maestropy.wire import codec
 from maestropy.wire import errors as wire_errors
+from maestropy.wire.events import event
 
 RELIST_SECONDS = 300.0
 
 _log = logging.getLogger(__name__)
-_LIST_AGAIN_SECONDS = 1.0
+_RELIST_PAUSE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a watcher looks at."""
+class WatchScope:
+    """The works that a watch includes."""
 
     list: Callable[[], AsyncGenerator[Work, None]]
-    """Yields everything that is wanted, as it is now."""
+    """Yields all included works, as they are stored."""
     includes: Callable[[Work], bool]
-    """Whether a work that the stream speaks of is wanted."""
-    may_include: Callable[[event.Event], bool] = lambda _: True
-    """A cheaper question, asked first."""
+    """Whether a work of a status event is included."""
+    may_include: Callable[[event.CloudEvent], bool] = lambda _: True
+    """A cheaper check of the undecoded event, made first."""
 
 
-class Watch:
-    """The events of one watcher: iterate over it; `aclose` it, or use it in `async with`, to end early.
+class WorkWatch:
+    """The events of one watch: iterate over it; `aclose` it, or use it in `async with`, to end early.
 
     >>> async with works.watch(labels="app=web") as events:
     ...     async for event in events:
@@ -47,17 +48,19 @@ class Watch:
 
     def __init__(
         self,
-        wanted: Wanted,
+        scope: WatchScope,
         *,
-        hub: Hub,
-        patience: float,
+        hub: SubscriptionHub,
+        connect_timeout: float,
         bookmarks: bool = False,
+        on_connection: OnConnection | None = None,
         relist_seconds: float = RELIST_SECONDS,
     ) -> None:
-        self._wanted = wanted
+        self._scope = scope
         self._hub = hub
-        self._patience = patience
+        self._connect_timeout = connect_timeout
         self._bookmarks = bookmarks
+        self._on_connection = on_connection
         self._relist_seconds = relist_seconds
         self._events = self._run()
 
@@ -78,66 +81,68 @@ class Watch:
         await self._events.aclose()
 
     async def _run(self) -> AsyncGenerator[WatchEvent, None]:
-        inbox, seen = Inbox(), Observed()
-        self._hub.join(inbox)
+        queue, observed = EventQueue(on_connection=self._on_connection), WatchState()
+        self._hub.join(queue)
         try:
-            await self._first_connection(inbox)
+            await self._first_connection(queue)
             is_first = True
             while True:
-                await self._news(inbox)
-                if inbox.take_list_request():
-                    async with aclosing(self._listed(inbox, seen, is_first=is_first)) as news:
-                        async for told in news:
-                            yield told
+                await self._next_events(queue)
+                if queue.take_list_request():
+                    async with aclosing(self._list_events(queue, observed, is_first=is_first)) as changes:
+                        async for watch_event in changes:
+                            yield watch_event
                     is_first = False
-                for received in inbox.take():
-                    for told in self._heard(received, seen):
-                        yield told
+                for received in queue.take():
+                    for watch_event in self._stream_events(received, observed):
+                        yield watch_event
         finally:
-            await self._hub.leave(inbox)
+            await self._hub.leave(queue)
 
-    async def _first_connection(self, inbox: Inbox) -> None:
-        """Wait for the first news; a server that was never there is an error, one that went away is not."""
+    async def _first_connection(self, queue: EventQueue) -> None:
+        """Wait for the first connection; a server that never answered is an error, a lost connection is not."""
         try:
-            async with asyncio.timeout(self._patience):
-                await inbox.wait()
+            async with asyncio.timeout(self._connect_timeout):
+                await queue.wait()
         except TimeoutError as error:
-            why = self._hub.last_error
-            raise why or Unavailable("the server does not answer the subscription", doing="watch works") from error
+            cause = self._hub.last_error
+            raise cause or Unavailable("the server does not accept the subscription", doing="watch works") from error
 
-    async def _news(self, inbox: Inbox) -> None:
+    async def _next_events(self, queue: EventQueue) -> None:
         try:
             async with asyncio.timeout(self._relist_seconds):
-                await inbox.wait()
+                await queue.wait()
         except TimeoutError:
-            inbox.ask_for_list()
+            queue.request_list()
 
-    async def _listed(self, inbox: Inbox, seen: Observed, *, is_first: bool) -> AsyncGenerator[WatchEvent, None]:
-        seen.begin()
+    async def _list_events(
+        self, queue: EventQueue, observed: WatchState, *, is_first: bool
+    ) -> AsyncGenerator[WatchEvent, None]:
+        observed.begin()
         try:
-            async with aclosing(self._wanted.list()) as works:
-                async for found in works:
-                    for told in seen.listed(found):
-                        yield told
+            async with aclosing(self._scope.list()) as works:
+                async for work in works:
+                    for watch_event in observed.listed(work):
+                        yield watch_event
         except MaestroError as error:
             if is_first or not error.is_retryable:
                 raise
-            _log.info("watch could not list, trying again: %s", error)
-            await asyncio.sleep(_LIST_AGAIN_SECONDS)
-            inbox.ask_for_list()
+            _log.info("watch could not list works, retrying: %s", error)
+            await asyncio.sleep(_RELIST_PAUSE_SECONDS)
+            queue.request_list()
             return
-        for told in seen.complete():
-            yield told
+        for watch_event in observed.complete():
+            yield watch_event
         if self._bookmarks:
             yield WatchEvent(EventType.SYNCED, Work(""))
 
-    def _heard(self, received: event.Event, seen: Observed) -> list[WatchEvent]:
-        if not self._wanted.may_include(received):
+    def _stream_events(self, received: event.CloudEvent, observed: WatchState) -> list[WatchEvent]:
+        if not self._scope.may_include(received):
             return []
         try:
             reported = codec.work_from_status_event(received)
-            found = Work.wrap(reported, observed_version=reported.generation)
-            return seen.heard(found) if self._wanted.includes(found) else seen.lost(found)
+            work = Work.wrap(reported, observed_version=reported.generation)
+            return observed.received(work) if self._scope.includes(work) else observed.excluded(work)
         except wire_errors.WireError as error:
-            _log.warning("an event of the watch cannot be read and is left out: %s", error)
+            _log.warning("a status event cannot be decoded and is skipped: %s", error)
             return []

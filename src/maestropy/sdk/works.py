@@ -1,54 +1,54 @@
-"""The works of one source on one cluster, or on all: write, read, wait; `writing` and `waiting` know how.
+"""Create, read, patch, delete, watch and await the works of one source, on one consumer or on all.
 
-Writes go over gRPC and are safe when they return; reads go over REST. A handle is a value: any number of tasks may use
-it, and handles of different clusters know nothing of each other.
+Writes go over gRPC and are stored when they return; reads go over REST. Any number of tasks may share an `AsyncWorks`.
 """
 
 import difflib
 import logging
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from maestropy.aio import clock
-from maestropy.sdk import changing, failures, selector, waiting, writing
-from maestropy.sdk.bundles import search_for
-from maestropy.sdk.changing import Patch
+from maestropy.sdk import selector
+from maestropy.sdk._connection import error_mapping
+from maestropy.sdk._connection.publisher import Publisher
+from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
+from maestropy.sdk._connection.subscription_hub import OnConnection, SubscriptionHub
+from maestropy.sdk._operations import apply_many, changes, write
+from maestropy.sdk._operations import wait as waiting
+from maestropy.sdk._operations.apply_many import Applied as Applied
+from maestropy.sdk._operations.apply_many import AppliedMany as AppliedMany
+from maestropy.sdk._operations.apply_many import OnProgress
+from maestropy.sdk._operations.apply_many import Progress as Progress
+from maestropy.sdk._operations.changes import Patch
+from maestropy.sdk._operations.wait import WaitCondition as WaitCondition
+from maestropy.sdk._operations.write import WorkWriter
 from maestropy.sdk.consumers import AsyncConsumers
-from maestropy.sdk.errors import ConsumerNotFound, Invalid, MaestroError, NotFound
-from maestropy.sdk.hub import Hub
-from maestropy.sdk.publishing import Publisher
-from maestropy.sdk.rest import PAGE_SIZE, Call, Rest
+from maestropy.sdk.errors import Conflict, ConsumerNotFound, Invalid, MaestroError, NotFound
+from maestropy.sdk.resource_bundles import search_for
 from maestropy.sdk.selector import Labels
-from maestropy.sdk.waiting import Condition as Condition
-from maestropy.sdk.watch import Wanted, Watch
+from maestropy.sdk.watch import WatchScope, WorkWatch
 from maestropy.sdk.work import Work
-from maestropy.sdk.writing import Writer
 from maestropy.wire import errors as wire_errors
-from maestropy.wire import event, identity, instant
+from maestropy.wire import timestamps
+from maestropy.wire.events import event
+from maestropy.wire.works import resource_id
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What `apply` did."""
-
-    operation: Literal["created", "updated", "unchanged"]
-    work: Work
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """What a handle works with."""
+    """The connections that `AsyncWorks` uses."""
 
-    rest: Rest
+    rest: RestClient
     publisher: Publisher
-    hub: Hub
+    hub: SubscriptionHub
     source: str
-    patience: float
-    """How long to wait for a first connection."""
+    connect_timeout: float
+    """The timeout of the first connection of a watch, in seconds."""
 
 
 class AsyncWorks:
@@ -59,11 +59,11 @@ class AsyncWorks:
         self._connections = connections
         self._rest = connections.rest
         self._source = connections.source
-        self._writer = Writer(connections.publisher, source=connections.source, read=self.get)
+        self._writer = WorkWriter(connections.publisher, source=connections.source, read=self.get)
 
     def id_of(self, name: str) -> str:
-        """Return the id under which server, agent and logs know the work."""
-        return identity.resource_id(self._source, namespace=self._one_consumer(), name=name)
+        """Return the ID of the work in server, agent and logs."""
+        return resource_id.resource_id(self._source, namespace=self._one_consumer(), name=name)
 
     async def get(self, name: str) -> Work:
         """Return a work as it is stored; raises NotFound.
@@ -71,147 +71,199 @@ class AsyncWorks:
         >>> work = await client.works("cluster1").get("hello")
         """
         doing = f"get work {self._consumer}/{name}"
-        call = Call(method="GET", path=f"/resource-bundles/{self.id_of(name)}", doing=doing)
+        call = RestCall(method="GET", path=f"/resource-bundles/{self.id_of(name)}", doing=doing, query=WITH_EXECUTOR)
         try:
-            return Work.from_bundle(await self._rest.ask(call))
+            return Work.from_resource_bundle(await self._rest.ask(call))
         except NotFound as error:
-            advice = "check its name, its consumer and the source id"
+            advice = "check its name, its consumer and the source ID"
             raise NotFound(
                 "there is no such work", doing=doing, advice=advice, operation_id=error.operation_id
             ) from error
         except wire_errors.WireError as error:
-            raise Invalid(f"what is stored is no ManifestWork: {error}", doing=doing) from error
+            raise Invalid(f"the stored resource is not a ManifestWork: {error}", doing=doing) from error
 
     async def list(
         self, *, labels: Labels = None, search: str = "", page_size: int = PAGE_SIZE
     ) -> AsyncGenerator[Work, None]:
-        """Yield the works with these labels that `search` finds, page by page, each once.
+        """Yield the works that match the labels and the search, page by page, each once.
 
-        `labels` is a selector such as `app=web,tier in (front,back),!canary` or a dict; `search` is in the language
-        of the REST API.
+        `labels` is a selector such as `app=web,tier in (front,back),!canary` or a dict; `search` uses the search
+        syntax of the REST API.
 
-        >>> [each.name async for each in client.works("cluster1").list(labels={"app": "web"})]
+        >>> [work.name async for work in client.works("cluster1").list(labels={"app": "web"})]
         """
-        wanted = selector.parse(labels)
-        question = search_for([*self._scope(), *([f"({search})"] if search else [])], wanted=wanted)
+        label_selector = selector.parse(labels)
+        full_search = search_for([*self._scope(), *([f"({search})"] if search else [])], label_selector=label_selector)
         path, doing = "/resource-bundles", f"list works of {self._consumer or 'all consumers'}"
-        async with aclosing(self._rest.pages(path, doing=doing, search=question, page_size=page_size)) as items:
+        async with aclosing(self._rest.pages(path, doing=doing, search=full_search, page_size=page_size)) as items:
             async for item in items:
-                found = _readable(item)
-                if found is not None and wanted.matches(found.labels):
-                    yield found
+                work = _work_or_none(item)
+                if work is not None and label_selector.matches(work.labels):
+                    yield work
 
     async def create(self, work: Work, *, operation_id: str = "") -> Work:
-        """Store a new work and return it with its id and version; raises AlreadyExists, Invalid, ConsumerNotFound.
+        """Store a new work and return it with its ID and version; raises AlreadyExists, Invalid, ConsumerNotFound.
 
         >>> await client.works("cluster1").create(Work("hello").add(config_map))
         """
-        wanted = self._mine(work).validate()
-        request = self._request("create", wanted.name, operation_id)
-        stored = writing.at_version(wanted, 0)
+        desired = self._with_identity(work).validate()
+        request = self._request("create", desired.name, operation_id)
+        stored = write.at_version(desired, 0)
         try:
-            await self._writer.write(stored, event.Action.CREATE_REQUEST, request=request)
+            await self._writer.write(stored, event.EventAction.CREATE_REQUEST, request=request)
         except ConsumerNotFound as error:
-            raise await self._with_near_names(error) from error
-        return writing.at_version(stored, 1)
+            raise await self._with_similar_names(error) from error
+        return write.at_version(stored, 1)
 
     async def patch(self, name: str, patch: Patch, *, version: int | None = None, operation_id: str = "") -> Work:
-        """Change a work: by a JSON merge patch, or by a function that is given the work and returns another.
+        """Change a work: by a JSON merge patch, or by a function that takes the work and returns the changed one.
 
-        With `version`, only that version is changed and a Conflict raised otherwise; without it the change is made on
-        the newest version, again if somebody else was faster. The executor of a work is not shown by the REST API: a
-        patched work has none unless the patch sets one.
+        With `version`, only that version is changed, otherwise Conflict is raised. Without it the newest version is
+        changed, with a retry after a conflict. A Go server does not return the executor: a work that is patched there
+        has none unless the patch sets one.
 
         >>> await works.patch("hello", {"metadata": {"labels": {"tier": "front"}}})
         >>> await works.patch("hello", lambda work: work.with_labels({"tier": None}))
         """
 
-        async def once() -> Work:
+        async def attempt() -> Work:
             stored = await self.get(name)
-            changed = self._mine(changing.patched(stored, patch)).validate()
+            changed = self._with_identity(changes.patched(stored, patch)).validate()
             request = self._request("update", name, operation_id)
             return await self._writer.update(stored, changed, version=version, request=request)
 
-        return await writing.while_others_are_faster(once, version=version)
+        return await write.retry_on_conflict(attempt, version=version)
 
-    async def apply(self, work: Work, *, version: int | None = None, operation_id: str = "") -> Applied:
-        """Make the stored work equal to `work`: create it, update it, or leave it if it is equal already.
+    async def apply(
+        self, work: Work, *, version: int | None = None, dry_run: bool = False, operation_id: str = ""
+    ) -> Applied:
+        """Make the stored work equal to `work`: create it, update it, or skip it if it is equal.
 
-        `work` is the whole of what is wanted: labels and manifests it does not have are removed. With `version`, only
-        that version is updated and a Conflict raised otherwise.
+        An equal work is published nevertheless if its agent keeps a newer version that the database has lost.
+
+        `work` is the complete desired state: labels and manifests it does not have are removed. With `version`, only
+        that version is updated, otherwise Conflict is raised. With `dry_run` nothing is published: the result says what
+        would happen.
 
         >>> (await works.apply(work)).operation
         'unchanged'
         """
-        wanted = self._mine(work).validate()
+        desired = self._with_identity(work).validate()
+        if dry_run:
+            return await self._dry_run(desired, version=version)
 
-        async def once() -> Applied:
+        async def attempt() -> Applied:
             try:
-                stored = await self.get(wanted.name)
+                stored = await self.get(desired.name)
             except NotFound:
                 if version:
                     raise
                 return Applied("created", await self.create(work, operation_id=operation_id))
-            if changing.is_unchanged(stored.manifest_work, wanted.manifest_work) and not stored.is_deleting:
+            if changes.has_nothing_to_publish(stored, desired):
                 return Applied("unchanged", stored)
-            request = self._request("update", wanted.name, operation_id)
-            updated = await self._writer.update(stored, wanted, version=version, request=request)
+            request = self._request("update", desired.name, operation_id)
+            updated = await self._writer.update(stored, desired, version=version, request=request)
             return Applied("updated", updated)
 
-        return await writing.while_others_are_faster(once, version=version)
+        return await write.retry_on_conflict(attempt, version=version)
+
+    async def apply_many(
+        self, works: Iterable[Work], *, concurrency: int = 16, progress: OnProgress | None = None
+    ) -> AppliedMany:
+        """Apply any number of works, at most `concurrency` at once; one that fails does not end the others.
+
+        Of the works of all consumers, each names its own: `Work("hello", consumer="cluster1")`. `progress` is called
+        after each work, with `done`, `total` and `failed`; by the blocking client from its background thread. After a
+        failure that all works would have (unavailable, unauthorized), the remaining ones are not begun.
+
+        >>> result = await works.apply_many(fleet, progress=lambda at: print(f"{at.done} of {at.total}"))
+        >>> result.raise_for_failures()
+        """
+
+        async def apply(work: Work) -> Applied:
+            return await (self if self._consumer else self._of_consumer(work)).apply(work)
+
+        return await apply_many.apply_many(list(works), apply, concurrency=concurrency, on_progress=progress)
+
+    async def _dry_run(self, desired: Work, *, version: int | None) -> Applied:
+        """Compare a work with the stored one; raises the errors that can be foreseen."""
+        doing = f"apply work {desired.consumer}/{desired.name}"
+        try:
+            stored = await self.get(desired.name)
+        except NotFound:
+            if version:
+                raise
+            try:
+                await AsyncConsumers(self._rest).get(desired.consumer)
+            except NotFound as error:
+                raise await self._with_similar_names(ConsumerNotFound(error.reason, doing=doing)) from error
+            return Applied("created", desired)
+        if stored.is_deleting:
+            raise Conflict("it is being deleted", doing=doing, advice="wait until it is gone")
+        if version not in (None, stored.version):
+            raise Conflict(f"the stored version is {stored.version}, not {version}", doing=doing)
+        is_same = changes.has_nothing_to_publish(stored, desired)
+        return (
+            Applied("unchanged", stored) if is_same else Applied("updated", write.at_version(desired, stored.version))
+        )
 
     async def delete(
         self,
         name: str,
         *,
         wait: bool = False,
-        timeout: float | None = None,  # noqa: ASYNC109 - the caller is told what was missing when time ran out
+        timeout: float | None = None,  # noqa: ASYNC109 - the error names what was missing
         operation_id: str = "",
     ) -> None:
-        """Ask for a work's deletion; with `wait`, return when everything is gone from the cluster.
+        """Request the deletion of a work; with `wait`, return after the agent has confirmed it.
 
-        A work that is not there counts as deleted. Without an agent nothing is ever gone: give a `timeout`.
+        A missing work counts as deleted. Without a running agent a deletion is never confirmed: set a `timeout`.
 
         >>> await works.delete("hello", wait=True, timeout=300)
         """
-        gone = Work(name, consumer=self._one_consumer())
-        moment = instant.from_datetime(clock.Clock().now())
-        leaving = self._mine(gone).manifest_work.with_metadata(deletionTimestamp=moment.rfc3339_seconds(), generation=0)
+        deleted = Work(name, consumer=self._one_consumer())
+        moment = timestamps.from_datetime(clock.Clock().now())
+        deleting = self._with_identity(deleted).manifest_work.with_metadata(
+            deletionTimestamp=moment.rfc3339_seconds(), generation=0
+        )
         request = self._request("delete", name, operation_id)
-        await self._writer.write(Work.wrap(leaving), event.Action.DELETE_REQUEST, request=request)
+        await self._writer.write(Work.wrap(deleting), event.EventAction.DELETE_REQUEST, request=request)
         if wait:
             doing = f"wait until work {self._consumer}/{name} is gone"
             await waiting.until_gone(self._watch_one(name), doing=doing, seconds=timeout)
 
-    def watch(self, *, labels: Labels = None, bookmarks: bool = False) -> Watch:
-        """Return the events of these works: what there is as ADDED, then every change, for as long as wanted.
+    def watch(
+        self, *, labels: Labels = None, bookmarks: bool = False, on_connection: OnConnection | None = None
+    ) -> WorkWatch:
+        """Watch these works: existing ones as ADDED, then every change, until closed.
 
-        A watch outlives its connection: it reconnects, and tells what changed meanwhile. `bookmarks` adds a SYNCED
-        event after everything there was has been told.
+        A watch reconnects by itself and yields what changed meanwhile. `bookmarks` adds a SYNCED event after all
+        existing works. `on_connection` is called with the error when the server is lost, and with None when it is back.
 
         >>> async for event in works.watch(labels="app=web"):
         ...     print(event.type, event.work.name)
         """
-        wanted = selector.parse(labels)
+        label_selector = selector.parse(labels)
         return self._watch(
-            Wanted(
+            WatchScope(
                 list=lambda: self.list(labels=labels),
-                includes=lambda work: self._is_of_consumer(work) and wanted.matches(work.labels),
+                includes=lambda work: self._is_of_consumer(work) and label_selector.matches(work.labels),
             ),
             bookmarks=bookmarks,
+            on_connection=on_connection,
         )
 
     async def wait_for(
         self,
         name: str,
-        condition: Condition = "Available",
+        condition: WaitCondition = "Available",
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 - the caller is told what was missing when time ran out
+        timeout: float | None = None,  # noqa: ASYNC109 - the error names what was missing
     ) -> Work:
-        """Wait until a condition of a work is true for the version that is wanted now, and return the work.
+        """Wait until a condition is True for the current version of a work, and return the work.
 
-        Instead of a condition's type a function may say when it is enough. Raises NotFound if there is no such work
-        or it goes meanwhile, and Timeout, which says what is missing.
+        Instead of a condition type, `condition` may be a predicate. Raises NotFound if the work does not exist or is
+        deleted meanwhile, and Timeout, which names what is missing.
 
         >>> work = await works.wait_for("hello", "Available", timeout=60)
         >>> await works.wait_for("hello", lambda work: work.feedback("replicas") == 3, timeout=60)
@@ -219,10 +271,10 @@ class AsyncWorks:
         doing = f"wait for work {self._consumer}/{name}"
         return await waiting.until_true(self._watch_one(name), condition, doing=doing, seconds=timeout)
 
-    def _watch_one(self, name: str) -> Watch:
+    def _watch_one(self, name: str) -> WorkWatch:
         uid = self.id_of(name)
         return self._watch(
-            Wanted(
+            WatchScope(
                 list=lambda: self.list(search=f"id = {selector.quoted(uid)}"),
                 includes=lambda work: work.id == uid,
                 may_include=lambda received: received.extensions.get(event.RESOURCE_ID) == uid,
@@ -230,27 +282,38 @@ class AsyncWorks:
             bookmarks=True,
         )
 
-    def _watch(self, wanted: Wanted, *, bookmarks: bool) -> Watch:
-        return Watch(wanted, hub=self._connections.hub, patience=self._connections.patience, bookmarks=bookmarks)
+    def _watch(self, scope: WatchScope, *, bookmarks: bool, on_connection: OnConnection | None = None) -> WorkWatch:
+        return WorkWatch(
+            scope,
+            hub=self._connections.hub,
+            connect_timeout=self._connections.connect_timeout,
+            bookmarks=bookmarks,
+            on_connection=on_connection,
+        )
 
-    async def _with_near_names(self, error: ConsumerNotFound) -> MaestroError:
+    async def _with_similar_names(self, error: ConsumerNotFound) -> MaestroError:
         consumer = self._one_consumer()
         try:
-            known = [each.name async for each in AsyncConsumers(self._rest).list()]
+            names = [consumer.name async for consumer in AsyncConsumers(self._rest).list()]
         except MaestroError:
             return error
-        near = difflib.get_close_matches(consumer, known, n=3)
-        advice = f"did you mean {' or '.join(near)}?" if near else "create the consumer first"
+        similar = difflib.get_close_matches(consumer, names, n=3)
+        advice = f"did you mean {' or '.join(similar)}?" if similar else "create the consumer first"
         return ConsumerNotFound(
             f"there is no consumer {consumer!r}", doing=error.doing, advice=advice, operation_id=error.operation_id
         )
 
-    def _mine(self, work: Work) -> Work:
-        """Return the work with the identity it has on this cluster."""
+    def _with_identity(self, work: Work) -> Work:
+        """Return the work with its consumer and its resource ID."""
         consumer = self._one_consumer()
         if work.consumer not in ("", consumer):
             raise Invalid(f"work {work.name!r} is for {work.consumer!r}, not for {consumer!r}")
         return Work.wrap(work.manifest_work.with_metadata(namespace=consumer, uid=self.id_of(work.name)))
+
+    def _of_consumer(self, work: Work) -> "AsyncWorks":
+        if not work.consumer:
+            raise Invalid(f"work {work.name!r} names no consumer", advice='give one: Work("name", consumer="cluster1")')
+        return AsyncWorks(work.consumer, connections=self._connections)
 
     def _is_of_consumer(self, work: Work) -> bool:
         return not self._consumer or work.consumer == self._consumer
@@ -265,17 +328,17 @@ class AsyncWorks:
         if self._consumer:
             yield f"consumer_name = {selector.quoted(self._consumer)}"
 
-    def _request(self, verb: str, name: str, operation_id: str) -> failures.Request:
+    def _request(self, verb: str, name: str, operation_id: str) -> error_mapping.Operation:
         doing = f"{verb} work {self._consumer}/{name}"
-        return failures.Request(doing=doing, operation_id=operation_id or clock.new_id())
+        return error_mapping.Operation(doing=doing, operation_id=operation_id or clock.new_id())
 
 
-def _readable(bundle: Mapping[str, Any]) -> Work | None:
-    """Return a bundle as a work; other clients can store what is none, and it must not hide the rest of a list."""
+def _work_or_none(bundle: Mapping[str, Any]) -> Work | None:
+    """Return a resource bundle as a work, or None: other clients can store bundles that are not ManifestWorks."""
     try:
-        found = Work.from_bundle(bundle)
-        _ = found.labels, found.annotations
+        work = Work.from_resource_bundle(bundle)
+        _ = work.labels, work.annotations
     except wire_errors.WireError as error:
-        _log.warning("bundle %s is no ManifestWork and is left out: %s", bundle.get("id"), error)
+        _log.warning("resource bundle %s is not a ManifestWork and is skipped: %s", bundle.get("id"), error)
         return None
-    return found
+    return work

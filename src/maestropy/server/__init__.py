@@ -1,1 +1,1 @@
-"""The server: accepts wishes, delivers them to agents, absorbs what agents report."""
+"""The Maestro server: stores spec requests, dispatches them to agents, and stores their status updates."""

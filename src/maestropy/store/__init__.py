@@ -1,1 +1,1 @@
-"""PostgreSQL: the tables of Maestro, and the only place that speaks SQL."""
+"""PostgreSQL tables of Maestro; the only package that contains SQL."""

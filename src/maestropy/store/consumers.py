@@ -1,17 +1,16 @@
-"""Consumers: the clusters that bundles are sent to.
+"""Read and write consumers: the clusters that resources are sent to.
 
-Every write is one statement. Nothing is validated here; the constraints of the schema speak through the store's
-errors.
+Every write is one statement. Nothing is validated here; a violated constraint raises an error of the store.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
-from maestropy.store import listing, pool, sql
+from maestropy.store import pool, resource_lists, sql
 
 _STATEMENTS = sql.load("consumers")
 
@@ -19,7 +18,7 @@ DEFAULT_ORDER = "consumers.created_at, consumers.id"
 
 
 class ConsumerRow(NamedTuple):
-    """One consumer as the table holds it; `labels` is JSON, or None when there are none."""
+    """A row of `consumers`; `labels` is JSON, or None if there are none."""
 
     id: str
     name: str
@@ -29,8 +28,8 @@ class ConsumerRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """One page of consumers and how many there are in all."""
+class ConsumerPage:
+    """One page of consumers and the total number of matches."""
 
     total: int
     rows: list[ConsumerRow]
@@ -40,15 +39,15 @@ async def create(database: pool.Database, row: ConsumerRow) -> ConsumerRow:
     """Add a consumer; its name must be new (`Conflict`)."""
     labels = None if row.labels is None else row.labels.decode()
     async with database.connection() as connection:
-        found = await connection.fetchrow(_STATEMENTS["create"], row.id, row.name, labels, row.created_at)
-    return ConsumerRow._make(found)
+        record = await connection.fetchrow(_STATEMENTS["create"], row.id, row.name, labels, row.created_at)
+    return ConsumerRow._make(record)
 
 
 async def get(database: pool.Database, consumer_id: str) -> ConsumerRow | None:
-    """Return a consumer by its id."""
+    """Return a consumer by its ID."""
     async with database.connection() as connection:
-        found = await connection.fetchrow(_STATEMENTS["get"], consumer_id)
-    return None if found is None else ConsumerRow._make(found)
+        record = await connection.fetchrow(_STATEMENTS["get"], consumer_id)
+    return None if record is None else ConsumerRow._make(record)
 
 
 async def names(connection: pool.Connection) -> list[str]:
@@ -59,27 +58,41 @@ async def names(connection: pool.Connection) -> list[str]:
 async def set_labels(
     database: pool.Database, consumer_id: str, *, labels: Mapping[str, str] | None, now: datetime
 ) -> ConsumerRow | None:
-    """Replace the labels of a consumer; None leaves them, an empty mapping takes them away."""
+    """Replace the labels of a consumer; None keeps them, an empty mapping removes them."""
     text = None if not labels else encode_labels(labels).decode()
     async with database.connection() as connection:
-        found = await connection.fetchrow(_STATEMENTS["set_labels"], consumer_id, labels is not None, text, now)
-    return None if found is None else ConsumerRow._make(found)
+        record = await connection.fetchrow(_STATEMENTS["set_labels"], consumer_id, labels is not None, text, now)
+    return None if record is None else ConsumerRow._make(record)
 
 
 async def delete(database: pool.Database, consumer_id: str) -> None:
-    """Remove a consumer, or nothing when it is not there; one that has bundles stays (`Dangling`)."""
+    """Remove a consumer, if it exists; one that has resources stays (`Dangling`)."""
     async with database.connection() as connection:
         await connection.execute(_STATEMENTS["delete"], consumer_id)
 
 
-async def page(database: pool.Database, question: listing.Question) -> Page:
-    """Return a page of consumers; its total and its rows are of one moment."""
+async def page(database: pool.Database, query: resource_lists.ListQuery) -> ConsumerPage:
+    """Return a page of consumers; total and rows come from one snapshot."""
     async with database.snapshot() as connection:
-        total = await connection.fetchval(listing.compose(_STATEMENTS["count"], question), *question.params)
-        if not question.limit:
-            return Page(total=total, rows=[])
-        found = await connection.fetch(listing.compose(_STATEMENTS["page"], question), *question.params)
-    return Page(total=total, rows=[ConsumerRow._make(row) for row in found])
+        total = await connection.fetchval(resource_lists.compose(_STATEMENTS["count"], query), *query.params)
+        if not query.limit:
+            return ConsumerPage(total=total, rows=[])
+        records = await connection.fetch(resource_lists.compose(_STATEMENTS["page"], query), *query.params)
+    return ConsumerPage(total=total, rows=[ConsumerRow._make(row) for row in records])
+
+
+def by_id(consumer_id: str) -> resource_lists.ListQuery:
+    """Return the query for one consumer."""
+    return resource_lists.ListQuery(condition="consumers.id = $1", params=(consumer_id,), order=DEFAULT_ORDER, limit=1)
+
+
+def of_sources(query: resource_lists.ListQuery, sources: Collection[str]) -> resource_lists.ListQuery:
+    """Limit a query to the consumers that have a resource of `sources`."""
+    return resource_lists.narrow(
+        query,
+        "EXISTS (SELECT FROM resources WHERE consumer_name = consumers.name AND source = ANY({}::text[]))",
+        list(sources),
+    )
 
 
 def encode_labels(labels: Mapping[str, str]) -> bytes:

@@ -1,32 +1,43 @@
-"""What can go wrong in the store, in our own words.
+"""Errors of the store.
 
-The driver's exceptions end in `translate`; nothing above the store ever sees one.
+`translate` turns the exceptions of the driver into these; code above the store never sees a driver exception.
 
     StoreError
-    ├── Unavailable    the database cannot be reached or refuses work now: try again later
-    │   └── Locked     somebody else has the row, and did not finish in time
-    ├── Conflict       a unique constraint said no
-    ├── Dangling       a foreign key said no
-    ├── BadValue       a value PostgreSQL cannot hold: the sender's fault
-    └── Misuse         a query of ours is wrong, or the schema is not the one we know
+    ├── DatabaseUnavailable      the database cannot be reached or is overloaded: try again later
+    │   ├── DatabaseReadOnly     the database takes no writes: a standby, or set to read-only
+    │   ├── RowLocked            another transaction holds the row for too long
+    │   └── NoLoginToken         the identity provider issued no token to log in with
+    ├── UniqueViolation          a unique constraint was violated
+    ├── ForeignKeyViolation      a foreign key constraint was violated
+    ├── InvalidValue             a value from outside that PostgreSQL cannot store
+    └── StatementError           a wrong statement of ours, or an unknown schema
+        └── PermissionMissing    the role of the address may not do what the store needs
 """
 
 import asyncpg
 
 
 class StoreError(Exception):
-    """The store could not do what was asked."""
+    """Base class: the store could not carry out a statement."""
 
 
-class Unavailable(StoreError):
+class DatabaseUnavailable(StoreError):
     """The database cannot be reached, or cannot take more work now."""
 
 
-class Locked(Unavailable):
-    """Somebody else works on one of the rows, and did not finish in time."""
+class DatabaseReadOnly(DatabaseUnavailable):
+    """The database takes no writes now: it is a standby, or read-only by its settings."""
 
 
-class Conflict(StoreError):
+class RowLocked(DatabaseUnavailable):
+    """Another transaction holds one of the rows and did not end in time."""
+
+
+class NoLoginToken(DatabaseUnavailable):
+    """The identity provider issued no token to log in with; the message has the remedy."""
+
+
+class UniqueViolation(StoreError):
     """A unique constraint was violated."""
 
     def __init__(self, message: str, *, constraint: str) -> None:
@@ -34,41 +45,50 @@ class Conflict(StoreError):
         self.constraint = constraint
 
 
-class Dangling(StoreError):
-    """A foreign key was violated; `constraint` says which."""
+class ForeignKeyViolation(StoreError):
+    """A foreign key constraint was violated; `constraint` is its name."""
 
     def __init__(self, message: str, *, constraint: str) -> None:
         super().__init__(message)
         self.constraint = constraint
 
 
-class BadValue(StoreError):
-    """PostgreSQL cannot represent a value that came from outside."""
+class InvalidValue(StoreError):
+    """PostgreSQL cannot store a value that came from outside."""
 
 
-class Misuse(StoreError):
-    """A statement of ours does not fit the database."""
+class StatementError(StoreError):
+    """A statement of the store does not fit the database."""
+
+
+class PermissionMissing(StatementError):
+    """The role of the address may not do what the store needs."""
 
 
 def translate(error: BaseException) -> StoreError:
-    """Return the store error that `error` of the driver means."""
-    text = str(error) or type(error).__name__
+    """Return the store error for an exception of the driver."""
+    reason = error.strerror if isinstance(error, OSError) else None  # without the number
+    text = reason or str(error) or type(error).__name__
     match error:
         case asyncpg.UniqueViolationError():
-            return Conflict(text, constraint=error.constraint_name or "")
+            return UniqueViolation(text, constraint=error.constraint_name or "")
         case asyncpg.ForeignKeyViolationError() | asyncpg.RestrictViolationError():  # the second since PostgreSQL 18
-            return Dangling(text, constraint=error.constraint_name or "")
+            return ForeignKeyViolation(text, constraint=error.constraint_name or "")
         case asyncpg.LockNotAvailableError():
-            return Locked(text)
+            return RowLocked(text)
+        case asyncpg.ReadOnlySQLTransactionError():
+            return DatabaseReadOnly(text)
+        # The second: no schema of the search path that the role may use.
+        case asyncpg.InsufficientPrivilegeError() | asyncpg.InvalidSchemaNameError():
+            return PermissionMissing(text)
         case asyncpg.DataError() | asyncpg.ProgramLimitExceededError() | asyncpg.StatementTooComplexError():
-            return BadValue(text)
+            return InvalidValue(text)
         case (
             asyncpg.PostgresConnectionError()
             | asyncpg.InsufficientResourcesError()
             | asyncpg.OperatorInterventionError()
             | asyncpg.TransactionRollbackError()
-            | asyncpg.ObjectNotInPrerequisiteStateError()  # a lock not to be had, a database closed for maintenance
-            | asyncpg.ReadOnlySQLTransactionError()
+            | asyncpg.ObjectNotInPrerequisiteStateError()  # an unavailable lock, a database closed for maintenance
             | asyncpg.InternalClientError()
             | asyncpg.InterfaceError()
             | asyncpg.InvalidAuthorizationSpecificationError()
@@ -76,10 +96,10 @@ def translate(error: BaseException) -> StoreError:
             | TimeoutError()
             | OSError()
         ):
-            return Unavailable(text)
+            return DatabaseUnavailable(text)
         case _:
-            return Misuse(text)
+            return StatementError(text)
 
 
-# What a statement or a connection can raise; `except DRIVER_ERRORS` is the border.
+# What the driver raises; every `except DRIVER_ERRORS` calls `translate`.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)

@@ -1,41 +1,45 @@
-"""Rows as values: what the store hands out and takes in.
+"""Row values that the store returns and accepts.
 
-Pure: of the whole store, deciding code may know this module and nothing else.
+Pure: `decide` modules may import this module of the store and no other.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from maestropy.wire import record
+from maestropy.wire.events import stored_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSpec:
-    """A spec to be written: all of a bundle that a source may set, and the id of the event that announces it."""
+    """A spec to write: the fields that a source sets, and the ID of the spec event."""
 
     id: str
     source: str
     consumer: str
     version: int
-    parts: record.Parts
+    parts: stored_event.StoredParts
     event_id: str
+    created_by: str = ""
+    """The ID of the source's event, for a new resource."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A bundle as the store holds it, for deciding on a change."""
+class StoredSpec:
+    """The stored spec of a resource, to decide on a spec request."""
 
     id: str
     version: int
     source: str
     consumer: str
-    deleting: bool
-    parts: record.Parts
+    is_deleting: bool
+    parts: stored_event.StoredParts
+    is_held_back: bool = False
+    """Whether the agent keeps a newer version, which this database has lost, until the source publishes again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """A bundle as deliveries send it."""
+class ResourceSpec:
+    """A resource with its spec, to dispatch it to the agent."""
 
     id: str
     version: int
@@ -43,14 +47,16 @@ class Spec:
     consumer: str
     created_at: datetime
     updated_at: datetime
-    """When its spec or its status last changed; a deletion changes neither."""
+    """When the spec or the status last changed; a delete request changes neither."""
     deleted_at: datetime | None
-    parts: record.Parts
+    parts: stored_event.StoredParts
+    database_id: str = ""
+    """The identity of the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """A bundle as the store holds it, for judging a report about it."""
+class StoredStatus:
+    """The stored status of a resource, to decide on a status update."""
 
     id: str
     version: int
@@ -66,7 +72,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStatus:
-    """A status to be written: the stored form of the agent's event, and the id of the event that announces it."""
+    """A status to write: the stored form of the agent's event, and the ID of the status event."""
 
     id: str
     source: str
@@ -76,20 +82,20 @@ class NewStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusEvent:
-    """Something to tell the subscribers of a source."""
+    """A row of `status_events`: a status to dispatch to the subscribers of a source."""
 
     id: str
     resource_id: str
     source: str
-    final: bool
+    is_final: bool
     created_at: datetime
     consumer: str
-    """Empty when the bundle is gone."""
+    """Empty if the resource has been removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """A bundle's status with the spec it belongs to, as its source gets to see it."""
+class ResourceStatus:
+    """A status with the spec it belongs to, to dispatch it to the source."""
 
     id: str
     source: str
@@ -100,29 +106,57 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A bundle that changed and the consumer that should hear of it; no consumer: the bundle is gone."""
+class PendingEvent:
+    """A row of `events`: a changed resource and its consumer; None if the resource has been removed."""
 
     id: str
     resource_id: str
     event_type: str
     consumer: str | None
-    reconciled: bool = False
+    is_reconciled: bool = False
+    is_repeated: bool = False
+    """Whether it repeats a delete request that the agent has not confirmed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unconfirmed:
-    """A bundle whose agent was told to delete it and has not said that it is gone."""
+class UnconfirmedDeletion:
+    """A resource that is being deleted and whose agent has not confirmed the deletion."""
 
     id: str
     consumer: str
     source: str
     deleted_at: datetime
+    delay_ns: int | None
+    """The delay before its last redelivery, in nanoseconds as Go servers store it; None without a schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Republished:
-    """A bundle that was queued again because no agent ever answered."""
+class Retry:
+    """When a deletion is sent again, and the delay from which the next one is computed, in nanoseconds."""
+
+    at: datetime
+    delay_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionBacklog:
+    """How many deletions, consumers and delete events wait, and the ages of the oldest in seconds."""
+
+    unscheduled: int
+    due: int
+    delayed: int
+    oldest_unscheduled: float
+    oldest_due: float
+    oldest_delayed: float
+    due_consumers: int
+    scheduled_consumers: int
+    pending_events: int
+    oldest_pending_event: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepublishedResource:
+    """A resource that was queued again because it never got a status."""
 
     id: str
     consumer: str

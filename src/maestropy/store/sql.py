@@ -1,7 +1,7 @@
 """Load named statements from the `.sql` files beside this module.
 
 A statement begins with a line `-- name: <name>`; comment lines right below describe it. Statements are constants
-of the package: text from outside can only ever be a parameter.
+of the package: input from outside is always a parameter.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""A whole fleet in a test: PostgreSQL, a server, clusters and agents, ready in about a second and gone afterwards.
+"""Run a whole fleet in a test: PostgreSQL, a server, clusters and agents, ready in about a second.
 
     from maestropy.testing import running_fleet
 
@@ -10,7 +10,7 @@ or, in a `conftest.py`, fixtures for pytest (`fleet`, `maestro`, `cluster`, `hyp
 
     pytest_plugins = ["maestropy.testing.fixtures"]
 
-Everything is real but the clusters' machines: the Kubernetes API is the sandbox's. Inside an event loop of your own use
+The Kubernetes API of each cluster is the sandbox's; everything else is real. Inside your own event loop use
 `maestropy.sandbox.fleet`.
 """
 

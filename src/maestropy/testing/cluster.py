@@ -1,4 +1,4 @@
-"""A cluster as a test wants it: see what an agent made there, play the operator that fills in a status."""
+"""Read and change a cluster in a test: check the objects an agent applied, set a status as an operator would."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from maestropy.aio.clock import Clock
-from maestropy.kube import config, errors, request
+from maestropy.kube import errors, request
 from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.config import load as config
 from maestropy.kube.discovery import Discovery
-from maestropy.sdk import manifests
+from maestropy.sdk._manifests import sources
 from maestropy.testing.loop import LoopThread
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _PAUSE_SECONDS = 0.02
 
 
 class Cluster:
-    """One cluster of a fleet, for tests that do not await."""
+    """One cluster of a fleet, with blocking calls."""
 
     def __init__(self, client: KubeClient, *, loop: LoopThread, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -28,7 +29,7 @@ class Cluster:
         self._discovery = Discovery(client, monotonic=Clock().monotonic, seconds_between_reads=0)
 
     def get(self, api_version: str, kind: str, name: str, *, namespace: str = "") -> dict[str, Any] | None:
-        """Return an object; None if it is not there.
+        """Return an object; None if it does not exist.
 
         >>> cluster.get("v1", "ConfigMap", "hello", namespace="default")["data"]
         """
@@ -37,33 +38,33 @@ class Cluster:
     def wait_for(
         self, api_version: str, kind: str, name: str, *, namespace: str = "", seconds: float = 60
     ) -> dict[str, Any]:
-        """Return an object as soon as it is there."""
+        """Wait for an object and return it."""
         return self._until(lambda: self.get(api_version, kind, name, namespace=namespace), f"{kind} {name}", seconds)
 
     def wait_until_gone(
         self, api_version: str, kind: str, name: str, *, namespace: str = "", seconds: float = 60
     ) -> None:
-        """Return when an object is not there any more."""
+        """Wait until an object is gone."""
         gone = lambda: self.get(api_version, kind, name, namespace=namespace) is None or None  # noqa: E731 - one use
         self._until(gone, f"the end of {kind} {name}", seconds)
 
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Create or change an object, as somebody other than the agent."""
+        """Create or change an object, with another field manager than the agent."""
         return self._loop.call(self._apply(manifest))
 
     def set_status(
         self, api_version: str, kind: str, name: str, *, status: Mapping[str, Any], namespace: str = ""
     ) -> dict[str, Any]:
-        """Give an object a status, as its operator would.
+        """Set the status of an object, as its operator would.
 
         >>> cluster.set_status("example.com/v1", "Widget", "w", namespace="default", status={"ready": True})
         """
         return self._loop.call(self._set_status(api_version, kind, name, namespace, status))
 
     def add_kind(self, api_version: str, kind: str, *, plural: str = "", namespaced: bool = True) -> None:
-        """Teach the cluster a kind, with any spec and any status."""
+        """Create a CustomResourceDefinition that allows any spec and any status."""
         group, _, version = api_version.partition("/")
-        names = {"kind": kind, "plural": plural or manifests.plural(kind), "singular": kind.lower()}
+        names = {"kind": kind, "plural": plural or sources.plural(kind), "singular": kind.lower()}
         free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         served = {
             "name": version,
@@ -96,7 +97,7 @@ class Cluster:
 
     async def _apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         resource = await self._discovery.resolve(str(manifest["apiVersion"]), str(manifest["kind"]))
-        write = request.Write(field_manager="test", force=True)
+        write = request.WriteOptions(field_manager="test", force=True)
         return dict(await self._client.apply(resource, manifest, write=write))
 
     async def _set_status(
@@ -109,7 +110,7 @@ class Cluster:
                 name,
                 change=request.Patch(body={"status": status}),
                 namespace=namespace,
-                write=request.Write(subresource="status"),
+                write=request.WriteOptions(subresource="status"),
             )
         )
 
@@ -120,13 +121,13 @@ class Cluster:
             return None
         return True
 
-    def _until(self, look: Callable[[], Found | None], what: str, seconds: float) -> Found:
+    def _until(self, read: Callable[[], Result | None], description: str, seconds: float) -> Result:
         started = time.monotonic()
-        while (found := look()) is None:
+        while (result := read()) is None:
             if time.monotonic() - started > seconds:
-                raise TimeoutError(f"waited {seconds:g} seconds for {what}")
+                raise TimeoutError(f"waited {seconds:g} seconds for {description}")
             time.sleep(_PAUSE_SECONDS)
-        return found
+        return result
 
 
 def client_for(kubeconfig: Path) -> KubeClient:

@@ -1,7 +1,7 @@
-"""Fixtures for pytest: `pytest_plugins = ["maestropy.testing.fixtures"]` in the topmost `conftest.py`.
+"""Provide pytest fixtures: `pytest_plugins = ["maestropy.testing.fixtures"]` in the topmost `conftest.py`.
 
-The fleet is started once for a whole run, by the first test that wants it. Tests that must not meet each other's works
-use names of their own, or `running_fleet()`.
+The first test that needs the fleet starts it, once for the whole run. Tests that must not share works use different
+names, or `running_fleet()`.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from maestropy.testing.hyperfleet import FakeHyperFleet, fake_hyperfleet
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningFleet]:
     """A whole fleet with the cluster `cluster1`; its logs stay in pytest's temporary folder."""
-    with running_fleet(folder=tmp_path_factory.mktemp("fleet")) as found:
-        yield found
+    with running_fleet(folder=tmp_path_factory.mktemp("fleet")) as running:
+        yield running
 
 
 @pytest.fixture
 def maestro(fleet: RunningFleet) -> Iterator[Maestro]:
-    """A client of the fleet, with the source id `test`."""
+    """A client of the fleet, with the source ID `test`."""
     with fleet.maestro() as client:
         yield client
 
@@ -36,6 +36,6 @@ def cluster(fleet: RunningFleet) -> Cluster:
 
 @pytest.fixture
 def hyperfleet() -> Iterator[FakeHyperFleet]:
-    """An empty HyperFleet API of this test's own."""
-    with fake_hyperfleet() as found:
-        yield found
+    """An empty fake HyperFleet API for this test."""
+    with fake_hyperfleet() as api:
+        yield api

@@ -1,4 +1,4 @@
-"""The whole system in the background of a test that does not await."""
+"""Run the whole system in the background of a blocking test."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from maestropy.sandbox.fleet import Fleet, Wanted, fleet
+from maestropy.sandbox.fleet import Fleet, FleetOptions, fleet
 from maestropy.sdk.blocking import Maestro
 from maestropy.testing.cluster import Cluster, client_for
 from maestropy.testing.loop import LoopThread, loop_thread
@@ -14,22 +14,22 @@ from maestropy.testing.loop import LoopThread, loop_thread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningFleet:
-    """A running system and the ways to it."""
+    """A running system and its addresses."""
 
     api_url: str
-    """The REST endpoint."""
+    """The address of the REST API."""
     grpc_url: str
-    """The gRPC endpoint for sources."""
+    """The address of the gRPC API for sources."""
     clusters: Mapping[str, Cluster]
     """The clusters, by consumer."""
     folder: Path
-    """Where its logs are."""
+    """The folder with its logs."""
     inner: Fleet
     loop: LoopThread
 
     @property
     def environ(self) -> dict[str, str]:
-        """The variables that lead a client, an adapter or a command here."""
+        """Environment variables that connect a client, an adapter or a command to this fleet."""
         return {
             "MAESTRO_API_URL": self.api_url,
             "MAESTRO_GRPC_URL": self.grpc_url,
@@ -41,11 +41,11 @@ class RunningFleet:
         return self.clusters[consumer or next(iter(self.clusters))]
 
     def maestro(self, source: str = "test") -> Maestro:
-        """Return a new client, to be closed by whoever asked for it."""
+        """Return a new client; the caller closes it."""
         return Maestro(environ={}, api_url=self.api_url, grpc_url=self.grpc_url, source=source)
 
     def kill_server(self) -> None:
-        """Kill -9 the server."""
+        """Kill the server with SIGKILL."""
         self.loop.call(self.inner.server.kill())
 
     def start_server(self) -> None:
@@ -61,10 +61,12 @@ def running_fleet(*consumers: str, folder: Path | None = None) -> Iterator[Runni
     ...     fleet.cluster("eu").get("v1", "Namespace", "default")
     """
     with ExitStack() as stack:
-        home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-test-")))
+        fleet_folder = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-test-")))
         loop = stack.enter_context(loop_thread("maestro-fleet"))
-        wanted = Wanted(folder=home, consumers=consumers or ("cluster1",), source="test", is_ephemeral=True)
-        started = stack.enter_context(loop.entered(fleet(wanted)))
+        options = FleetOptions(
+            folder=fleet_folder, consumers=consumers or ("cluster1",), source="test", is_ephemeral=True
+        )
+        started = stack.enter_context(loop.entered(fleet(options)))
         clusters = {
             consumer: Cluster(
                 stack.enter_context(loop.entered(client_for(kubeconfig))), loop=loop, kubeconfig=kubeconfig
@@ -75,7 +77,7 @@ def running_fleet(*consumers: str, folder: Path | None = None) -> Iterator[Runni
             api_url=started.api_url,
             grpc_url=started.grpc_url,
             clusters=clusters,
-            folder=home,
+            folder=fleet_folder,
             inner=started,
             loop=loop,
         )

@@ -1,4 +1,4 @@
-"""An event loop in a thread, for tests that have none: things run there while the test asks from outside."""
+"""Run an event loop in a thread, for blocking tests."""
 
 import asyncio
 import threading
@@ -12,25 +12,25 @@ _SECONDS = 60.0
 
 
 class LoopThread:
-    """A thread that runs a loop."""
+    """An event loop in a thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
-    def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine there and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
+    def call(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine on the loop and return its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_SECONDS)
 
     @contextmanager
     def entered(self, context: AbstractAsyncContextManager[Result]) -> Iterator[Result]:
-        """Keep an asynchronous context open there, entered and left by one task, as task groups demand."""
+        """Keep an asynchronous context open on the loop; one task enters and leaves it, as task groups require."""
         leave = self.call(_event())
         entered: asyncio.Future[Result] = self.call(_future())
 
         async def keep() -> None:
             try:
-                async with context as found:
-                    entered.set_result(found)
+                async with context as value:
+                    entered.set_result(value)
                     await leave.wait()
             except BaseException as error:
                 if entered.done():
@@ -58,7 +58,7 @@ async def _future() -> asyncio.Future[Any]:
 
 @contextmanager
 def loop_thread(name: str) -> Iterator[LoopThread]:
-    """Run a loop in a thread while entered."""
+    """Run an event loop in a thread; a context manager."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
     thread.start()

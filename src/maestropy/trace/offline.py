@@ -1,8 +1,8 @@
-"""Answer from files: a directory of what was dumped from the database, the REST API and the clusters.
+"""Read works from a dump: a directory with files from the database, the REST API and the clusters.
 
-Any `.json`, `.jsonl`, `.yaml` or `.yml` file is read and sorted by what it holds: rows as the queries print them,
+Every `.json`, `.jsonl`, `.yaml` or `.yml` file is read and classified by its content: rows as the queries print them,
 resource bundles or lists of them, Kubernetes objects or lists of them. A folder below the directory is a cluster of
-that name (and of that consumer); objects at the top belong to the one cluster there is.
+that name (and of that consumer); objects at the top level belong to the only cluster.
 
     psql -XAtc "SELECT row_to_json(r) FROM resources r" > dump/resources.jsonl
     kubectl get appliedmanifestworks -o json > dump/appliedmanifestworks.json
@@ -16,12 +16,17 @@ from typing import Any
 import orjson
 import yaml
 
-from maestropy.trace.errors import Unreadable
-from maestropy.trace.restside import holds
-from maestropy.trace.work import reading
-from maestropy.trace.work.model import WORK_GROUP, Json, Kind, Row
-from maestropy.trace.work.question import Question
-from maestropy.trace.work.sides import Found
+from maestropy.trace.errors import InputUnreadable
+from maestropy.trace.rest_reader import holds
+from maestropy.trace.work import parse
+from maestropy.trace.work.model import WORK_GROUP, Json, Kind, TracedResource, WorkHold
+from maestropy.trace.work.query import WorkQuery
+from maestropy.trace.work.readers import FoundResources
+from maestropy.untrusted import files, yaml_documents
+from maestropy.untrusted.errors import InputRejected
+
+_JSON_BYTES = 256 * files.MIB
+_YAML_BYTES = 32 * files.MIB
 
 _ENDINGS = {".json", ".jsonl", ".yaml", ".yml"}
 _NEWEST = 10
@@ -29,9 +34,9 @@ _NEWEST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
-    """What a directory holds."""
+    """The content of a dump."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TracedResource, ...]
     tombstones: tuple[Json, ...]
     clusters: Mapping[str, tuple[Json, ...]]
     """Objects by the name of their cluster; empty for those at the top."""
@@ -41,9 +46,9 @@ class Dump:
 def load(directory: Path) -> Dump:
     """Read a directory."""
     if not directory.is_dir():
-        raise Unreadable(f"--offline {directory} is no directory; give the one that holds the dump")
+        raise InputUnreadable(f"--offline {directory} is not a directory; give the one with the dump")
     paths = sorted(path for path in directory.rglob("*") if path.suffix in _ENDINGS and path.is_file())
-    rows: dict[str, Row] = {}
+    rows: dict[str, TracedResource] = {}
     tombstones: list[Json] = []
     clusters: dict[str, list[Json]] = {}
     for path in paths:
@@ -51,42 +56,44 @@ def load(directory: Path) -> Dump:
         for document in _documents(path):
             match _nature(document):
                 case "row":
-                    rows[str(document["id"])] = reading.row(document)
+                    rows[str(document["id"])] = parse.row(document)
                 case "bundle":
-                    rows.setdefault(str(document["id"]), reading.bundle(document))
+                    rows.setdefault(str(document["id"]), parse.bundle(document))
                 case "tombstone":
                     tombstones.append(document)
                 case "object":
                     clusters.setdefault(relative.parts[0] if len(relative.parts) > 1 else "", []).append(document)
     if not rows and not clusters:
-        raise Unreadable(
+        raise InputUnreadable(
             f"--offline {directory} holds no rows, bundles or objects in {', '.join(sorted(_ENDINGS))} files"
         )
-    objects = {name: tuple(found) for name, found in clusters.items()}
+    objects = {name: tuple(items) for name, items in clusters.items()}
     return Dump(rows=tuple(rows.values()), tombstones=tuple(tombstones), clusters=objects, files=len(paths))
 
 
 def _documents(path: Path) -> Iterator[Json]:
     try:
-        content = path.read_bytes()
+        content = files.read(path, most=_JSON_BYTES if path.suffix in (".json", ".jsonl") else _YAML_BYTES)
         if path.suffix == ".jsonl":
-            found: list[Any] = [orjson.loads(line) for line in content.splitlines() if line.strip()]
+            documents: list[Any] = [orjson.loads(line) for line in content.splitlines() if line.strip()]
         elif path.suffix == ".json":
-            found = [orjson.loads(content)]
+            documents = [orjson.loads(content)]
         else:
-            found = list(yaml.safe_load_all(content))
+            documents = yaml_documents.load_all(content, loader=yaml_documents.FastLoader)
+    except InputRejected as error:
+        raise InputUnreadable(f"{path} is rejected: {error}; dump less at once, and as JSON") from error
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read ({error.strerror})") from error
+        raise InputUnreadable(f"{path} cannot be read ({error.strerror})") from error
     except (orjson.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(f"{path} is neither JSON nor YAML; leave it out of the dump or dump it again") from error
-    for each in found:
-        yield from _flat(each)
+        raise InputUnreadable(f"{path} is neither JSON nor YAML; leave it out of the dump or dump it again") from error
+    for item in documents:
+        yield from _flat(item)
 
 
 def _flat(document: object) -> Iterator[Json]:
     if isinstance(document, list):
-        for each in document:
-            yield from _flat(each)
+        for item in document:
+            yield from _flat(item)
     elif isinstance(document, Mapping):
         items = document.get("items")
         if isinstance(items, list):
@@ -111,35 +118,38 @@ class OfflineDatabase:
     directory: Path
 
     @property
-    def place(self) -> str:
-        """Who is asked."""
+    def description(self) -> str:
+        """The name of the database in reports."""
         return f"database (dump in {self.directory})"
 
-    async def find(self, question: Question) -> Found:
-        """Return all that fits a question."""
-        fits = _condition(question)
+    async def find(self, query: WorkQuery) -> FoundResources:
+        """Return the resources that match a query."""
+        fits = _condition(query)
         rows = [
             row
             for row in self.dump.rows
-            if question.consumer in {"", row.consumer}
-            and question.source in {"", row.source or question.source}
-            and fits(row)
+            if query.consumer in {"", row.consumer} and query.source in {"", row.source or query.source} and fits(row)
         ]
-        if question.entry == "applied-work" and any(row.id in question.values for row in rows):
-            rows = [row for row in rows if row.id in question.values]
-        if question.entry == "name-like":
+        if query.entry == "applied-work" and any(row.id in query.values for row in rows):
+            rows = [row for row in rows if row.id in query.values]
+        if query.entry == "name-like":
             rows = sorted(rows, key=lambda row: str(row.created), reverse=True)[:_NEWEST]
-        left = [reading.tombstone(each) for each in self.dump.tombstones]
-        wanted = {*question.values}
-        return Found(
-            rows=tuple(rows), tombstones=tuple(each for each in left if {each.resource_id, each.work_name} & wanted)
+        left = [parse.tombstone(tombstone) for tombstone in self.dump.tombstones]
+        names = {*query.values}
+        return FoundResources(
+            rows=tuple(rows),
+            tombstones=tuple(tombstone for tombstone in left if {tombstone.resource_id, tombstone.work_name} & names),
         )
 
+    async def holds(self) -> Sequence[WorkHold]:
+        """Return no holds: a dump has none."""
+        return ()
 
-def _condition(question: Question) -> Callable[[Row], bool]:
-    values = question.values
-    wanted = question.manifest
-    conditions: Mapping[str, Callable[[Row], bool]] = {
+
+def _condition(query: WorkQuery) -> Callable[[TracedResource], bool]:
+    values = query.values
+    manifest = query.manifest
+    conditions: Mapping[str, Callable[[TracedResource], bool]] = {
         "resource-id": lambda row: row.id in values,
         "file": lambda row: row.id in values,
         "applied-work": lambda row: row.id in values or row.work_name in values,
@@ -147,9 +157,9 @@ def _condition(question: Question) -> Callable[[Row], bool]:
         "name-like": lambda row: values[0].lower() in row.work_name.lower(),
         "label": lambda row: row.labels.get(values[0]) == values[1],
         "op-id": lambda row: row.operation_id == values[0],
-        "manifest": lambda row: wanted is not None and holds(row, wanted),
+        "manifest": lambda row: manifest is not None and holds(row, manifest),
     }
-    return conditions[question.entry]
+    return conditions[query.entry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,38 +173,44 @@ class OfflineCluster:
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
         """Return the AppliedManifestWorks of these works."""
-        return [each for each in self._applied() if (each.get("spec") or {}).get("manifestWorkName") in work_names]
+        return [
+            applied_work
+            for applied_work in self._applied()
+            if (applied_work.get("spec") or {}).get("manifestWorkName") in work_names
+        ]
 
     async def applied_work(self, name: str) -> Json | None:
         """Return one AppliedManifestWork by its own name."""
-        return next((each for each in self._applied() if each["metadata"].get("name") == name), None)
+        return next(
+            (applied_work for applied_work in self._applied() if applied_work["metadata"].get("name") == name), None
+        )
 
     async def kinds(self, spellings: Collection[str], *, group: str) -> Sequence[Kind]:
         """Return the kinds among what was dumped; their plurals are guessed."""
-        found = {
-            _kind_of(each)
-            for each in self.items
-            if str(each.get("kind", "")).lower() in spellings or _kind_of(each).plural in spellings
+        kinds = {
+            _kind_of(item)
+            for item in self.items
+            if str(item.get("kind", "")).lower() in spellings or _kind_of(item).plural in spellings
         }
-        return sorted(each for each in found if group in {"", each.group})
+        return sorted(kind for kind in kinds if group in {"", kind.group})
 
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
         """Return the objects of that name."""
         return [
-            each
-            for each in self.items
-            if each.get("kind") == kind.kind
-            and _group(each) == kind.group
-            and each["metadata"].get("name") == name
-            and namespace in {"", each["metadata"].get("namespace", "")}
+            item
+            for item in self.items
+            if item.get("kind") == kind.kind
+            and _group(item) == kind.group
+            and item["metadata"].get("name") == name
+            and namespace in {"", item["metadata"].get("namespace", "")}
         ]
 
     async def agent_consumer(self) -> str:
-        """A dump does not say."""
+        """A dump does not contain it."""
         return ""
 
     def _applied(self) -> Iterator[Json]:
-        return (each for each in self.items if each.get("kind") == "AppliedManifestWork" and _group(each) == WORK_GROUP)
+        return (item for item in self.items if item.get("kind") == "AppliedManifestWork" and _group(item) == WORK_GROUP)
 
 
 def _group(document: Json) -> str:
@@ -205,4 +221,4 @@ def _kind_of(document: Json) -> Kind:
     group, _, version = str(document.get("apiVersion", "")).rpartition("/")
     kind = str(document.get("kind", ""))
     is_namespaced = bool(document["metadata"].get("namespace"))
-    return Kind(group=group, version=version, kind=kind, plural=reading.plural_of(kind), namespaced=is_namespaced)
+    return Kind(group=group, version=version, kind=kind, plural=parse.plural_of(kind), namespaced=is_namespaced)

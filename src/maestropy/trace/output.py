@@ -1,7 +1,4 @@
-"""What every trace report shares: findings, tables, evidence lines, JSON and YAML text.
-
-Pure: it turns values into text and never prints. What a report says is decided by whoever calls.
-"""
+"""Parts that all trace reports share: findings, tables, evidence lines, JSON and YAML text. Pure: never prints."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +8,12 @@ from typing import Any
 import orjson
 import yaml
 
-from maestropy.trace.exits import Exit as Exit
+from maestropy import __version__
+from maestropy.trace.exit_codes import Exit as Exit
+from maestropy.untrusted.printable import escape, is_safe, json_ascii
 
 SCHEMA_VERSION = "1"
-"""Of the JSON model; it changes only when a field goes or changes its meaning."""
+"""Version of the JSON model; it changes only when a field is removed or changes its meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +21,13 @@ class Evidence:
     """One observed fact a finding rests on."""
 
     where: str
-    """Which source said so: a table, an object, a file and line."""
+    """The origin of the fact: a table, an object, or a file and line."""
     says: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing a report has to say, with what it rests on and what to do."""
+    """One finding of a report, with its evidence and advice."""
 
     code: str
     severity: str
@@ -40,26 +39,50 @@ class Finding:
     """Commands ready to paste, or sentences where no command helps."""
 
 
-def envelope(*, version: str, generated_at: str, exit_code: int, body: Mapping[str, Any]) -> dict[str, Any]:
+def envelope(*, generated_at: str, exit_code: int, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the frame that every JSON report has, around `body`."""
-    frame = {"schemaVersion": SCHEMA_VERSION, "tool": "maestro trace", "version": version, "generatedAt": generated_at}
+    frame = {
+        "schemaVersion": SCHEMA_VERSION,
+        "tool": "maestro trace",
+        "version": __version__,
+        "generatedAt": generated_at,
+    }
     return {**frame, **body, "exitCode": exit_code}
+
+
+def document_text(body: Mapping[str, Any], *, form: str, generated_at: str, exit_code: int) -> str:
+    """Write a whole report as JSON, or as YAML where `form` says so."""
+    whole = envelope(generated_at=generated_at, exit_code=exit_code, body=body)
+    return yaml_text(whole) if form == "yaml" else json_text(whole)
 
 
 def json_text(value: object) -> str:
     """Write JSON for people and programs alike."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode() + "\n"
+    return json_ascii(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()) + "\n"
+
+
+def json_line(value: object) -> str:
+    """Write JSON on one line."""
+    return json_ascii(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode())
 
 
 def yaml_text(value: object) -> str:
     """Write the same model as YAML, keys in the model's order."""
     plain = orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
-    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=120)
+    text = _yaml(plain, allow_unicode=True)
+    # Unprintable characters, such as bidirectional overrides, are escaped with all others beyond ASCII.
+    return text if is_safe(text) else _yaml(plain, allow_unicode=False)
+
+
+def _yaml(plain: object, *, allow_unicode: bool) -> str:
+    # The dumper in C takes a third of the time.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(plain, Dumper=dumper, sort_keys=False, allow_unicode=allow_unicode, width=120)
     return text
 
 
 def table(rows: Iterable[Sequence[str]], *, head: Sequence[str], indent: str = "  ") -> list[str]:
-    """Lay out lines whose columns stand under each other; the last column is not padded."""
+    """Format rows as aligned columns; the last column is not padded."""
     lines = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [max(width(cell) for cell in column) for column in zip(*lines, strict=True)]
     return [
@@ -73,10 +96,18 @@ def table(rows: Iterable[Sequence[str]], *, head: Sequence[str], indent: str = "
 def finding_lines(finding: Finding, *, indent: str = "  ") -> list[str]:
     """Return a finding as lines: what, why, on what evidence, and what to do."""
     lines = [f"{finding.code} {finding.severity}  {printable(finding.title)}"]
-    lines += [f"{indent}why       {printable(each)}" for each in finding.detail.splitlines()]
-    lines += [f"{indent}evidence  {printable(each.where)}: {printable(each.says)}" for each in finding.evidence]
-    lines += [f"{indent}do        {printable(each)}" for each in finding.advice]
+    lines += [f"{indent}why       {printable(line)}" for line in finding.detail.splitlines()]
+    lines += [
+        f"{indent}evidence  {printable(evidence_item.where)}: {printable(evidence_item.says)}"
+        for evidence_item in finding.evidence
+    ]
+    lines += [f"{indent}do        {printable(command)}" for command in finding.advice]
     return lines
+
+
+def evidence_model(evidence: Iterable[Evidence]) -> list[dict[str, str]]:
+    """Return evidence as the JSON model has it."""
+    return [{"where": evidence_item.where, "says": evidence_item.says} for evidence_item in evidence]
 
 
 def finding_model(finding: Finding) -> dict[str, Any]:
@@ -86,16 +117,16 @@ def finding_model(finding: Finding) -> dict[str, Any]:
         "severity": finding.severity,
         "title": finding.title,
         "detail": finding.detail,
-        "evidence": [{"where": each.where, "says": each.says} for each in finding.evidence],
+        "evidence": evidence_model(finding.evidence),
         "advice": list(finding.advice),
     }
 
 
 def printable(text: str) -> str:
-    """Return `text` without characters that could move the cursor or forge a line of a report."""
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    """Return `text` without characters that could move the cursor, forge a line of a report or reorder its text."""
+    return escape(text)
 
 
 def width(text: str) -> int:
-    """Return the columns `text` takes on a terminal."""
+    """Return the number of terminal columns of `text`."""
     return sum(0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF") for char in text)

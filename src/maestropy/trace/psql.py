@@ -1,7 +1,7 @@
-"""Speak to a `psql` that somebody else started: a script for its standard input, and the reading of what it prints.
+"""Build scripts for `psql` in a pod, and read its output.
 
-Pure. Identifiers become literals of an EXECUTE: printable ASCII between quotes, whatever they held before, so that
-neither SQL, nor psql's own commands and variables, nor the terminal that shows the script for review can be reached.
+Pure. Identifiers become literals of an EXECUTE: printable ASCII between quotes. So they cannot inject SQL, psql
+commands, psql variables, or control characters for the terminal that shows the script.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,16 +33,16 @@ def _escaped(char: str) -> str:
 
 def execution(parameters: Sequence[str]) -> str:
     """Return the EXECUTE that gives a prepared statement its parameters."""
-    return f"EXECUTE trace_question ({', '.join(literal(each) for each in parameters)});"
+    return f"EXECUTE trace_query ({', '.join(literal(parameter) for parameter in parameters)});"
 
 
-def question(sql: str, parameters: Sequence[str], *, timeout_seconds: int) -> str:
+def query(sql: str, parameters: Sequence[str], *, timeout_seconds: int) -> str:
     """Return the part a person reviews: one read-only transaction with one statement."""
     kinds = ", ".join(["text"] * len(parameters))
     return (
         "BEGIN READ ONLY;\n"
         f"SET LOCAL statement_timeout = '{int(timeout_seconds)}s';\n"
-        f"PREPARE trace_question ({kinds}) AS\n{sql};\n"
+        f"PREPARE trace_query ({kinds}) AS\n{sql};\n"
         f"{execution(parameters)}\n"
         "ROLLBACK;\n"
     )
@@ -60,11 +60,11 @@ def documents(printed: bytes) -> Iterator[dict[str, Any]]:
         if not line.startswith(b"{"):
             continue
         try:
-            found = orjson.loads(line)
+            document = orjson.loads(line)
         except orjson.JSONDecodeError:
             continue
-        if isinstance(found, dict) and "trace" in found:
-            yield found
+        if isinstance(document, dict) and "trace" in document:
+            yield document
 
 
 def complaint(printed: bytes) -> str:

@@ -1,1 +1,1 @@
-"""The protocol: values, codecs and rules of the wire. No I/O, no clock, no logging."""
+"""The Maestro protocol: CloudEvents, ManifestWorks, resync and MQTT packets as values. No I/O, no clock, no logging."""

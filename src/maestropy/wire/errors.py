@@ -1,21 +1,21 @@
-"""What is wrong with something that came over the wire, told so that its sender can mend it."""
+"""Errors of received messages; their texts tell the sender what to change."""
 
 
 class WireError(Exception):
-    """An event, or a part of one, breaks the protocol. The text is meant for the sender."""
+    """An event, or a part of one, violates the protocol. The text is meant for the sender."""
 
 
-class Malformed(WireError):
-    """Bytes that are not what they claim to be, or a field that is missing or has the wrong type."""
+class MalformedMessage(WireError):
+    """A message cannot be decoded, or a field is missing or has the wrong type."""
 
 
-class Unsupported(WireError):
-    """Well-formed, but a kind of event this protocol does not carry."""
+class UnsupportedEvent(WireError):
+    """The event is well-formed, but its type is not part of the protocol."""
 
 
-class Invalid(WireError):
-    """Understood, but the content breaks a rule (a manifest without a name, two manifests for one object)."""
+class InvalidContent(WireError):
+    """The event is well-formed, but its content violates a rule: a manifest without a name, a duplicate manifest."""
 
 
-class Unstorable(Invalid):
-    """Understood, but no database or reader along the way could hold it; it must not come any further."""
+class UnstorableContent(InvalidContent):
+    """The content is valid JSON, but PostgreSQL or a later reader cannot hold it."""

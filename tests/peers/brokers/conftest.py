@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mosquitto import Mosquitto, mosquitto
-from stack import harness
 
 from maestropy.store.dsn import Dsn
+from tests.peers.mosquitto import Mosquitto, mosquitto
+from tests.stack import harness
 
 
 @pytest.fixture(scope="session")

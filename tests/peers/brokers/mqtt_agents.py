@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
-from stack import clients
 
-from maestropy.transport import base, mqtt, mqtt_config
-from maestropy.transport.mqtt_agent import MqttMedium
-from maestropy.wire import event, resync
+from maestropy.transport import port
+from maestropy.transport.mqtt import config as mqtt_config
+from maestropy.transport.mqtt import connection as mqtt
+from maestropy.transport.mqtt.agent import MqttTransport
+from maestropy.wire import resync
+from maestropy.wire.events import event
+from tests.stack import clients
 
 PATIENCE = 60.0
 
@@ -18,19 +21,19 @@ PATIENCE = 60.0
 class MqttAgent:
     """One agent for one consumer, connected; what it receives is kept until somebody takes it."""
 
-    def __init__(self, connection: base.Connection, consumer: str) -> None:
+    def __init__(self, connection: port.AgentConnection, consumer: str) -> None:
         self._connection = connection
         self.consumer = consumer
-        self.received: list[event.Event] = []
+        self.received: list[event.CloudEvent] = []
         self.seen = 0
-        """How many wishes arrived; questions of the server do not count."""
+        """How many specs arrived; questions of the server do not count."""
         self._news = asyncio.Condition()
         # Only its way of writing reports is used, so it needs no server.
         self._pen = clients.Agent.__new__(clients.Agent)
         self._pen.consumer, self._pen.last_sequence = consumer, 0
 
     async def read(self) -> None:
-        with contextlib.suppress(base.Disconnected):
+        with contextlib.suppress(port.Disconnected):
             async for got in self._connection.events():
                 async with self._news:
                     self.received.append(got)
@@ -38,8 +41,8 @@ class MqttAgent:
                     self._news.notify_all()
 
     async def take(
-        self, match: Callable[[event.Event], bool] = lambda _: True, *, seconds: float = PATIENCE
-    ) -> event.Event:
+        self, match: Callable[[event.CloudEvent], bool] = lambda _: True, *, seconds: float = PATIENCE
+    ) -> event.CloudEvent:
         """Wait for an event that matches, and take it; others stay."""
         async with asyncio.timeout(seconds), self._news:
             while True:
@@ -49,45 +52,45 @@ class MqttAgent:
                         return found
                 await self._news.wait()
 
-    async def spec_of(self, resource_id: str, *, version: int | None = None) -> event.Event:
+    async def spec_of(self, resource_id: str, *, version: int | None = None) -> event.CloudEvent:
         return await self.take(lambda e: clients.is_about(e, resource_id, version=version))
 
     async def tell(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> None:
         """Publish a status."""
         await self._connection.publish(self.report(resource_id, version, *kinds, **changes))
 
-    def report(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> event.Event:
+    def report(self, resource_id: str, version: int, *kinds: str, **changes: Any) -> event.CloudEvent:
         """Return a status with the named conditions."""
         return self._pen.report(resource_id, version, *kinds, **changes)
 
     async def obey(self) -> None:
-        """Report every wish as done, and what a server asks for once more; come what may."""
+        """Report every spec as done, and what a server asks for once more; come what may."""
         done: dict[str, int] = {}
         while True:
             got = await self.take(seconds=3600)
             if got.type == event.STATUS_RESYNC_REQUEST:
                 known = resync.decode_hashes(got.data)
-                lacking = resync.status_answer([(each, f"done-{each}") for each in done], known)
+                lacking = resync.status_resync_response([(each, f"done-{each}") for each in done], known)
             else:
                 resource_id = got.text(event.RESOURCE_ID)
                 done[resource_id] = got.integer(event.RESOURCE_VERSION)
                 lacking = [resource_id]
             for each in lacking:
-                with contextlib.suppress(base.Disconnected):  # nobody listens now; who comes back will ask
+                with contextlib.suppress(port.Disconnected):  # nobody listens now; who comes back will ask
                     await self.tell(each, done[each], hash=f"done-{each}")
 
-    async def is_answered(self) -> bool:
+    async def is_resync_answered(self) -> bool:
         """Whether a server answers what was asked last."""
-        return await self._connection.is_answered(within=PATIENCE)
+        return await self._connection.is_resync_answered(within=PATIENCE)
 
     async def resync(self, versions: Mapping[str, int]) -> None:
         """Say what this agent has."""
         await self._connection.publish(question(self.consumer, versions))
 
 
-def question(consumer: str, versions: Mapping[str, int]) -> event.Event:
+def question(consumer: str, versions: Mapping[str, int]) -> event.CloudEvent:
     """Return how the agent of a consumer says what it has."""
-    return event.Event(
+    return event.CloudEvent(
         id=clients.new_id(),
         source=f"{consumer}-work-agent",
         type=event.SPEC_RESYNC_REQUEST,
@@ -102,8 +105,8 @@ async def agent(config: Any, consumer: str, *, problems: list[str] | None = None
     """Connect an agent by a configuration file."""
     endpoint = mqtt_config.read(config, flag="--workload-source-config").endpoint
     told = problems if problems is not None else []
-    medium = MqttMedium(endpoint, consumer=consumer, client_id=f"{consumer}-work-agent", on_problem=told.append)
-    async with medium.connect() as connection:
+    transport = MqttTransport(endpoint, consumer=consumer, client_id=f"{consumer}-work-agent", on_problem=told.append)
+    async with transport.connect() as connection:
         running = MqttAgent(connection, consumer)
         reader = asyncio.ensure_future(running.read())
         try:
@@ -115,8 +118,10 @@ async def agent(config: Any, consumer: str, *, problems: list[str] | None = None
 
 
 @contextlib.asynccontextmanager
-async def raw_client(config: Any) -> AsyncIterator[mqtt.Client]:
+async def raw_client(config: Any) -> AsyncIterator[mqtt.MqttClient]:
     """Connect without any manners of our own."""
     endpoint = mqtt_config.read(config, flag="--workload-source-config").endpoint
-    async with mqtt.connect(endpoint, client_id="stranger", on_relief=pytest.fail) as client:
+    async with mqtt.connect(
+        endpoint, client_id="stranger", on_messages_lost=lambda _: pytest.fail("messages were lost")
+    ) as client:
         yield client

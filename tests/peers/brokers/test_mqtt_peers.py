@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import peer_postgres
 import pytest
-from mosquitto import Mosquitto
-from mqtt_agents import MqttAgent, agent
-from peer_build import Programs
-from peer_clients import Agent, Json, Lines, Refused, WorkClient, rest
-from peer_processes import wait_for
-from peer_servers import RunningServer, go_server, python_server
-from stack import harness
 
 from maestropy.store.dsn import Dsn
-from maestropy.wire import event
+from maestropy.wire.events import event
+from tests import waiting
+from tests.peers import peer_postgres
+from tests.peers.brokers.mqtt_agents import MqttAgent, agent
+from tests.peers.mosquitto import Mosquitto
+from tests.peers.peer_build import Programs
+from tests.peers.peer_clients import Agent, Json, Lines, Refused, WorkClient, rest
+from tests.peers.peer_servers import RunningServer, go_server, python_server
+from tests.stack import harness
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
@@ -77,7 +78,9 @@ def work(name: str, *, value: str = "1") -> Json:
 
 def is_available(found: Json, generation: int) -> bool:
     conditions = found.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Available" and each["observedGeneration"] == generation for each in conditions)
+    return any(
+        condition["type"] == "Available" and condition["observedGeneration"] == generation for condition in conditions
+    )
 
 
 def is_gone(client: WorkClient, name: str) -> bool:
@@ -128,11 +131,11 @@ def test_a_go_agent_that_was_away(server: RunningServer, programs: Programs, bro
 
 async def has_nothing_pending(server: RunningServer) -> bool:
     address = Dsn.parse(server.database.dsn)
-    return await harness.value(address, "SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 0
+    return bool(await harness.value(address, "SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 0)
 
 
 @pytest.mark.parametrize("server", ["go", "python", "python+go"], indirect=True)
-def test_our_agent(server: RunningServer, programs: Programs, broker: Mosquitto, tmp_path: Path) -> None:
+async def test_our_agent(server: RunningServer, programs: Programs, broker: Mosquitto, tmp_path: Path) -> None:
     rest(server, "POST", "/consumers", {"name": "cluster1"})
 
     async def scenario(client: WorkClient) -> None:
@@ -144,36 +147,35 @@ def test_our_agent(server: RunningServer, programs: Programs, broker: Mosquitto,
                 uids.append(created["metadata"]["uid"])
             for number, uid in enumerate(uids):
                 await life(ours, client, uid, name=f"work{number}")
-            wishes = ours.seen
-            assert wishes == 2 * len(uids), "each wish was sent once"
+            specs = ours.seen
+            assert specs == 2 * len(uids), "each spec was sent once"
 
     async def life(ours: MqttAgent, client: WorkClient, uid: str, *, name: str) -> None:
         await ours.spec_of(uid, version=1)
         await ours.tell(uid, 1)
-        await harness.until(lambda: bool(client.get("cluster1", name).get("status", {}).get("conditions")))
+        await waiting.until(lambda: bool(client.get("cluster1", name).get("status", {}).get("conditions")))
         await asyncio.to_thread(client.delete, "cluster1", name)
         await ours.take(lambda e: event.DELETION_TIMESTAMP in e.extensions)
         await ours.tell(uid, 1, "Deleted")
-        await harness.until(lambda: is_gone(client, name), what="the end")
+        await waiting.until(lambda: is_gone(client, name), what="the end")
 
     with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
-        asyncio.run(scenario(client))
+        await scenario(client)
 
 
 @pytest.mark.parametrize("server", ["go", "python"], indirect=True)
-def test_a_resync_request_with_nothing_to_send_is_answered(
+async def test_a_resync_request_with_nothing_to_send_is_answered(
     server: RunningServer, programs: Programs, broker: Mosquitto, tmp_path: Path
 ) -> None:
     rest(server, "POST", "/consumers", {"name": "cluster1"})
 
-    async def scenario(client: WorkClient) -> None:
+    with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
         async with agent(broker.config("agent"), "cluster1") as ours:
             created = await asyncio.to_thread(client.create, "cluster1", work("first"))
             uid = created["metadata"]["uid"]
             await ours.spec_of(uid)
             await ours.resync({uid: 1})
-            assert await ours.is_answered()
-            assert ours.seen == 1, "the agent has everything"
-
-    with WorkClient(programs, server, source="go", log=tmp_path / "client.log") as client:
-        asyncio.run(scenario(client))
+            assert await ours.is_resync_answered()
+            assert not any(received.text(event.RESOURCE_ID) == uid for received in ours.received), (
+                "the agent has everything"
+            )

@@ -3,16 +3,16 @@
 A case is about one bundle and is played step by step; nothing here knows how a server should answer.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import twin_events as make
-from twin_events import bundle, manifest, moment, text
-from twins import CONSUMER, SOURCE
-
 from maestropy.wire._pb import cloudevents_pb2 as pb
+from tests.peers.differential import twin_events as make
+from tests.peers.differential.twin_events import bundle, manifest, moment, text
+from tests.peers.differential.twins import CONSUMER, SOURCE
 
 Stories = Iterator[tuple[str, Callable[[str], list["Step"]]]]
 """Names, and what happens to a bundle of the name that each is told."""
@@ -38,7 +38,7 @@ class Case:
     steps: tuple[Step, ...]
 
 
-def wish(made: pb.CloudEvent) -> Step:
+def spec_request(made: pb.CloudEvent) -> Step:
     return Step(to=PUBLISH, request=make.request(made))
 
 
@@ -70,46 +70,79 @@ def delete(resource: str, *, ident: str = "") -> pb.CloudEvent:
 
 def lives() -> Stories:
     """Yield stories of bundles; each is told a name for its bundle."""
-    yield "create", lambda r: [wish(create(r))]
-    yield "create with version 5", lambda r: [wish(create(r, version=5))]
-    yield "create, update", lambda r: [wish(create(r)), wish(update(r, 1))]
-    yield "update with version 0", lambda r: [wish(create(r)), wish(update(r, 0))]
-    yield "stale update", lambda r: [wish(create(r)), wish(update(r, 1)), wish(update(r, 1, value="3"))]
-    yield "update of a version to come", lambda r: [wish(create(r)), wish(update(r, 9))]
-    yield "update with a negative version", lambda r: [wish(create(r)), wish(update(r, -1))]
-    yield "the same update twice", lambda r: [wish(create(r)), wish(update(r, 1)), wish(update(r, 1))]
-    yield "update that changes nothing", lambda r: [wish(create(r)), wish(make.spec("update_request", r, version=1))]
-    yield "the same create twice", lambda r: [wish(create(r)), wish(create(r))]
-    yield "another create of the same bundle", lambda r: [wish(create(r)), wish(again(create(r), f"other-{r}"))]
-    yield "update of a bundle that never was", lambda r: [wish(update(r, 1))]
-    yield "delete of a bundle that never was", lambda r: [wish(delete(r))]
-    yield "delete", lambda r: [wish(create(r)), wish(delete(r))]
-    yield "delete twice", lambda r: [wish(create(r)), wish(delete(r)), wish(delete(r, ident=f"again-{r}"))]
-    yield "update while deleting", lambda r: [wish(create(r)), wish(delete(r)), wish(update(r, 1))]
-    yield "create while deleting", lambda r: [wish(create(r)), wish(delete(r)), wish(again(create(r), f"new-{r}"))]
-    yield "status", lambda r: [wish(create(r)), word(make.status(r))]
-    yield "status, newer status", lambda r: [wish(create(r)), word(make.status(r)), word(newer(r))]
-    yield "status, older status", lambda r: [wish(create(r)), word(newer(r)), word(make.status(r))]
-    yield "the same status twice", lambda r: [wish(create(r)), word(make.status(r)), word(make.status(r))]
-    yield "status of an old version", lambda r: [wish(create(r)), wish(update(r, 1)), word(make.status(r))]
-    yield "status of a version to come", lambda r: [wish(create(r)), word(make.status(r, version=7))]
-    yield "status of version 0", lambda r: [wish(create(r)), word(make.status(r, version=0, sequence="77"))]
+    yield "create", lambda r: [spec_request(create(r))]
+    yield "create with version 5", lambda r: [spec_request(create(r, version=5))]
+    yield "create, update", lambda r: [spec_request(create(r)), spec_request(update(r, 1))]
+    yield "update with version 0", lambda r: [spec_request(create(r)), spec_request(update(r, 0))]
+    yield (
+        "stale update",
+        lambda r: [spec_request(create(r)), spec_request(update(r, 1)), spec_request(update(r, 1, value="3"))],
+    )
+    yield "update of a version to come", lambda r: [spec_request(create(r)), spec_request(update(r, 9))]
+    yield "update with a negative version", lambda r: [spec_request(create(r)), spec_request(update(r, -1))]
+    yield (
+        "the same update twice",
+        lambda r: [spec_request(create(r)), spec_request(update(r, 1)), spec_request(update(r, 1))],
+    )
+    yield (
+        "update that changes nothing",
+        lambda r: [spec_request(create(r)), spec_request(make.spec("update_request", r, version=1))],
+    )
+    yield "the same create twice", lambda r: [spec_request(create(r)), spec_request(create(r))]
+    yield (
+        "another create of the same bundle",
+        lambda r: [spec_request(create(r)), spec_request(again(create(r), f"other-{r}"))],
+    )
+    yield "update of a bundle that never was", lambda r: [spec_request(update(r, 1))]
+    yield "delete of a bundle that never was", lambda r: [spec_request(delete(r))]
+    yield "delete", lambda r: [spec_request(create(r)), spec_request(delete(r))]
+    yield (
+        "delete twice",
+        lambda r: [spec_request(create(r)), spec_request(delete(r)), spec_request(delete(r, ident=f"again-{r}"))],
+    )
+    yield (
+        "update while deleting",
+        lambda r: [spec_request(create(r)), spec_request(delete(r)), spec_request(update(r, 1))],
+    )
+    yield (
+        "create while deleting",
+        lambda r: [spec_request(create(r)), spec_request(delete(r)), spec_request(again(create(r), f"new-{r}"))],
+    )
+    yield "status", lambda r: [spec_request(create(r)), word(make.status(r))]
+    yield "status, newer status", lambda r: [spec_request(create(r)), word(make.status(r)), word(newer(r))]
+    yield "status, older status", lambda r: [spec_request(create(r)), word(newer(r)), word(make.status(r))]
+    yield "the same status twice", lambda r: [spec_request(create(r)), word(make.status(r)), word(make.status(r))]
+    yield (
+        "status of an old version",
+        lambda r: [spec_request(create(r)), spec_request(update(r, 1)), word(make.status(r))],
+    )
+    yield "status of a version to come", lambda r: [spec_request(create(r)), word(make.status(r, version=7))]
+    yield "status of version 0", lambda r: [spec_request(create(r)), word(make.status(r, version=0, sequence="77"))]
     yield "status of a bundle that never was", lambda r: [word(make.status(r))]
-    yield "status, update keeps it", lambda r: [wish(create(r)), word(make.status(r)), wish(update(r, 1))]
-    yield "status while deleting", lambda r: [wish(create(r)), wish(delete(r)), word(make.status(r))]
+    yield (
+        "status, update keeps it",
+        lambda r: [spec_request(create(r)), word(make.status(r)), spec_request(update(r, 1))],
+    )
+    yield "status while deleting", lambda r: [spec_request(create(r)), spec_request(delete(r)), word(make.status(r))]
     yield "a whole life", whole_life
-    yield "a life and a second one", lambda r: [*whole_life(r), wish(again(create(r), f"second-{r}"))]
-    yield "gone without a deletion", lambda r: [wish(create(r)), word(gone(r))]
-    yield "gone at another version", lambda r: [wish(create(r)), wish(delete(r)), word(gone(r, version=9))]
-    yield "another source's update", lambda r: [wish(create(r)), wish(of_source(update(r, 1), "stranger"))]
-    yield "another source's delete", lambda r: [wish(create(r)), wish(of_source(delete(r), "stranger"))]
+    yield "a life and a second one", lambda r: [*whole_life(r), spec_request(again(create(r), f"second-{r}"))]
+    yield "gone without a deletion", lambda r: [spec_request(create(r)), word(gone(r))]
+    yield (
+        "gone at another version",
+        lambda r: [spec_request(create(r)), spec_request(delete(r)), word(gone(r, version=9))],
+    )
+    yield (
+        "another source's update",
+        lambda r: [spec_request(create(r)), spec_request(of_source(update(r, 1), "stranger"))],
+    )
+    yield "another source's delete", lambda r: [spec_request(create(r)), spec_request(of_source(delete(r), "stranger"))]
     yield (
         "an update under another cluster",
-        lambda r: [wish(create(r)), wish(make.put(update(r, 1), clustername=text("b")))],
+        lambda r: [spec_request(create(r)), spec_request(make.put(update(r, 1), clustername=text("b")))],
     )
     yield (
         "a delete under another cluster",
-        lambda r: [wish(create(r)), wish(make.put(delete(r), clustername=text("b")))],
+        lambda r: [spec_request(create(r)), spec_request(make.put(delete(r), clustername=text("b")))],
     )
 
 
@@ -123,14 +156,19 @@ def status_resyncs() -> Stories:
     }.items():
         yield (
             f"status resync, {called}",
-            lambda r, k=known: [wish(create(r)), word(make.status(r)), wish(status_question(r, k))],
+            functools.partial(
+                lambda k, r: [spec_request(create(r)), word(make.status(r)), spec_request(status_question(r, k))], known
+            ),
         )
 
 
 def spec_resyncs() -> Stories:
     """Yield agents that say what they have; each must be played alone, because the answer is about all."""
     for called, known in {"nothing": [], "the newest": [("self", 1)], "an older version": [("self", 0)]}.items():
-        yield f"spec resync, {called} known", lambda r, k=known: [wish(create(r)), word(spec_question(r, k))]
+        yield (
+            f"spec resync, {called} known",
+            functools.partial(lambda k, r: [spec_request(create(r)), word(spec_question(r, k))], known),
+        )
     yield "spec resync, a stranger known", lambda r: [word(spec_question(r, [("self", 3)]))]
 
 
@@ -157,11 +195,11 @@ def status_question(resource: str, known: list[tuple[str, str]]) -> pb.CloudEven
 
 def whole_life(resource: str) -> list[Step]:
     return [
-        wish(create(resource)),
+        spec_request(create(resource)),
         word(make.status(resource)),
-        wish(update(resource, 1)),
+        spec_request(update(resource, 1)),
         word(make.status(resource, version=2)),
-        wish(delete(resource)),
+        spec_request(delete(resource)),
         word(gone(resource, version=2)),
     ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from comparing import ABSENT, Mismatch
+from tests.peers.differential.comparing import ABSENT, Mismatch
 
 PAGE = Path(__file__).parents[3] / "docs" / "differences.md"
 
@@ -53,7 +53,7 @@ def answered(*, go: str = "", ours: str = "") -> Callable[[Mismatch], bool]:
 
 
 def _told(answers: list[dict[str, Any]]) -> list[str]:
-    return [f"{each['to']} {each['code']} {each['text'] or ''}" for each in answers]
+    return [f"{answer['to']} {answer['code']} {answer['text'] or ''}" for answer in answers]
 
 
 def in_field(words: str, *, go: Any = None, ours: Any = None) -> Callable[[Mismatch], bool]:
@@ -67,7 +67,7 @@ def in_field(words: str, *, go: Any = None, ours: Any = None) -> Callable[[Misma
 
 
 def both(*parts: Callable[[Mismatch], bool]) -> Callable[[Mismatch], bool]:
-    return lambda found: all(each(found) for each in parts)
+    return lambda found: all(part(found) for part in parts)
 
 
 def only_words(found: Mismatch) -> bool:
@@ -96,9 +96,9 @@ def is_reminder(found: Mismatch) -> bool:
 def _without_repeats(events: list[str]) -> list[str]:
     """Leave out deletions of what was not there or was being deleted."""
     kept: list[str] = []
-    for each in events:
-        if each != "Delete" or (kept and kept[-1] != "Delete"):
-            kept.append(each)
+    for event in events:
+        if event != "Delete" or (kept and kept[-1] != "Delete"):
+            kept.append(event)
     return kept
 
 
@@ -108,7 +108,7 @@ INTENDED: tuple[Difference, ...] = (
     Difference(line="`GET /`", explains=asks(r"^rest GET /$")),
     Difference(line="unknown column in `search` or `orderBy`", explains=codes("500", "400", about=LIST)),
     Difference(
-        line="words of an error about `search`", explains=both(codes("400", "400", about=LIST), in_field("reason"))
+        line="text of an error about `search`", explains=both(codes("400", "400", about=LIST), in_field("reason"))
     ),
     Difference(
         line="`column->>'key'` in `search`", explains=codes("400", "200", about="(search=|or |and |\\()payload->>")
@@ -121,15 +121,18 @@ INTENDED: tuple[Difference, ...] = (
     Difference(line="`fields`", explains=asks("fields=")),
     Difference(line="wrong method on `/resource-bundles`", explains=codes("404", "405")),
     Difference(line="body `null` for a consumer", explains=asks("b'null'$")),
-    Difference(line="words of an error about JSON", explains=both(codes("400", "400"), in_field(r"^body\.reason$"))),
+    Difference(line="text of an error about JSON", explains=both(codes("400", "400"), in_field(r"^body\.reason$"))),
     Difference(line="names of JSON members", explains=asks('"Name"')),
     Difference(line="invalid consumer name", explains=codes("500", "400", about="POST /consumers")),
     Difference(
-        line="deleting a consumer that has bundles, PostgreSQL 18",
+        line="deleting a consumer that has resource bundles, PostgreSQL 18",
         explains=codes("500", "403", about="DELETE consumer"),
     ),
     Difference(line="paging of `/errors`", explains=asks(r"/errors\?")),
     # What is stored and sent
+    Difference(
+        line="unknown fields of a bundle and its options", explains=answered(go="publish OK", ours="unknown field")
+    ),
     Difference(
         line="options and statuses as they were sent",
         explains=in_field(
@@ -151,15 +154,18 @@ INTENDED: tuple[Difference, ...] = (
     Difference(line="content type of an event without data", explains=in_field("contenttype$", go=ABSENT)),
     Difference(line="data in `text_data`", explains=asks("^create, data as text$")),
     Difference(line="empty `metadata`", explains=in_field(r"^rest\.metadata\.creationTimestamp$", ours=ABSENT)),
-    # Wishes
-    Difference(line="words of a refusal", explains=only_words),
+    # Spec requests
+    Difference(line="text of a rejection", explains=only_words),
     Difference(line="the same event twice (same id)", explains=answered(go="maestro-6", ours=r"publish OK")),
+    Difference(
+        line="a field twice in a bundle or its options", explains=answered(go="publish OK", ours="duplicate field")
+    ),
     Difference(line="an update that changes nothing", explains=asks("^update that changes nothing$")),
     Difference(line="deleting twice", explains=is_second_delete),
-    Difference(line="a deletion whose end no agent reports", explains=is_reminder),
-    Difference(line="changing another source's bundle", explains=answered(ours="belongs to another source")),
+    Difference(line="a deletion that no agent confirms", explains=is_reminder),
+    Difference(line="changing a resource of another source", explains=answered(ours="belongs to another source")),
     Difference(
-        line="changing a bundle under another cluster name",
+        line="changing a resource under another cluster name",
         explains=answered(
             go="publish OK", ours="is not the consumer of|failed to get clustername extension: it must be"
         ),
@@ -183,16 +189,37 @@ INTENDED: tuple[Difference, ...] = (
         explains=answered(go="publish OK", ours="duplicate manifest|deletionGracePeriodSeconds"),
     ),
     # Reports
+    Difference(
+        line="extension `createdat` of events to agents", explains=in_field(r"^to agent.*createdat$", go=ABSENT)
+    ),
+    Difference(
+        line="extension `resyncid` of resync responses to agents",
+        explains=in_field(r"^to agent.*resyncid$", go=ABSENT),
+    ),
+    Difference(
+        line="extension `databaseid` of events to agents", explains=in_field(r"^to agent.*databaseid$", go=ABSENT)
+    ),
     Difference(line="spec resync", explains=both(asks("^spec resync"), in_field("^to agent"))),
     Difference(
-        line="`metadata` of a report", explains=answered(go="report FAILED_PRECONDITION {}", ours=r"report OK\s*$")
+        line="`metadata` of a status update",
+        explains=answered(go="report FAILED_PRECONDITION {}", ours=r"report OK\s*$"),
     ),
     Difference(
         line="`sequenceid` that is no number", explains=answered(go="report OK", ours="sequenceid|to get sequenceid")
     ),
-    Difference(line="data `null` of a report", explains=asks("^status, data null$")),
-    Difference(line="a wish at the agents' port", explains=answered(go="report OK", ours="agents send statuses")),
-    Difference(line="`Deleted` for a bundle nobody deletes", explains=asks("^gone without a deletion$")),
+    Difference(
+        line="a new status whose `sequenceid` is not newer, or of another node",
+        explains=answered(ours="is not newer than the stored one|not from the same node"),
+    ),
+    Difference(
+        line="`sequenceid` more than five minutes ahead of the database",
+        explains=answered(ours="ahead of the time of the database"),
+    ),
+    Difference(line="data `null` of a status update", explains=asks("^status, data null$")),
+    Difference(
+        line="a spec request at the port for agents", explains=answered(go="report OK", ours="agents send statuses")
+    ),
+    Difference(line="`Deleted` for a resource that is not being deleted", explains=asks("^gone without a deletion$")),
 )
 
 
@@ -211,6 +238,14 @@ FLAGS_LEFT_OUT: dict[str, set[str]] = {
         *("--ocm-base-url", "--ocm-client-id-file", "--ocm-client-secret-file", "--ocm-debug", "--ocm-token-url"),
     }
 }
+FLAGS_OF_NEWER_GO = frozenset(
+    {
+        *("--disable-grpc-tls", "--undelivered-resource-threshold", "--stale-delete-event-threshold"),
+        *("--delete-event-republish-interval", "--delete-event-republish-max-interval"),
+        *("--delete-event-republish-batch-size", "--max-feedback-watch", "--workload-agent-workers"),
+    }
+)
+"""Flags of Go Maestro that the help of one version or another does not show: too new for it, or deprecated."""
 DEFAULTS_LINES = (
     "`--message-broker-type`",
     "`--kube-api-qps`, `--kube-api-burst`",
@@ -218,7 +253,10 @@ DEFAULTS_LINES = (
     "`--listen` of the agent",
 )
 FLAG_DEFAULTS: dict[str, dict[str, tuple[str, str]]] = {
-    "server": {"--message-broker-type": ("mqtt", "grpc")},
+    "server": {
+        "--message-broker-type": ("mqtt", "grpc"),
+        "--grpc-max-concurrent-streams": ("4294967295", "500"),
+    },
     "agent": {
         "--kube-api-burst": ("100", "1000"),
         "--kube-api-qps": ("50", "500"),

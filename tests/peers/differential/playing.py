@@ -4,9 +4,9 @@ import json
 from itertools import zip_longest
 from typing import Any
 
-from comparing import Mismatch, compare, readable
-from event_cases import PUBLISH, Case
-from twins import Twin
+from tests.peers.differential.comparing import Mismatch, compare, readable
+from tests.peers.differential.event_cases import PUBLISH, Case
+from tests.peers.differential.twins import Twin
 
 ROW = "SELECT name, source, consumer_name, version, type, payload, status, deleted_at FROM resources WHERE id = $1"
 EVENTS = "SELECT event_type FROM events WHERE source_id = $1 ORDER BY created_at"

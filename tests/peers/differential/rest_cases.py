@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from twins import BASE, CONSUMER, SOURCE
+from tests.peers.differential.twins import BASE, CONSUMER, SOURCE
 
 BUNDLES = f"{BASE}/resource-bundles"
 CONSUMERS = f"{BASE}/consumers"

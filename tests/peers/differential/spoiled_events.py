@@ -1,65 +1,88 @@
 """Requests with one thing changed, one after the other: what does a server do with each?"""
 
+import functools
 import json
 from typing import Any
 
-import twin_events as make
-from event_cases import Stories, create, wish, word
-from spoiled_values import DATA, METADATA, NAMES, TYPES, VALUES, with_attribute
-from twin_events import text
-
 from maestropy.wire._pb import cloudevents_pb2 as pb
+from tests.peers.differential import twin_events as make
+from tests.peers.differential.event_cases import Stories, create, spec_request, word
+from tests.peers.differential.spoiled_values import DATA, METADATA, NAMES, TYPES, VALUES, with_attribute
+from tests.peers.differential.twin_events import text
 
 
 def spoiled(kind: str) -> Stories:
     """Yield single requests, each with one thing changed; `kind` is what is spoiled."""
-    if kind == "wishes":
+    if kind == "spec requests":
         for name in NAMES:
             for called, value in VALUES.items():
                 yield (
                     f"create, {name} {called}",
-                    lambda r, n=name, v=value: [wish(with_attribute(create(r), n, v))],
+                    functools.partial(lambda n, v, r: [spec_request(with_attribute(create(r), n, v))], name, value),
                 )
         for called, meta in METADATA.items():
             yield (
                 f"create, metadata with {called}",
-                lambda r, m=meta: [wish(make.put(create(r), metadata=text(json.dumps(m)))), word(make.status(r))],
+                functools.partial(
+                    lambda m, r: [
+                        spec_request(make.put(create(r), metadata=text(json.dumps(m)))),
+                        word(make.status(r)),
+                    ],
+                    meta,
+                ),
             )
         for called, data in DATA.items():
-            yield f"create, data {called}", lambda r, d=data: [wish(create(r, data=d))]
-            yield f"update, data {called}", lambda r, d=data: [wish(create(r)), wish(update_with(r, d))]
+            yield f"create, data {called}", functools.partial(lambda d, r: [spec_request(create(r, data=d))], data)
+            yield (
+                f"update, data {called}",
+                functools.partial(lambda d, r: [spec_request(create(r)), spec_request(update_with(r, d))], data),
+            )
         for called in TYPES:
-            yield f"create, type {called!r}", lambda r, t=called: [wish(typed(create(r), t))]
+            yield (
+                f"create, type {called!r}",
+                functools.partial(lambda t, r: [spec_request(typed(create(r), t))], called),
+            )
         for field, values in {"id": ("",), "source": ("",), "spec_version": ("", "0.3", "2.0")}.items():
-            for value in values:
+            for word_ in values:
                 yield (
-                    f"create, {field} {value!r}",
-                    lambda r, f=field, v=value: [wish(with_field(create(r), f, v))],
+                    f"create, {field} {word_!r}",
+                    functools.partial(lambda f, v, r: [spec_request(with_field(create(r), f, v))], field, word_),
                 )
-        yield "create, structured", lambda r: [wish(structured(create(r)))]
-        yield "create, data as text", lambda r: [wish(as_text(create(r)))]
-        yield "create, no attributes", lambda r: [wish(bare(create(r)))]
-        yield "create, an attribute without prefix", lambda r: [wish(unprefixed(create(r)))]
-        yield "create, upper case attribute", lambda r: [wish(upper(create(r)))]
+        yield "create, structured", lambda r: [spec_request(structured(create(r)))]
+        yield "create, data as text", lambda r: [spec_request(as_text(create(r)))]
+        yield "create, no attributes", lambda r: [spec_request(bare(create(r)))]
+        yield "create, an attribute without prefix", lambda r: [spec_request(unprefixed(create(r)))]
+        yield "create, upper case attribute", lambda r: [spec_request(upper(create(r)))]
     else:
         for name in NAMES:
             for called, value in VALUES.items():
                 yield (
                     f"status, {name} {called}",
-                    lambda r, n=name, v=value: [wish(create(r)), word(with_attribute(make.status(r), n, v))],
+                    functools.partial(
+                        lambda n, v, r: [spec_request(create(r)), word(with_attribute(make.status(r), n, v))],
+                        name,
+                        value,
+                    ),
                 )
         for called in ("none", "not JSON", "object", "list", "null", "text", "number"):
             yield (
                 f"status, data {called}",
-                lambda r, c=called: [wish(create(r)), word(without_data(make.status(r), DATA[c]))],
+                functools.partial(
+                    lambda c, r: [spec_request(create(r)), word(without_data(make.status(r), DATA[c]))], called
+                ),
             )
         for called in (*TYPES, f"{make.DATA_TYPE}.status.update_request", f"{make.DATA_TYPE}.status.resync_response"):
-            yield f"status, type {called!r}", lambda r, t=called: [wish(create(r)), word(typed(make.status(r), t))]
+            yield (
+                f"status, type {called!r}",
+                functools.partial(lambda t, r: [spec_request(create(r)), word(typed(make.status(r), t))], called),
+            )
         for field, values in {"id": ("",), "source": ("",), "spec_version": ("", "0.3", "2.0")}.items():
-            for value in values:
+            for word_ in values:
                 yield (
-                    f"status, {field} {value!r}",
-                    lambda r, f=field, v=value: [wish(create(r)), word(with_field(make.status(r), f, v))],
+                    f"status, {field} {word_!r}",
+                    functools.partial(
+                        lambda f, v, r: [spec_request(create(r)), word(with_field(make.status(r), f, v))], field, word_
+                    ),
                 )
 
 

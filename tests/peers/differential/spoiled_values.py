@@ -3,10 +3,9 @@
 import json
 from typing import Any
 
-import twin_events as make
-from twin_events import Attribute, bundle, manifest, moment, number, text
-
 from maestropy.wire._pb import cloudevents_pb2 as pb
+from tests.peers.differential import twin_events as make
+from tests.peers.differential.twin_events import Attribute, bundle, manifest, moment, number, text
 
 VALUES: dict[str, Attribute | None] = {
     "absent": None,

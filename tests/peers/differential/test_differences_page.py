@@ -1,7 +1,8 @@
 """The list of intended differences and the page that gives the reasons do not drift apart."""
 
 import pytest
-from intended import LINES, PAGE
+
+from tests.peers.differential.intended import LINES, PAGE
 
 
 def first_cells() -> set[str]:

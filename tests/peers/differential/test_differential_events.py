@@ -1,13 +1,12 @@
 """Both servers take, refuse, store and send alike, but for what is intended."""
 
-import chance_events
-import event_cases
 import pytest
-import spoiled_events
-from event_cases import cases
-from intended import refute
-from playing import play
-from twins import Twin
+
+from tests.peers.differential import chance_events, event_cases, spoiled_events
+from tests.peers.differential.event_cases import cases
+from tests.peers.differential.intended import refute
+from tests.peers.differential.playing import play
+from tests.peers.differential.twins import Twin
 
 pytestmark = pytest.mark.peers
 SEED = 20260216
@@ -17,8 +16,8 @@ def test_lives(twins: tuple[Twin, Twin]) -> None:
     refute(play(twins, cases(event_cases.lives(), prefix="life")))
 
 
-def test_spoiled_wishes(twins: tuple[Twin, Twin]) -> None:
-    refute(play(twins, cases(spoiled_events.spoiled("wishes"), prefix="wish")))
+def test_malformed_spec_requests(twins: tuple[Twin, Twin]) -> None:
+    refute(play(twins, cases(spoiled_events.spoiled("spec requests"), prefix="spec")))
 
 
 def test_spoiled_reports(twins: tuple[Twin, Twin]) -> None:

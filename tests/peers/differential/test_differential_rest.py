@@ -6,12 +6,12 @@ import urllib.parse
 from typing import Any
 
 import pytest
-import rest_cases
-import twin_events
-from comparing import Mismatch, compare
-from intended import refute
-from rest_cases import BUNDLES, CONSUMERS, Question, about
-from twins import BASE, Answer, Twin
+
+from tests.peers.differential import rest_cases, twin_events
+from tests.peers.differential.comparing import Mismatch, compare
+from tests.peers.differential.intended import refute
+from tests.peers.differential.rest_cases import BUNDLES, CONSUMERS, Question, about
+from tests.peers.differential.twins import BASE, Answer, Twin
 
 pytestmark = pytest.mark.peers
 SEED = 20260215
@@ -20,26 +20,26 @@ SEED = 20260215
 @pytest.fixture(scope="module")
 def seeded(twins: tuple[Twin, Twin]) -> tuple[Twin, Twin]:
     """Both with the same bundles and consumers."""
-    for each in twins:
+    for twin in twins:
         for number, (app, tier) in enumerate(itertools.product("abc", ("web", "db")), 1):
             name = f"bundle{number:02}"
             made = twin_events.spec("create_request", name)
             meta = {"name": f"work{number}", "namespace": "cluster1", "labels": {"app": app, "tier": tier}}
             twin_events.put(made, metadata=twin_events.text(json.dumps(meta)))
-            assert each.publish(twin_events.request(made)).code == "OK"
-            each.settle_events()
+            assert twin.publish(twin_events.request(made)).code == "OK"
+            twin.settle_events()
         bare = twin_events.put(twin_events.spec("create_request", "bare"), metadata=None)
-        assert each.publish(twin_events.request(bare)).code == "OK"
-        each.settle_events()
+        assert twin.publish(twin_events.request(bare)).code == "OK"
+        twin.settle_events()
         changed = twin_events.request(twin_events.spec("update_request", "bundle02", version=1))
-        assert each.publish(changed).code == "OK"
-        each.settle_events()
+        assert twin.publish(changed).code == "OK"
+        twin.settle_events()
         for version, name in ((1, "bundle01"), (2, "bundle02")):
-            assert each.report(twin_events.request(twin_events.status(name, version=version))).code == "OK"
-        assert each.publish(twin_events.request(twin_events.spec("delete_request", "bundle03"))).code == "OK"
+            assert twin.report(twin_events.request(twin_events.status(name, version=version))).code == "OK"
+        assert twin.publish(twin_events.request(twin_events.spec("delete_request", "bundle03"))).code == "OK"
         for name in ("b", "other"):
-            each.ask("POST", CONSUMERS, json.dumps({"name": name, "labels": {"env": name}}).encode())
-        each.settle()
+            twin.ask("POST", CONSUMERS, json.dumps({"name": name, "labels": {"env": name}}).encode())
+        twin.settle()
     return twins
 
 
@@ -68,7 +68,7 @@ def test_tables(seeded: tuple[Twin, Twin]) -> None:
 
 def test_every_bundle(seeded: tuple[Twin, Twin]) -> None:
     names = ["bare", *(f"bundle{number:02}" for number in range(1, 7))]
-    refute(asked(seeded, [about(f"{BUNDLES}/{each}") for each in names]))
+    refute(asked(seeded, [about(f"{BUNDLES}/{name}") for name in names]))
 
 
 def test_searches_by_chance(seeded: tuple[Twin, Twin]) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-import event_cases
 import pytest
-from event_cases import cases
-from intended import refute
-from playing import play
-from twins import Twin
+
+from tests.peers.differential import event_cases
+from tests.peers.differential.event_cases import cases
+from tests.peers.differential.intended import refute
+from tests.peers.differential.playing import play
+from tests.peers.differential.twins import Twin
 
 pytestmark = pytest.mark.peers
 

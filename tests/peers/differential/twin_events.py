@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 from google.protobuf import timestamp_pb2
-from twins import CONSUMER, SOURCE
 
 from maestropy.wire._pb import cloudevents_pb2 as pb
+from tests.peers.differential.twins import CONSUMER, SOURCE
 
 DATA_TYPE = "io.open-cluster-management.works.v1alpha1.manifestbundles"
 SECOND = 1_760_000_000
@@ -74,14 +74,14 @@ def status(
     sequence = sequence or str((SECOND + version) << 22)
     conditions = [
         {
-            "type": each,
+            "type": kind,
             "status": "True",
             "observedGeneration": version,
             "lastTransitionTime": "2026-01-02T03:04:05Z",
             "reason": "R",
             "message": "m",
         }
-        for each in kinds
+        for kind in kinds
     ]
     made = pb.CloudEvent(
         id=f"status-{resource}-{sequence}",

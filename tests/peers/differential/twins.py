@@ -16,12 +16,12 @@ from typing import Any
 
 import asyncpg
 import grpc
-from peer_clients import Json
-from peer_processes import wait_for
-from peer_servers import RunningServer
 
-from maestropy.wire import envelope, event
 from maestropy.wire._pb import cloudevents_pb2 as pb
+from maestropy.wire.events import event, grpc_binding
+from tests.peers.peer_clients import Json
+from tests.peers.peer_servers import RunningServer
+from tests.waiting import wait_for
 
 CONSUMER = "cluster1"
 SOURCE = "twin-source"
@@ -94,7 +94,7 @@ class Twin:
         self.settle_events()
         # Whatever was sent before the second heartbeat from now has come: the one under way may have been queued first.
         streams = (self.to_agent, self.to_source)
-        wanted = [self._beats(each) + 2 for each in streams]
+        wanted = [self._beats(stream) + 2 for stream in streams]
         wait_for(
             lambda: all(self._beats(each) >= count for each, count in zip(streams, wanted, strict=True)),
             what=f"heartbeats of the {self.kind} server",
@@ -116,9 +116,9 @@ def _answered(status: int, headers: Any, content: bytes) -> Answer:
 
 def _call(channel: Any, request: bytes) -> Answer:
     try:
-        channel.unary_unary(envelope.PUBLISH_METHOD)(request, timeout=30)
+        channel.unary_unary(grpc_binding.PUBLISH_METHOD)(request, timeout=30)
     except grpc.RpcError as error:
-        return Answer(code=error.code().name, body=error.details())  # type: ignore[attr-defined]  # the stubs miss it
+        return Answer(code=error.code().name, body=error.details())
     return Answer(code="OK")
 
 
@@ -159,16 +159,16 @@ def twin(server: RunningServer) -> Iterator[Twin]:
         stack.callback(database.close)
         made = Twin(server=server, sources=channels[0], agents=channels[1], database=database)
         made.ask("POST", f"{BASE}/consumers", json.dumps({"name": CONSUMER}).encode())
-        wanted = envelope.Subscription(cluster_name=CONSUMER, data_type=event.MANIFEST_BUNDLES)
+        wanted = grpc_binding.Subscription(cluster_name=CONSUMER, data_type=event.MANIFEST_BUNDLES)
         stack.callback(_listen(made.agents, wanted, made.to_agent))
-        wanted = envelope.Subscription(source=SOURCE, data_type=event.MANIFEST_BUNDLES)
+        wanted = grpc_binding.Subscription(source=SOURCE, data_type=event.MANIFEST_BUNDLES)
         stack.callback(_listen(made.sources, wanted, made.to_source))
         yield made
 
 
-def _listen(channel: Any, wanted: envelope.Subscription, into: list[pb.CloudEvent]) -> Callable[[], None]:
-    call = channel.unary_stream(envelope.SUBSCRIBE_METHOD, response_deserializer=pb.CloudEvent.FromString)(
-        envelope.encode_subscription(wanted)
+def _listen(channel: Any, wanted: grpc_binding.Subscription, into: list[pb.CloudEvent]) -> Callable[[], None]:
+    call = channel.unary_stream(grpc_binding.SUBSCRIBE_METHOD, response_deserializer=pb.CloudEvent.FromString)(
+        grpc_binding.encode_subscription(wanted)
     )
 
     def read() -> None:

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-import combination
-import go_build
-import kube_build
-import mosquitto
-import peer_build
-from matrix_report import PASSED, Row
+from tests.peers import go_build, kube_build, mosquitto, peer_build, pubsub_emulator
+from tests.peers.matrix import combination
+from tests.peers.matrix.matrix_report import PASSED, Row
+from tests.upstream import results
 
 PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
 
 HEAD = """# Compatibility with the Go Maestro
 
-Every client on every server with every agent over every broker: sixteen combinations on one PostgreSQL, one real
-Kubernetes API server and one Mosquitto, each through the same scenario. `make compatibility` runs them and writes this
-page; `make test-peers` runs them without writing. What differs on purpose is listed in
-[differences.md](differences.md).
+Every client on every server with every agent over gRPC and MQTT, and every server with every agent over Pub/Sub: twenty
+combinations on one PostgreSQL, one real Kubernetes API server, one Mosquitto and one Pub/Sub emulator (Google's
+`pstest`), each through the same scenario. `make compatibility` runs them and writes this page; `make test-peers` runs
+them without writing. What differs on purpose is listed in [differences.md](differences.md).
 """
+
+TITLES = {"grpc": "gRPC", "mqtt": "MQTT (Mosquitto)", "pubsub": "Google Pub/Sub (emulator)"}
 
 NOTES = """## How it is run
 
@@ -76,7 +76,7 @@ def _table(rows: Sequence[Row], steps: Sequence[str], *, notes: Sequence[str]) -
         chosen = [row for row in rows if row.players.broker == broker]
         heads = [f"{row.players.client}<br>{row.players.server}<br>{row.players.agent}" for row in chosen]
         lines += [
-            f"## Over {'gRPC' if broker == 'grpc' else 'MQTT (Mosquitto)'}\n",
+            f"## Over {TITLES[broker]}\n",
             f"| client<br>server<br>agent | {' | '.join(heads)} |",
             f"|---{'|---' * len(chosen)}|",
         ]
@@ -88,7 +88,7 @@ def _table(rows: Sequence[Row], steps: Sequence[str], *, notes: Sequence[str]) -
 
 
 def _cell(outcome: str, *, notes: Sequence[str]) -> str:
-    return "yes" if outcome == PASSED else f"not supported by Go ({notes.index(outcome) + 1})"
+    return "yes" if outcome == PASSED else f"{outcome.partition(':')[0]} ({notes.index(outcome) + 1})"
 
 
 def versions(*, postgres: Path) -> dict[str, str]:
@@ -100,6 +100,7 @@ def versions(*, postgres: Path) -> dict[str, str]:
         "its work agent (ocm)": go_build.pinned_version(peer_build.MODULE, "open-cluster-management.io/ocm"),
         "kube-apiserver": kube_build.VERSION,
         "PostgreSQL": told_by([str(postgres), "--version"]).rpartition(" ")[2],
+        "Pub/Sub emulator": go_build.pinned_version(pubsub_emulator.RECIPE.module, "cloud.google.com/go/pubsub/v2"),
         "Mosquitto": told_by([mosquitto.program(), "-h"]).rpartition(" ")[2],
     }
 
@@ -115,4 +116,6 @@ def write(rows: Sequence[Row], *, postgres: Path) -> None:
     newest = {row.players: row for row in rows}
     missing = [str(each) for each in combination.ALL if each not in newest]
     assert not missing, f"docs/compatibility.md is written by whole runs only; missing: {missing}"
-    PAGE.write_text(page([newest[each] for each in combination.ALL], versions=versions(postgres=postgres)))
+    text = page([newest[each] for each in combination.ALL], versions=versions(postgres=postgres))
+    suites = results.section_of(PAGE.read_text())
+    PAGE.write_text(results.put_section(text, suites) if suites else text)

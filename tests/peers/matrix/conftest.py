@@ -4,15 +4,15 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import certificates
-import compatibility_page
-import matrix_report
-import peer_build
-import peer_postgres
 import pytest
-from kube_cluster import KubeCluster, answer
-from mosquitto import Mosquitto, mosquitto
-from stage import Ground
+
+from tests import certificates
+from tests.peers import peer_build, peer_postgres
+from tests.peers.kube_cluster import KubeCluster, answer
+from tests.peers.matrix import compatibility_page, matrix_report
+from tests.peers.matrix.rig import Ground
+from tests.peers.mosquitto import Mosquitto, mosquitto
+from tests.peers.pubsub_emulator import Emulator, emulator
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -33,10 +33,18 @@ def secure_broker(authority: certificates.Authority, tmp_path_factory: pytest.Te
 
 
 @pytest.fixture(scope="session")
+def pubsub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """Google's in-memory Pub/Sub."""
+    with emulator(tmp_path_factory.mktemp("pubsub")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def ground(
     programs: peer_build.Programs,
     real_cluster: KubeCluster,
     secure_broker: Mosquitto,
+    pubsub: Emulator,
     authority: certificates.Authority,
 ) -> Iterator[Ground]:
     """Everything but the players; members of the group `sources` may publish and subscribe."""
@@ -51,7 +59,7 @@ def ground(
     with pytest.MonkeyPatch.context() as patch:
         # The Go programs look at their certificates every five minutes otherwise.
         patch.setenv("CERT_CALLBACK_REFRESH_DURATION", "1s")
-        yield Ground(programs=programs, cluster=real_cluster, broker=secure_broker, authority=authority)
+        yield Ground(programs=programs, cluster=real_cluster, broker=secure_broker, pubsub=pubsub, authority=authority)
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from certificates import CertFiles
-from peer_build import Programs
-from peer_clients import Json, Lines, Refused, WorkClient
-from peer_servers import Server
-
 from maestropy import AsyncMaestro, Maestro, MaestroError, RetryPolicy, Work
+from tests.certificates import CertFiles
+from tests.peers.peer_build import Programs
+from tests.peers.peer_clients import Json, Lines, Refused, WorkClient
+from tests.peers.peer_servers import Server
 
 
 class Client(Protocol):
@@ -34,7 +33,7 @@ class SecureWorkClient(WorkClient):
     """Maestro's Go work client over mTLS, which reconnects at once."""
 
     def __init__(self, programs: Programs, server: Server, *, source: str, config: Path, log: Path) -> None:
-        where = ["-rest", server.rest_url, "-grpc-config", config, "-reconnect-delay", "300ms"]
+        where: list[str | Path] = ["-rest", server.rest_url, "-grpc-config", config, "-reconnect-delay", "300ms"]
         Lines.__init__(self, [programs.workclient, *where, "-source", source], log=log)
         self.source = source
         self._numbers = itertools.count(1)

@@ -4,37 +4,37 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import combination
-from combination import Combination
-from matrix_steps import Step
-from stage import Stage
+from tests.peers.matrix import combination
+from tests.peers.matrix.combination import Combination
+from tests.peers.matrix.matrix_steps import Step
+from tests.peers.matrix.rig import Rig
 
 PASSED = "passed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """How one combination did: per step `passed`, or why the Go programs cannot do it."""
+    """How one combination did: per step `passed`, or why the Go programs or the broker cannot do it."""
 
     players: Combination
     outcomes: Mapping[str, str]
     seconds: float
 
 
-def play(stage: Stage, steps: Mapping[str, Step]) -> Row:
+def play(rig: Rig, steps: Mapping[str, Step]) -> Row:
     """Carry out the steps in order; the first that fails ends it with its name."""
     begun = time.monotonic()
     outcomes: dict[str, str] = {}
     for name, step in steps.items():
-        reason = combination.limit_of(name, stage.players)
+        reason = combination.limit_of(name, rig.players)
         if reason is not None:
-            outcomes[name] = f"not supported by Go: {reason}"
+            outcomes[name] = reason
             continue
         try:
-            step(stage)
+            step(rig)
         except BaseException as error:
-            error.add_note(f"in the step {name!r} of {stage.players}; before it: {', '.join(outcomes)}")
+            error.add_note(f"in the step {name!r} of {rig.players}; before it: {', '.join(outcomes)}")
             raise
         outcomes[name] = PASSED
         print(f"{time.monotonic() - begun:6.1f} s  {name}")
-    return Row(players=stage.players, outcomes=outcomes, seconds=time.monotonic() - begun)
+    return Row(players=rig.players, outcomes=outcomes, seconds=time.monotonic() - begun)

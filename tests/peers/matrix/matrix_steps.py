@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kube_agents import wait_until_silent
-from peer_clients import Json, Refused
-from stage import PATIENCE, Stage
 
-Step = Callable[[Stage], None]
+from tests.peers.kube_agents import wait_until_silent
+from tests.peers.matrix.rig import PATIENCE, Rig
+from tests.peers.peer_clients import Json, Refused
+
+Step = Callable[[Rig], None]
 REFUSED = re.compile(r"client is disconnected|failed to subscribe|reconnect failed|failed to connect")
 
 
-def web(stage: Stage, value: str) -> Json:
+def web(rig: Rig, value: str) -> Json:
     """Return the work of the scenario: a ConfigMap, a Deployment, and an object that is only read."""
 
     def named(kind: str, api_version: str = "v1", *, name: str = "web", **body: Any) -> Json:
-        meta = {"name": name, "namespace": stage.namespace}
+        meta = {"name": name, "namespace": rig.namespace}
         return {"apiVersion": api_version, "kind": kind, "metadata": meta, **body}
 
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web.test/web"}]}}
@@ -30,7 +31,7 @@ def web(stage: Stage, value: str) -> Json:
     ]
 
     def config(group: str, resource: str, name: str, *, path: str, called: str, strategy: str) -> Json:
-        where = {"group": group, "resource": resource, "name": name, "namespace": stage.namespace}
+        where = {"group": group, "resource": resource, "name": name, "namespace": rig.namespace}
         rules = [{"type": "JSONPaths", "jsonPaths": [{"name": called, "path": path}]}]
         return {"resourceIdentifier": where, "feedbackRules": rules, "updateStrategy": {"type": strategy}}
 
@@ -44,9 +45,9 @@ def web(stage: Stage, value: str) -> Json:
     }
 
 
-def plain(stage: Stage, name: str, *, value: str = "1") -> Json:
+def plain(rig: Rig, name: str, *, value: str = "1") -> Json:
     """Return a work of one ConfigMap."""
-    meta = {"name": name, "namespace": stage.namespace}
+    meta = {"name": name, "namespace": rig.namespace}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"value": value}}
     return {"metadata": {"name": name, "labels": {"app": "plain"}}, "spec": {"workload": {"manifests": [manifest]}}}
 
@@ -72,57 +73,58 @@ def is_reported(work: Json, *, generation: int, **values: Any) -> bool:
     return is_done and values.items() <= feedback(work).items()
 
 
-def reported(stage: Stage, **wanted: Any) -> Json:
+def reported(rig: Rig, **wanted: Any) -> Json:
     def look() -> Json | None:
-        work = stage.work("web")
+        work = rig.work("web")
         return work if is_reported(work, **wanted) else None
 
-    return stage.wait(look, f"a status with {wanted}")
+    return rig.wait(look, f"a status with {wanted}")
 
 
-def change(stage: Stage, value: str) -> int:
+def change(rig: Rig, value: str) -> int:
     """Update the work from what is stored now; return its new generation."""
-    old = stage.wait(lambda: stage.work("web"), "the work")
-    stage.client.patch(stage.consumer, old, web(stage, value))
+    old = rig.wait(lambda: rig.work("web"), "the work")
+    rig.client.patch(rig.consumer, old, web(rig, value))
     # As it is stored, not one more than before: of an earlier try that was cut off only the answer may be lost.
-    generation: int = stage.work("web")["metadata"]["generation"]
+    generation: int = rig.work("web")["metadata"]["generation"]
     return generation
 
 
-def create(stage: Stage) -> None:
-    uid = stage.client.create(stage.consumer, web(stage, "1"))["metadata"]["uid"]
-    stage.wait(lambda: stage.value("web") == "1", "the ConfigMap")
-    stored = stage.work("web")
+def create(rig: Rig) -> None:
+    uid = rig.client.create(rig.consumer, web(rig, "1"))["metadata"]["uid"]
+    rig.wait(lambda: rig.value("web") == "1", "the ConfigMap")
+    stored = rig.work("web")
     assert (stored["metadata"]["uid"], stored["metadata"]["generation"]) == (uid, 1)
 
 
-def status_with_feedback(stage: Stage) -> None:
-    reported(stage, generation=1, replicas=1, seen="first")
+def status_with_feedback(rig: Rig) -> None:
+    reported(rig, generation=1, replicas=1, seen="first")
 
 
-def update(stage: Stage) -> None:
-    assert change(stage, "2") == 2
-    stage.wait(lambda: stage.value("web") == "2", "the changed ConfigMap")
-    reported(stage, generation=2)
+def update(rig: Rig) -> None:
+    let_it_finish(rig)
+    assert change(rig, "2") == 2
+    rig.wait(lambda: rig.value("web") == "2", "the changed ConfigMap")
+    reported(rig, generation=2)
 
 
-def stale_version(stage: Stage) -> None:
-    stored = stage.work("web")
+def stale_version(rig: Rig) -> None:
+    stored = rig.work("web")
     old = {**stored, "metadata": {**stored["metadata"], "generation": 1, "resourceVersion": "1"}}
     with pytest.raises(Refused, match="the latest version: 2"):
-        stage.client.patch(stage.consumer, old, web(stage, "stale"))
-    assert stage.work("web")["metadata"]["generation"] == 2
+        rig.client.patch(rig.consumer, old, web(rig, "stale"))
+    assert rig.work("web")["metadata"]["generation"] == 2
 
 
-def watch(stage: Stage) -> None:
-    stage.watch = stage.client.watch(stage.consumer)
-    wait_watched(stage, lambda told: name_of(told) == "web", "what there is")
-    stage.write_outside("watched")
-    wait_watched(stage, lambda told: feedback(told["object"]).get("seen") == "watched", "a changed status")
+def watch(rig: Rig) -> None:
+    rig.watch = rig.client.watch(rig.consumer)
+    wait_watched(rig, lambda told: name_of(told) == "web", "what there is")
+    rig.write_outside("watched")
+    wait_watched(rig, lambda told: feedback(told["object"]).get("seen") == "watched", "a changed status")
 
 
-def wait_watched(stage: Stage, wanted: Callable[[Json], bool], what: str) -> None:
-    stage.client.wait_watched(stage.watch, wanted, what=f"{what} in the watch", seconds=PATIENCE)
+def wait_watched(rig: Rig, wanted: Callable[[Json], bool], what: str) -> None:
+    rig.client.wait_watched(rig.watch, wanted, what=f"{what} in the watch", seconds=PATIENCE)
 
 
 def name_of(told: Json) -> str:
@@ -130,116 +132,116 @@ def name_of(told: Json) -> str:
     return found
 
 
-def list_by_label(stage: Stage) -> None:
+def list_by_label(rig: Rig) -> None:
     for name in ("other", "third"):
-        stage.client.create(stage.consumer, plain(stage, name))
+        rig.client.create(rig.consumer, plain(rig, name))
     for selector, names in {
         "app=web": {"web"},
         "app in (web,plain)": {"web", "other", "third"},
         "app!=web": {"other", "third"},
         "app=nobody": set(),
     }.items():
-        works, _ = stage.client.list(stage.consumer, selector=selector)
-        assert {each["metadata"]["name"] for each in works} == names, selector
-    stage.wait(lambda: stage.value("other") == "1", "the second work's ConfigMap")
+        works, _ = rig.client.list(rig.consumer, selector=selector)
+        assert {work["metadata"]["name"] for work in works} == names, selector
+    rig.wait(lambda: rig.value("other") == "1", "the second work's ConfigMap")
 
 
-def agent_away(stage: Stage) -> None:
-    stage.stop_agent()
-    generation = change(stage, "3")
-    stage.client.delete(stage.consumer, "other")
-    stage.client.create(stage.consumer, plain(stage, "late"))
-    assert stage.work("other")["metadata"]["deletionTimestamp"]
-    assert (stage.value("web"), stage.value("other"), stage.value("late")) == ("2", "1", None)
-    stage.start_agent()
-    stage.wait(lambda: stage.value("web") == "3", "the update made while the agent was away")
-    stage.wait(lambda: stage.value("late") == "1", "the work made while the agent was away")
-    stage.wait(lambda: stage.value("other") is None, "the deletion asked for while the agent was away")
-    stage.wait(lambda: stage.is_gone("other"), "the deleted work to go")
-    reported(stage, generation=generation, seen="watched")
+def agent_away(rig: Rig) -> None:
+    rig.stop_agent()
+    generation = change(rig, "3")
+    rig.client.delete(rig.consumer, "other")
+    rig.client.create(rig.consumer, plain(rig, "late"))
+    assert rig.work("other")["metadata"]["deletionTimestamp"]
+    assert (rig.value("web"), rig.value("other"), rig.value("late")) == ("2", "1", None)
+    rig.start_agent()
+    rig.wait(lambda: rig.value("web") == "3", "the update made while the agent was away")
+    rig.wait(lambda: rig.value("late") == "1", "the work made while the agent was away")
+    rig.wait(lambda: rig.value("other") is None, "the deletion asked for while the agent was away")
+    rig.wait_until_gone("other")
+    reported(rig, generation=generation, seen="watched")
 
 
-def server_away(stage: Stage) -> None:
-    stage.stop_server()
-    stage.write_outside("meanwhile")
-    stage.start_server()
-    generation = stage.wait(lambda: stage.work("web"), "the work")["metadata"]["generation"]
-    reported(stage, generation=generation, seen="meanwhile")
-    wait_watched(stage, lambda told: feedback(told["object"]).get("seen") == "meanwhile", "the status")
+def server_away(rig: Rig) -> None:
+    rig.stop_server()
+    rig.write_outside("meanwhile")
+    rig.start_server()
+    generation = rig.wait(lambda: rig.work("web"), "the work")["metadata"]["generation"]
+    reported(rig, generation=generation, seen="meanwhile")
+    wait_watched(rig, lambda told: feedback(told["object"]).get("seen") == "meanwhile", "the status")
 
 
-def client_certificate(stage: Stage) -> None:
-    issue = stage.ground.authority.issue
-    stage.client_files.replace_with(issue(cn=stage.source, o=["sources"], expired=True))
-    stage.wait(lambda: is_refused(stage), "a client with an expired certificate to be refused")
-    stage.client_files.replace_with(issue(cn=stage.source, o=["sources"]))
-    generation = stage.wait(lambda: change(stage, "rotated"), "a write with the new certificate")
-    stage.wait(lambda: stage.value("web") == "rotated", "the update made with the new certificate")
+def client_certificate(rig: Rig) -> None:
+    issue = rig.ground.authority.issue
+    rig.client_files.replace_with(issue(cn=rig.source, o=["sources"], expired=True))
+    rig.wait(lambda: is_refused(rig), "a client with an expired certificate to be refused")
+    rig.client_files.replace_with(issue(cn=rig.source, o=["sources"]))
+    generation = rig.wait(lambda: change(rig, "rotated"), "a write with the new certificate")
+    rig.wait(lambda: rig.value("web") == "rotated", "the update made with the new certificate")
     wait_watched(
-        stage,
+        rig,
         lambda told: name_of(told) == "web" and is_reported(told["object"], generation=generation),
         "its status",
     )
 
 
-def is_refused(stage: Stage) -> bool:
-    old = stage.work("third")
+def is_refused(rig: Rig) -> bool:
+    old = rig.work("third")
     try:
-        stage.client.patch(stage.consumer, old, plain(stage, "third", value=f"{old['metadata']['generation']}"))
+        rig.client.patch(rig.consumer, old, plain(rig, "third", value=f"{old['metadata']['generation']}"))
     except Refused as refused:
         return refused.reason not in ("NotFound", "Conflict")
     return False
 
 
-def agent_certificate(stage: Stage) -> None:
-    assert stage.agent is not None
-    log = stage.agent.log
-    issue, name = stage.ground.authority.issue, f"{stage.consumer}-work-agent"
-    stage.agent_files.replace_with(issue(cn=name, expired=True))
-    stage.cut_off_the_agent()
+def agent_certificate(rig: Rig) -> None:
+    assert rig.agent is not None
+    log = rig.agent.log
+    issue, name = rig.ground.authority.issue, f"{rig.consumer}-work-agent"
+    rig.agent_files.replace_with(issue(cn=name, expired=True))
+    rig.cut_off_the_agent()
     said = len(log.read_text())
-    stage.wait(lambda: change(stage, "for the renewed agent"), "a write")
-    stage.wait(lambda: attempts(log, said) >= 2, "the agent to be refused twice")
-    assert stage.value("web") != "for the renewed agent"
-    stage.agent_files.replace_with(issue(cn=name))
-    stage.wait(lambda: stage.value("web") == "for the renewed agent", "the update made meanwhile")
+    rig.wait(lambda: change(rig, "for the renewed agent"), "a write")
+    rig.wait(lambda: attempts(log, said) >= 2, "the agent to be refused twice")
+    assert rig.value("web") != "for the renewed agent"
+    rig.agent_files.replace_with(issue(cn=name))
+    rig.wait(lambda: rig.value("web") == "for the renewed agent", "the update made meanwhile")
 
 
 def attempts(log: Path, since: int) -> int:
     return len(REFUSED.findall(log.read_text()[since:]))
 
 
-def server_certificate(stage: Stage) -> None:
-    fresh = stage.ground.authority.issue(cn="maestro", san=["127.0.0.1", "localhost"])
-    stage.server_files.replace_with(fresh)
-    stage.wait(lambda: stage.served_certificate().split() == fresh.pem().split(), "the new certificate")
-    change(stage, "with the new server certificate")
-    stage.wait(lambda: stage.value("web") == "with the new server certificate", "the update")
+def server_certificate(rig: Rig) -> None:
+    fresh = rig.ground.authority.issue(cn="maestro", san=["127.0.0.1", "localhost"])
+    rig.server_files.replace_with(fresh)
+    rig.wait(lambda: rig.served_certificate().split() == fresh.pem().split(), "the new certificate")
+    change(rig, "with the new server certificate")
+    rig.wait(lambda: rig.value("web") == "with the new server certificate", "the update")
 
 
-def delete(stage: Stage) -> None:
-    generation = stage.work("web")["metadata"]["generation"]
-    reported(stage, generation=generation)
-    let_it_finish(stage)
-    stage.client.delete(stage.consumer, "web")
-    stage.wait(lambda: stage.is_gone("web"), "the work to go")
-    assert stage.object("configmaps", "web") is None
-    assert stage.object("deployments", "web") is None
-    assert stage.object("configmaps", "outside") is not None, "what was only read stays"
-    wait_watched(stage, lambda told: told["type"] == "DELETED" and name_of(told) == "web", "the end")
+def delete(rig: Rig) -> None:
+    generation = rig.work("web")["metadata"]["generation"]
+    reported(rig, generation=generation)
+    let_it_finish(rig)
+    rig.client.delete(rig.consumer, "web")
+    rig.wait_until_gone("web")
+    assert rig.object("configmaps", "web") is None
+    assert rig.object("deployments", "web") is None
+    assert rig.object("configmaps", "outside") is not None, "what was only read stays"
+    wait_watched(rig, lambda told: told["type"] == "DELETED" and name_of(told) == "web", "the end")
 
 
-def let_it_finish(stage: Stage) -> None:
-    """Let a Go agent say everything before it hears of a deletion."""
-    if stage.players.agent == "go":
-        assert stage.agent is not None
-        wait_until_silent(stage.agent.log)
+def let_it_finish(rig: Rig) -> None:
+    """Let a Go agent say everything before it hears of a deletion or an update: it may lose what crosses its status."""
+    if rig.players.agent == "go":
+        assert rig.agent is not None
+        wait_until_silent(rig.agent.log)
 
 
-def create_again(stage: Stage) -> None:
-    uid = stage.client.create(stage.consumer, web(stage, "again"))["metadata"]["uid"]
-    stage.wait(lambda: stage.value("web") == "again", "the ConfigMap")
-    stored = reported(stage, generation=1, replicas=1)
+def create_again(rig: Rig) -> None:
+    uid = rig.client.create(rig.consumer, web(rig, "again"))["metadata"]["uid"]
+    rig.wait(lambda: rig.value("web") == "again", "the ConfigMap")
+    stored = reported(rig, generation=1, replicas=1)
     assert stored["metadata"]["uid"] == uid
 
 

@@ -5,53 +5,52 @@ finalizer does, and this version of the agent then never says that it has finish
 one work in five that is created and deleted at once.
 """
 
-import itertools
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
-import peer_postgres
 import pytest
-from combination import Combination
-from e2e_works import config_map, work
-from stage import Ground, Stage, staged
+
+from tests.peers import peer_postgres
+from tests.peers.matrix.combination import Combination
+from tests.peers.matrix.e2e_works import config_map, work
+from tests.peers.matrix.rig import Ground, Rig, running_rig
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(500)]
-NUMBERS = itertools.count(1)
 PAIRS = 40
 PATIENCE_SECONDS = 400
 
 
-@pytest.mark.parametrize("broker", ["grpc", "mqtt"])
 def test_every_deletion_ends(
-    broker: str,
-    ground: Ground,
-    postgres: peer_postgres.Cluster,
-    namespace: str,
-    tmp_path: Path,
-    show: Callable[[Path], None],
+    ground: Ground, postgres: peer_postgres.Cluster, namespace: str, tmp_path: Path, show: Callable[[Path], None]
 ) -> None:
-    name = f"brief{next(NUMBERS)}"
-    names = [f"{name}-{number}" for number in range(PAIRS)]
-    with ground.cluster.client() as api:
-        stage = Stage(
-            ground=ground,
-            players=Combination(client="go", server="python", agent="go", broker=broker),
-            database=postgres.create(name),
-            consumer=name,
-            namespace=namespace,
-            folder=tmp_path,
-            api=api,
-            on_log=show,
-        )
-        with staged(stage):
-            for each in names:
-                stage.client.create(stage.consumer, work(each, config_map(stage, each)))
-                stage.client.delete(stage.consumer, each)
-            left = list(names)
+    """Both brokers at the same time: most of the test is waiting."""
+    with ground.cluster.client() as api, ExitStack() as stack:
+        pending: list[tuple[Rig, str]] = []
+        for broker in ("grpc", "mqtt"):
+            folder = tmp_path / broker
+            folder.mkdir()
+            rig = Rig(
+                ground=ground,
+                players=Combination(client="go", server="python", agent="go", broker=broker),
+                database=postgres.create(f"brief_{broker}"),
+                consumer=f"brief-{broker}",
+                namespace=namespace,
+                folder=folder,
+                api=api,
+                on_log=show,
+                server_flags=("--delete-event-republish-batch-size=100",),
+            )
+            stack.enter_context(running_rig(rig))
+            pending += [(rig, f"{rig.consumer}-{number}") for number in range(PAIRS)]
+        for rig, name in pending:
+            rig.client.create(rig.consumer, work(name, config_map(rig, name)))
+            rig.client.delete(rig.consumer, name)
 
-            def all_gone() -> bool:
-                while left and stage.is_gone(left[-1]):
-                    left.pop()
-                return not left
+        def all_gone() -> bool:
+            while pending and pending[-1][0].is_gone(pending[-1][1]):
+                pending.pop()
+            return not pending
 
-            stage.wait(all_gone, "every deletion to end", seconds=PATIENCE_SECONDS)
+        wait_for(all_gone, what="the end of every deletion", seconds=PATIENCE_SECONDS)

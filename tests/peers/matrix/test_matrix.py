@@ -1,16 +1,16 @@
-"""Every client on every server with every agent over every broker: one scenario, sixteen casts."""
+"""Every client on every server with every agent over every broker: one scenario, twenty casts."""
 
 import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-import combination
-import matrix_report
-import peer_postgres
 import pytest
-from combination import Combination
-from matrix_steps import STEPS
-from stage import Ground, Stage, staged
+
+from tests.peers import peer_postgres
+from tests.peers.matrix import combination, matrix_report
+from tests.peers.matrix.combination import Combination
+from tests.peers.matrix.matrix_steps import STEPS
+from tests.peers.matrix.rig import Ground, Rig, running_rig
 
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(420)]
 NUMBERS = itertools.count(1)
@@ -28,7 +28,7 @@ def test_combination(
 ) -> None:
     number = next(NUMBERS)
     with ground.cluster.client() as api:
-        stage = Stage(
+        rig = Rig(
             ground=ground,
             players=players,
             database=postgres.create(f"matrix{number}"),
@@ -38,5 +38,5 @@ def test_combination(
             api=api,
             on_log=show,
         )
-        with staged(stage):
-            recorded(matrix_report.play(stage, STEPS))
+        with running_rig(rig):
+            recorded(matrix_report.play(rig, STEPS))

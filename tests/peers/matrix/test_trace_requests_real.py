@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import peer_postgres
 import pytest
-from combination import Combination
-from matrix_steps import let_it_finish, plain
-from peer_clients import Json, Refused, rest
-from peer_processes import wait_for
-from peer_servers import PYTHON_CLI
-from stage import Ground, Stage, staged
+
+from tests.peers import peer_postgres
+from tests.peers.matrix.combination import Combination
+from tests.peers.matrix.matrix_steps import let_it_finish, plain
+from tests.peers.matrix.rig import Ground, Rig, running_rig
+from tests.peers.peer_clients import Json, Refused, rest
+from tests.peers.peer_servers import PYTHON_CLI
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
@@ -25,19 +26,19 @@ STAGE_SECONDS = 2.0
 
 
 @pytest.fixture(params=["grpc-v2", "grpc-v4", "mqtt-v2", "mqtt-v4"])
-def stage(
+def rig(
     request: pytest.FixtureRequest,
     ground: Ground,
     postgres: peer_postgres.Cluster,
     namespace: str,
     tmp_path: Path,
     show: Callable[[Path], None],
-) -> Iterator[Stage]:
+) -> Iterator[Rig]:
     """Go server, Go agent and Go client, with a broker and a verbosity."""
     broker, verbosity = request.param.split("-v")
     number = next(NUMBERS)
     with ground.cluster.client() as api:
-        made = Stage(
+        made = Rig(
             ground=dataclasses.replace(ground, verbosity=int(verbosity)),
             players=Combination(client="go", server="go", agent="go", broker=broker),
             database=postgres.create(f"traced{number}"),
@@ -47,20 +48,20 @@ def stage(
             api=api,
             on_log=show,
         )
-        with staged(made) as running:
+        with running_rig(made) as running:
             yield running
 
 
-def broken(stage: Stage) -> Json:
+def broken(rig: Rig) -> Json:
     """Return a work that the API server refuses."""
-    work = plain(stage, "broken")
+    work = plain(rig, "broken")
     work["spec"]["workload"]["manifests"][0] |= {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 1}}
     return work
 
 
-def test_verdicts(stage: Stage) -> None:
-    uids = act(stage)
-    found = traced(stage)
+def test_verdicts(rig: Rig) -> None:
+    uids = act(rig)
+    found = traced(rig)
 
     def verdict(name: str, action: str, version: int) -> str:
         said: list[str] = [
@@ -94,45 +95,46 @@ def test_verdicts(stage: Stage) -> None:
     assert [each["failedStage"] for each in refused] == [2], summary(found)
 
 
-def act(stage: Stage) -> dict[str, str]:
+def act(rig: Rig) -> dict[str, str]:
     """Make the requests; return the ids of the works."""
-    client, consumer = stage.client, stage.consumer
+    client, consumer = rig.client, rig.consumer
     lonely = f"{consumer}-lonely"
-    assert stage.server is not None
-    rest(stage.server, "POST", "/consumers", {"name": lonely})
+    assert rig.server is not None
+    rest(rig.server, "POST", "/consumers", {"name": lonely})
     client.watch("")
-    uids = {"lonely": client.create(lonely, plain(stage, "lonely"))["metadata"]["uid"]}
-    for work in (plain(stage, "done"), broken(stage)):
+    uids = {"lonely": client.create(lonely, plain(rig, "lonely"))["metadata"]["uid"]}
+    for work in (plain(rig, "done"), broken(rig)):
         uids[work["metadata"]["name"]] = client.create(consumer, work)["metadata"]["uid"]
-    first = settled(stage, 1)
-    client.patch(consumer, first, plain(stage, "done", value="2"))
-    settled(stage, 2)
+    first = settled(rig, 1)
+    let_it_finish(rig)  # a Go agent may lose an update that crosses its own status
+    client.patch(consumer, first, plain(rig, "done", value="2"))
+    settled(rig, 2)
     with pytest.raises(Refused):
-        client.patch(consumer, first, plain(stage, "done", value="stale"))
-    stage.wait(lambda: condition(stage.work("broken"), "Applied") == "False", "the refusal of the API server")
-    let_it_finish(stage)  # a report that the end of the agent cuts off is one that failed, and the trace would say so
-    stage.stop_agent()
+        client.patch(consumer, first, plain(rig, "done", value="stale"))
+    rig.wait(lambda: condition(rig.work("broken"), "Applied") == "False", "the refusal of the API server")
+    let_it_finish(rig)  # a report that the end of the agent cuts off is one that failed, and the trace would say so
+    rig.stop_agent()
     for version, value in ((2, "overtaken"), (3, "newest")):
-        old = stage.work("done")
+        old = rig.work("done")
         assert old["metadata"]["generation"] == version
-        client.patch(consumer, old, plain(stage, "done", value=value))
-    stage.start_agent()
-    settled(stage, 4)
-    let_it_finish(stage)
+        client.patch(consumer, old, plain(rig, "done", value=value))
+    rig.start_agent()
+    settled(rig, 4)
+    let_it_finish(rig)
     client.delete(consumer, "done")
-    stage.wait(lambda: stage.is_gone("done"), "the work to go")
+    rig.wait_until_gone("done")
     return uids
 
 
-def settled(stage: Stage, generation: int) -> Json:
+def settled(rig: Rig, generation: int) -> Json:
     """Wait until the agent's status of that generation has come back."""
 
     def look() -> Json | None:
-        work = stage.work("done")
+        work = rig.work("done")
         found = [each for each in work.get("status", {}).get("conditions", []) if each["type"] == "Available"]
         return work if found and found[0].get("observedGeneration") == generation else None
 
-    return stage.wait(look, f"the status of generation {generation}")
+    return rig.wait(look, f"the status of generation {generation}")
 
 
 def condition(work: Json, kind: str) -> str:
@@ -140,17 +142,17 @@ def condition(work: Json, kind: str) -> str:
     return next((str(each["status"]) for each in conditions if each["type"] == kind), "")
 
 
-def traced(stage: Stage) -> list[dict[str, Any]]:
+def traced(rig: Rig) -> list[dict[str, Any]]:
     """Trace the logs, once they cover the time in which something could still have come."""
-    assert stage.server is not None
-    assert stage.agent is not None
-    logs = stage.folder / "logs"
+    assert rig.server is not None
+    assert rig.agent is not None
+    logs = rig.folder / "logs"
     logs.mkdir()
     ended = time.monotonic()
     wait_for(lambda: time.monotonic() - ended > STAGE_SECONDS, what="the time in which something could have come")
-    rest(stage.server, "GET", "/consumers")  # is logged, and so shows that the log covers this time
-    shutil.copy(stage.server.log, logs / "maestro-0.log")
-    shutil.copy(stage.agent.log, logs / "maestro-agent-0.log")
+    rest(rig.server, "GET", "/consumers")  # is logged, and so shows that the log covers this time
+    shutil.copy(rig.server.log, logs / "maestro-0.log")
+    shutil.copy(rig.agent.log, logs / "maestro-agent-0.log")
     command = [*PYTHON_CLI, "trace", "requests", str(logs), "-o", "json", "--top=0", f"--stage-timeout={STAGE_SECONDS}"]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.stdout, done.stderr.decode()

@@ -1,4 +1,4 @@
-"""Delays grow, spread and end at their cap."""
+"""Backoff delays grow exponentially, are spread by jitter and never exceed the cap."""
 
 from itertools import islice
 
@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from maestropy.aio import backoff
 
 
-def test_without_chance_they_double_up_to_the_cap() -> None:
-    found = backoff.delays(base=0.5, factor=2, cap=3, jitter=lambda: 0.0)
-    assert list(islice(found, 5)) == [0.5, 1, 2, 3, 3]
+def test_delays_without_jitter_double_up_to_the_cap() -> None:
+    delays = backoff.delays(base=0.5, factor=2, cap=3, jitter=lambda: 0.0)
+    assert list(islice(delays, 5)) == [0.5, 1, 2, 3, 3]
 
 
-def test_with_the_most_chance_each_is_twice_as_long_but_never_above_the_cap() -> None:
-    found = backoff.delays(base=0.5, factor=2, cap=3, jitter=lambda: 1.0)
-    assert list(islice(found, 4)) == [1, 2, 3, 3]
+def test_full_jitter_doubles_each_delay_up_to_the_cap() -> None:
+    delays = backoff.delays(base=0.5, factor=2, cap=3, jitter=lambda: 1.0)
+    assert list(islice(delays, 4)) == [1, 2, 3, 3]
 
 
 @given(
@@ -24,7 +24,7 @@ def test_with_the_most_chance_each_is_twice_as_long_but_never_above_the_cap() ->
     cap=st.floats(0.001, 100),
     jitter=st.lists(st.floats(0, 1), min_size=20),
 )
-def test_none_is_negative_or_above_the_cap(base: float, factor: float, cap: float, jitter: list[float]) -> None:
-    chance = iter(jitter)
-    found = backoff.delays(base=base, factor=factor, cap=cap, jitter=lambda: next(chance))
-    assert all(0 < delay <= cap for delay in islice(found, 20))
+def test_delays_are_positive_and_at_most_the_cap(base: float, factor: float, cap: float, jitter: list[float]) -> None:
+    randoms = iter(jitter)
+    delays = backoff.delays(base=base, factor=factor, cap=cap, jitter=lambda: next(randoms))
+    assert all(0 < delay <= cap for delay in islice(delays, 20))

@@ -1,4 +1,4 @@
-"""Bounded, newest value per key, in order; full means refused, closed means after what is queued."""
+"""Mailbox: bounded, newest message per key, in order; a full one overflows, a closed one is still drained."""
 
 import asyncio
 
@@ -17,59 +17,50 @@ class Closed(Exception):
     pass
 
 
-def test_the_newest_value_of_a_key_replaces_the_older_one() -> None:
-    async def scenario() -> None:
-        queue = box()
-        for key, message in (("a", b"a1"), ("b", b"b1"), ("a", b"a2")):
-            queue.put(key, message)
-        assert len(queue) == 2
-        assert await queue.take() == [b"b1", b"a2"]
-        assert len(queue) == 0
-
-    asyncio.run(scenario())
+async def test_newer_message_of_a_key_replaces_the_older_one() -> None:
+    queue = box()
+    for key, message in (("a", b"a1"), ("b", b"b1"), ("a", b"a2")):
+        queue.put(key, message)
+    assert len(queue) == 2
+    assert await queue.take() == [b"b1", b"a2"]
+    assert len(queue) == 0
 
 
-def test_a_reader_that_waits_is_woken() -> None:
-    async def scenario() -> None:
-        queue = box()
-        reader = asyncio.ensure_future(queue.take())
-        await asyncio.sleep(0)
-        assert not reader.done()
-        queue.put("a", b"1")
-        assert await reader == [b"1"]
-
-    asyncio.run(scenario())
+async def test_waiting_reader_is_woken_by_a_message() -> None:
+    queue = box()
+    reader = asyncio.ensure_future(queue.take())
+    await asyncio.sleep(0)
+    assert not reader.done()
+    queue.put("a", b"1")
+    assert await reader == [b"1"]
 
 
-def test_a_value_that_was_discarded_is_not_read() -> None:
-    async def scenario() -> None:
-        queue = box(size=10)
-        queue.put("a", b"12345678")
-        queue.discard("a")
-        queue.discard("a")
-        queue.put("b", b"12345678")
-        assert await queue.take() == [b"12345678"]
-
-    asyncio.run(scenario())
+async def test_discarded_message_is_not_read() -> None:
+    queue = box(size=10)
+    queue.put("a", b"12345678")
+    queue.discard("a")
+    queue.discard("a")
+    queue.put("b", b"12345678")
+    assert await queue.take() == [b"12345678"]
 
 
 @pytest.mark.parametrize(
     ("items", "size", "messages"),
     [
-        pytest.param(2, 100, [b"1", b"2", b"3"], id="too-many"),
-        pytest.param(9, 10, [b"12345", b"67890", b"x"], id="too-much"),
+        pytest.param(2, 100, [b"1", b"2", b"3"], id="too-many-items"),
+        pytest.param(9, 10, [b"12345", b"67890", b"x"], id="too-many-bytes"),
     ],
 )
-def test_a_full_one_refuses(items: int, size: int, messages: list[bytes]) -> None:
+def test_full_mailbox_raises_overflow(items: int, size: int, messages: list[bytes]) -> None:
     queue = box(items=items, size=size)
     for number, message in enumerate(messages[:-1]):
         queue.put(str(number), message)
     with pytest.raises(mailbox.Overflow):
         queue.put("last", messages[-1])
-    queue.put("0", messages[0])  # what replaces an older value needs no new room
+    queue.put("0", messages[0])  # a replacement needs no additional room
 
 
-def test_a_single_message_may_be_as_large_as_it_likes() -> None:
+def test_empty_mailbox_accepts_a_message_of_any_size() -> None:
     queue = box(size=10)
     queue.put("a", b"x" * 1000)
     assert not queue.has_room
@@ -77,53 +68,44 @@ def test_a_single_message_may_be_as_large_as_it_likes() -> None:
         queue.put("b", b"x")
 
 
-def test_room_is_half_of_it_and_comes_back_with_reading() -> None:
-    async def scenario() -> None:
-        queue = box(items=4)
-        await asyncio.wait_for(queue.wait_for_room(), 1)
-        for key in "abc":
-            assert queue.has_room
-            queue.put(key, b"x")
-        assert not queue.has_room
-        waiting = asyncio.ensure_future(queue.wait_for_room())
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        await queue.take()
-        await asyncio.wait_for(waiting, 1)
+async def test_has_room_until_half_full_and_again_after_reading() -> None:
+    queue = box(items=4)
+    await asyncio.wait_for(queue.wait_for_room(), 1)
+    for key in "abc":
         assert queue.has_room
-
-    asyncio.run(scenario())
-
-
-def test_closing_comes_after_what_is_queued_and_frees_everybody() -> None:
-    async def scenario() -> None:
-        queue = box(items=2)
-        queue.put("a", b"1")
-        queue.put("b", b"2")
-        waiting = asyncio.ensure_future(queue.wait_for_room())
-        await asyncio.sleep(0)
-        queue.close(Closed("first"))
-        queue.close(Closed("second"))
-        assert queue.is_closed
-        queue.put("c", b"3")
-        await asyncio.wait_for(waiting, 1)
-        assert await queue.take() == [b"1", b"2"]
-        with pytest.raises(Closed, match="first"):
-            await queue.take()
-
-    asyncio.run(scenario())
+        queue.put(key, b"x")
+    assert not queue.has_room
+    waiting = asyncio.ensure_future(queue.wait_for_room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await queue.take()
+    await asyncio.wait_for(waiting, 1)
+    assert queue.has_room
 
 
-def test_a_reader_that_waits_hears_of_the_end() -> None:
-    async def scenario() -> None:
-        queue = box()
-        reader = asyncio.ensure_future(queue.take())
-        await asyncio.sleep(0)
-        queue.close(Closed())
-        with pytest.raises(Closed):
-            await reader
+async def test_close_is_raised_after_queued_messages_and_wakes_waiting_writers() -> None:
+    queue = box(items=2)
+    queue.put("a", b"1")
+    queue.put("b", b"2")
+    waiting = asyncio.ensure_future(queue.wait_for_room())
+    await asyncio.sleep(0)
+    queue.close(Closed("first"))
+    queue.close(Closed("second"))
+    assert queue.is_closed
+    queue.put("c", b"3")
+    await asyncio.wait_for(waiting, 1)
+    assert await queue.take() == [b"1", b"2"]
+    with pytest.raises(Closed, match="first"):
+        await queue.take()
 
-    asyncio.run(scenario())
+
+async def test_waiting_reader_gets_the_close_reason() -> None:
+    queue = box()
+    reader = asyncio.ensure_future(queue.take())
+    await asyncio.sleep(0)
+    queue.close(Closed())
+    with pytest.raises(Closed):
+        await reader
 
 
 steps = st.lists(
@@ -136,25 +118,22 @@ steps = st.lists(
 
 
 @given(steps)
-def test_memory_is_bounded_and_nothing_newer_is_lost(script: list[tuple[str, str, bytes]]) -> None:
-    async def scenario() -> None:
-        queue = box(items=4, size=64)
-        model: dict[str, bytes] = {}
-        for step, key, message in script:
-            if step == "put":
-                model.pop(key, None)
-                try:
-                    queue.put(key, message)
-                except mailbox.Overflow:
-                    continue
-                model[key] = message
-            elif step == "discard":
-                queue.discard(key)
-                model.pop(key, None)
-            elif model:
-                assert await queue.take() == list(model.values())
-                model.clear()
-            assert len(queue) == len(model) <= 4
-            assert sum(map(len, model.values())) <= 64
-
-    asyncio.run(scenario())
+async def test_memory_is_bounded_and_no_newest_message_is_lost(script: list[tuple[str, str, bytes]]) -> None:
+    queue = box(items=4, size=64)
+    model: dict[str, bytes] = {}
+    for step, key, message in script:
+        if step == "put":
+            model.pop(key, None)
+            try:
+                queue.put(key, message)
+            except mailbox.Overflow:
+                continue
+            model[key] = message
+        elif step == "discard":
+            queue.discard(key)
+            model.pop(key, None)
+        elif model:
+            assert await queue.take() == list(model.values())
+            model.clear()
+        assert len(queue) == len(model) <= 4
+        assert sum(map(len, model.values())) <= 64

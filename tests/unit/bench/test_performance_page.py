@@ -1,15 +1,13 @@
 """What docs/performance.md shows is what bench/peers.json says."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.append(str(ROOT))
+from bench import figures, show
 
-from bench import figures, show  # noqa: E402 -- the folder is no package of ours that tests could import
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def document(**measures: Any) -> dict[str, Any]:

@@ -21,27 +21,27 @@ from maestropy.flags import duration
         ("3000ns", timedelta(microseconds=3)),
     ],
 )
-def test_durations(text: str, expected: timedelta) -> None:
+def test_go_duration_is_parsed(text: str, expected: timedelta) -> None:
     assert duration.parse(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "s", "5", "1d", "1 s", "1s ", "--1s", "1s2", "1e3s", "٣s", "9999999h", "."])
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_duration_is_rejected(text: str) -> None:
     with pytest.raises(ValueError):
         duration.parse(text)
 
 
 @given(st.timedeltas(min_value=-duration.LONGEST, max_value=duration.LONGEST))
-def test_a_rendered_duration_reads_back(length: timedelta) -> None:
+def test_rendered_duration_parses_to_the_same_value(length: timedelta) -> None:
     assert duration.parse(duration.render(length)) == length
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("5", 5.0), ("0.25", 0.25), (" 1m30s ", 90.0), ("500ms", 0.5)])
-def test_seconds_or_a_duration(text: str, seconds: float) -> None:
+def test_seconds_accepts_a_number_or_a_duration(text: str, seconds: float) -> None:
     assert duration.seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "1d", "inf", "nan"])
-def test_what_is_neither(text: str) -> None:
+def test_seconds_rejects_other_text(text: str) -> None:
     with pytest.raises(ValueError, match=text.strip() or "could not convert"):
         duration.seconds(text)

@@ -4,14 +4,14 @@ from maestropy.journal import chain
 
 
 def raised(outer: Exception, *causes: Exception) -> Exception:
-    link = outer
+    current = outer
     for cause in causes:
-        link.__cause__ = cause
-        link = cause
+        current.__cause__ = cause
+        current = cause
     return outer
 
 
-def circular() -> Exception:
+def circular_error() -> Exception:
     outer = ValueError("a")
     outer.__context__ = inner = ValueError("b")
     inner.__context__ = outer
@@ -21,35 +21,35 @@ def circular() -> Exception:
 @pytest.mark.parametrize(
     ("err", "text"),
     [
-        pytest.param("as it is", "as it is", id="text"),
+        pytest.param("as it is", "as it is", id="plain-text"),
         pytest.param(raised(ValueError("a"), OSError("b"), TypeError("c")), "a: b: c", id="causes"),
-        pytest.param(raised(ValueError("a: b"), OSError("b")), "a: b", id="cause-told-already"),
-        pytest.param(raised(ValueError("a"), TimeoutError()), "a: TimeoutError", id="silent-cause"),
-        pytest.param(KeyError("x"), "KeyError: 'x'", id="key"),
+        pytest.param(raised(ValueError("a: b"), OSError("b")), "a: b", id="cause-in-message"),
+        pytest.param(raised(ValueError("a"), TimeoutError()), "a: TimeoutError", id="cause-without-text"),
+        pytest.param(KeyError("x"), "KeyError: 'x'", id="key-error"),
         pytest.param(
             ExceptionGroup("two failed", [raised(ValueError("a"), OSError("b")), OSError("c")]),
             "two failed [a: b; c]",
-            id="group",
+            id="exception-group",
         ),
     ],
 )
-def test_describe(err: BaseException | str, text: str) -> None:
+def test_error_is_described_with_its_causes(err: BaseException | str, text: str) -> None:
     assert chain.describe(err) == text
 
 
-@pytest.mark.parametrize(("hidden", "text"), [(True, "outer"), (False, "outer: inner")])
-def test_context_counts_unless_suppressed(hidden: bool, text: str) -> None:
+@pytest.mark.parametrize(("is_suppressed", "text"), [(True, "outer"), (False, "outer: inner")])
+def test_context_is_described_unless_suppressed(is_suppressed: bool, text: str) -> None:
     err = ValueError("outer")
     err.__context__ = OSError("inner")
-    err.__suppress_context__ = hidden
+    err.__suppress_context__ = is_suppressed
     assert chain.describe(err) == text
 
 
-def test_circles_end() -> None:
-    assert chain.describe(circular()).startswith("a: b: a")
+def test_circular_causes_are_cut() -> None:
+    assert chain.describe(circular_error()).startswith("a: b: a")
 
 
-def test_long_texts_are_cut() -> None:
+def test_long_description_is_cut() -> None:
     text = chain.describe(ValueError("x" * 10_000))
     assert len(text) < chain.MAX_LENGTH + 50
     assert text.endswith("… (5904 more characters)")

@@ -1,4 +1,4 @@
-"""The vocabulary is a contract: a phrase changed by accident breaks dashboards nobody here can see."""
+"""The phrases of the Go Maestro are a contract: dashboards and log queries break when one changes."""
 
 import pytest
 
@@ -55,5 +55,5 @@ PHRASES = {
         "op-id",
     ],
 )
-def test_phrases_that_operators_search_for(phrase: str) -> None:
+def test_go_phrase_is_unchanged(phrase: str) -> None:
     assert phrase in PHRASES

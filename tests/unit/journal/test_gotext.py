@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maestropy.journal import gotext
+from maestropy.journal import go_quoting
 
 
 @pytest.mark.parametrize(
@@ -19,17 +19,17 @@ from maestropy.journal import gotext
         pytest.param("é ☺ 世", '"é ☺ 世"', id="printable-beyond-ascii"),
         pytest.param("\u0085\u00a0\u200b\ufeff\ue000", r'"\u0085\u00a0\u200b\ufeff\ue000"', id="not-printable"),
         pytest.param("\U000e0001", r'"\U000e0001"', id="not-printable-beyond-the-first-plane"),
-        pytest.param(b"\xff".decode("utf-8", "surrogateescape"), r'"\xff"', id="byte-that-is-no-text"),
+        pytest.param(b"\xff".decode("utf-8", "surrogateescape"), r'"\xff"', id="byte-that-is-not-utf-8"),
         pytest.param("\ud800", r'"\ufffd"', id="lone-surrogate"),
-        pytest.param("<&>", '"<&>"', id="html-is-left-alone"),
+        pytest.param("<&>", '"<&>"', id="html-is-not-escaped"),
     ],
 )
-def test_quote(text: str, quoted: str) -> None:
-    assert gotext.quote(text) == quoted
+def test_string_is_quoted_as_in_go(text: str, quoted: str) -> None:
+    assert go_quoting.quote(text) == quoted
 
 
-def test_quoted_bytes_are_ascii() -> None:
-    assert gotext.quote_bytes('é"\n\xff'.encode() + b"\xff\x7f") == r'"\u00e9\"\n\u00ff\xff\x7f"'
+def test_bytes_are_quoted_as_ascii() -> None:
+    assert go_quoting.quote_bytes('é"\n\xff'.encode() + b"\xff\x7f") == r'"\u00e9\"\n\u00ff\xff\x7f"'
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_quoted_bytes_are_ascii() -> None:
         pytest.param({"a": b"\x00\xff"}, '{"a":"AP8="}', id="bytes"),
         pytest.param({"a": "\ud800"}, '{"a":"\ufffd"}', id="lone-surrogate"),
         pytest.param({"a": timedelta(seconds=1)}, '{"a":1000000000}', id="nested-duration"),
-        pytest.param(None, "null", id="nothing"),
-        pytest.param(object, "\"\\u003cclass 'object'\\u003e\"", id="anything"),
+        pytest.param(None, "null", id="null"),
+        pytest.param(object, "\"\\u003cclass 'object'\\u003e\"", id="any-object"),
     ],
 )
-def test_json(value: object, text: str) -> None:
-    assert gotext.json_text(value) == text
+def test_json_is_written_as_in_go(value: object, text: str) -> None:
+    assert go_quoting.json_text(value) == text
 
 
 @given(
@@ -59,8 +59,8 @@ def test_json(value: object, text: str) -> None:
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
     )
 )
-def test_json_means_the_value(value: object) -> None:
-    text = gotext.json_text(value)
+def test_json_text_decodes_to_the_value(value: object) -> None:
+    text = go_quoting.json_text(value)
     assert json.loads(text) == value
     assert not set("<>&\u2028\u2029\n") & set(text)
 
@@ -77,5 +77,5 @@ def test_json_means_the_value(value: object) -> None:
         pytest.param(-timedelta(seconds=90), "-1m30s", id="negative"),
     ],
 )
-def test_duration(span: timedelta, text: str) -> None:
-    assert gotext.duration(span) == text
+def test_duration_is_written_as_in_go(span: timedelta, text: str) -> None:
+    assert go_quoting.duration(span) == text

@@ -1,4 +1,4 @@
-"""The lines below are what existing tools parse; each must come out to the byte."""
+"""klog lines equal those of the Go programs byte for byte: existing tools parse them."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maestropy.journal import klog
-from maestropy.journal.fields import Absorb, Accept, Agent, Broker, Deliver, Fanout, Key, Logger, Sweep
-from maestropy.journal.record import Record, Severity
+from maestropy.journal.fields import (
+    AgentPhrase,
+    BrokerPhrase,
+    Logger,
+    LogKey,
+    MaintenancePhrase,
+    SpecDispatcherPhrase,
+    SpecWriterPhrase,
+    StatusDispatcherPhrase,
+    StatusWriterPhrase,
+)
+from maestropy.journal.record import LogSeverity, Record
 
 MORNING = 1768467600.0  # 2026-01-15T09:00:00Z
 OP = "2dd9d768-a02d-4539-a99f-8a2c801a1c4b"
@@ -25,24 +35,24 @@ def record(
     *,
     at: float = MORNING,
     caller: str = "x.py:1",
-    severity: Severity = "info",
+    severity: LogSeverity = "info",
     err: str | None = None,
 ) -> Record:
     return Record(severity, 0, at, 1, caller, message, err, "", fields)
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("logged", "line"),
     [
         pytest.param(
             record(
-                Accept.RECEIVED,
+                SpecWriterPhrase.RECEIVED,
                 {
-                    Key.OP_ID: OP,
-                    Key.EVENT_ID: "1aaad717-7daa-4d33-b087-8e258dab9c5f",
-                    Key.EVENT_TYPE: CREATE,
-                    Key.EVENT_SOURCE: "mw-client-example",
-                    Key.EXTENSIONS: {
+                    LogKey.OP_ID: OP,
+                    LogKey.EVENT_ID: "1aaad717-7daa-4d33-b087-8e258dab9c5f",
+                    LogKey.EVENT_TYPE: CREATE,
+                    LogKey.EVENT_SOURCE: "mw-client-example",
+                    LogKey.EXTENSIONS: {
                         "resourceversion": 0,
                         "resourceid": RESOURCE,
                         "originalsource": "",
@@ -67,8 +77,8 @@ def record(
         ),
         pytest.param(
             record(
-                Deliver.INSERTED,
-                {Key.LOGGER: Logger.CONTROLLERS, Key.EVENT: DB_EVENT, Key.RESOURCE_ID: RESOURCE},
+                SpecDispatcherPhrase.INSERTED,
+                {LogKey.LOGGER: Logger.CONTROLLERS, LogKey.EVENT: DB_EVENT, LogKey.RESOURCE_ID: RESOURCE},
                 at=MORNING + 1.164456,
                 caller="source_client.go:92",
             ),
@@ -81,7 +91,11 @@ def record(
             record(
                 "WARNING: Failed to update ConfigMap/nginx-cm -n default: Operation cannot be fulfilled on configmaps"
                 ' "nginx-cm": the object has been modified',
-                {Key.LOGGER: Logger.WORK, Key.MANIFEST_WORK_NAME: RESOURCE, Key.REASON: "ConfigMapUpdateFailed"},
+                {
+                    LogKey.LOGGER: Logger.WORK,
+                    LogKey.MANIFEST_WORK_NAME: RESOURCE,
+                    LogKey.REASON: "ConfigMapUpdateFailed",
+                },
                 at=MORNING + 300.592118,
                 caller="logging_recorder.go:50",
             ),
@@ -93,24 +107,28 @@ def record(
         ),
         pytest.param(
             record(
-                Agent.REQUEUE,
-                {Key.LOGGER: Logger.WORK, Key.OP_ID: OP, Key.REQUEUE_TIME: timedelta(minutes=5, seconds=13.27)},
+                AgentPhrase.REQUEUE,
+                {
+                    LogKey.LOGGER: Logger.WORK,
+                    LogKey.OP_ID: OP,
+                    LogKey.REQUEUE_TIME: timedelta(minutes=5, seconds=13.27),
+                },
                 at=MORNING + 1.363456,
                 caller="manifestwork_controller.go:201",
             ),
             'I0115 09:00:01.363456       1 manifestwork_controller.go:201] "Requeue manifestwork" '
             'logger="ManifestWorkController" op-id="2dd9d768-a02d-4539-a99f-8a2c801a1c4b" requeue time="5m13.27s"',
-            id="stage-4-duration-and-a-key-with-a-blank",
+            id="stage-4-duration-and-key-with-space",
         ),
         pytest.param(
             record(
-                Absorb.STALE,
+                StatusWriterPhrase.STALE,
                 {
-                    Key.LOGGER: Logger.SERVER,
-                    Key.OP_ID: OP,
-                    Key.RESOURCE_ID: RESOURCE,
-                    Key.FOUND_VERSION: 2,
-                    Key.WANT_VERSION: 1,
+                    LogKey.LOGGER: Logger.SERVER,
+                    LogKey.OP_ID: OP,
+                    LogKey.RESOURCE_ID: RESOURCE,
+                    LogKey.FOUND_VERSION: 2,
+                    LogKey.WANT_VERSION: 1,
                 },
                 at=MORNING + 300.678118,
                 caller="resource.go:186",
@@ -122,8 +140,8 @@ def record(
         ),
         pytest.param(
             record(
-                Absorb.UPDATING,
-                {Key.EVENT: '{"specversion":"1.0","logtracing":"{\\"op\\":\\"1\\"}"}'},
+                StatusWriterPhrase.UPDATING,
+                {LogKey.EVENT: '{"specversion":"1.0","logtracing":"{\\"op\\":\\"1\\"}"}'},
                 at=MORNING + 300.678118,
                 caller="resource.go:203",
             ),
@@ -133,15 +151,15 @@ def record(
         ),
         pytest.param(
             record(
-                Fanout.BROADCAST,
+                StatusDispatcherPhrase.BROADCAST,
                 {
-                    Key.LOGGER: Logger.CONTROLLERS,
-                    Key.STATUS_EVENT: STATUS_EVENT,
-                    Key.RESOURCE_ID: RESOURCE,
-                    Key.INSTANCE_ID: "maestro-maestro-556dfb55f-x8mtx",
-                    Key.EVENT_ID: STATUS_EVENT,
-                    Key.SOURCE: "mw-client-example",
-                    Key.STATUS_EVENT_TYPE: "StatusUpdate",
+                    LogKey.LOGGER: Logger.CONTROLLERS,
+                    LogKey.STATUS_EVENT: STATUS_EVENT,
+                    LogKey.RESOURCE_ID: RESOURCE,
+                    LogKey.INSTANCE_ID: "maestro-maestro-556dfb55f-x8mtx",
+                    LogKey.EVENT_ID: STATUS_EVENT,
+                    LogKey.SOURCE: "mw-client-example",
+                    LogKey.STATUS_EVENT_TYPE: "StatusUpdate",
                 },
                 at=MORNING + 1.411456,
                 caller="event_server.go:315",
@@ -154,8 +172,8 @@ def record(
         ),
         pytest.param(
             record(
-                Deliver.PUBLISH_FAILED,
-                {Key.LOGGER: Logger.CONTROLLERS, Key.EVENT: DB_EVENT, Key.RESOURCE_ID: RESOURCE},
+                SpecDispatcherPhrase.PUBLISH_FAILED,
+                {LogKey.LOGGER: Logger.CONTROLLERS, LogKey.EVENT: DB_EVENT, LogKey.RESOURCE_ID: RESOURCE},
                 at=MORNING + 1.170002,
                 caller="source_client.go:99",
                 severity="error",
@@ -168,8 +186,8 @@ def record(
         ),
         pytest.param(
             record(
-                Broker.MQTT_SUBSCRIBED,
-                {Key.TOPIC: "sources/maestro/consumers/mgmt-1/sourceevents", Key.QOS: 1},
+                BrokerPhrase.MQTT_SUBSCRIBED,
+                {LogKey.TOPIC: "sources/maestro/consumers/mgmt-1/sourceevents", LogKey.QOS: 1},
                 at=MORNING + 2.01,
                 caller="transport.go:157",
             ),
@@ -179,44 +197,44 @@ def record(
         ),
         pytest.param(
             record(
-                Sweep.REPUBLISHED,
-                {Key.CONSUMER_NAME: "mgmt-1", Key.AGE: timedelta(minutes=11, seconds=58.9)},
+                MaintenancePhrase.REPUBLISHED,
+                {LogKey.CONSUMER_NAME: "mgmt-1", LogKey.AGE: timedelta(minutes=11, seconds=58.9)},
                 at=MORNING + 720,
                 caller="undelivered_detector.go:91",
             ),
             'I0115 09:12:00.000000       1 undelivered_detector.go:91] "Re-published undelivered resource" '
             'consumerName="mgmt-1" age="11m58.9s"',
-            id="sweep",
+            id="maintenance",
         ),
         pytest.param(
-            record(Accept.RECEIVED, {"context": "Context Attributes,\n  specversion: 1.0\nExtensions,\n"}),
+            record(SpecWriterPhrase.RECEIVED, {"context": "Context Attributes,\n  specversion: 1.0\nExtensions,\n"}),
             'I0115 09:00:00.000000       1 x.py:1] "receive the event from client" context=<\n'
             "\tContext Attributes,\n\t  specversion: 1.0\n\tExtensions,\n >",
-            id="many-lines-ending-in-one",
+            id="multi-line-value",
         ),
         pytest.param(
             record("m", {"a": "x\ny"}, err="p\nq"),
             'I0115 09:00:00.000000       1 x.py:1] "m" err=<\n\tp\n\tq\n > a=<\n\tx\n\ty\n >',
-            id="many-lines-twice",
+            id="multi-line-error-and-value",
         ),
         pytest.param(
             record("two\nlines", {}, at=MORNING + 0.9999997),
             r'I0115 09:00:01.000000       1 x.py:1] "two\nlines"',
-            id="message-is-always-quoted-and-time-carries-over",
+            id="message-is-quoted-and-seconds-carry-over",
         ),
     ],
 )
-def test_line(said: Record, line: str) -> None:
-    assert klog.line(said) == line + "\n"
+def test_record_is_one_klog_line(logged: Record, line: str) -> None:
+    assert klog.line(logged) == line + "\n"
 
 
 @given(st.text(), st.text())
-def test_no_value_can_forge_a_record(message: str, value: str) -> None:
+def test_value_cannot_forge_a_log_record(message: str, value: str) -> None:
     text = klog.line(record(message, {"key": value}))
     for continuation in text.removesuffix("\n").split("\n")[1:]:
         assert continuation.startswith(("\t", " >"))
 
 
-def test_context_stands_between_error_and_fields() -> None:
-    said = Record("error", 0, MORNING, 1234567, "x.py:1", "m", "boom", klog.pairs({"a": 1}), {"b": True, "c": None})
-    assert klog.line(said) == 'E0115 09:00:00.000000 1234567 x.py:1] "m" err="boom" a=1 b=true c=null\n'
+def test_bound_fields_follow_the_error() -> None:
+    logged = Record("error", 0, MORNING, 1234567, "x.py:1", "m", "boom", klog.pairs({"a": 1}), {"b": True, "c": None})
+    assert klog.line(logged) == 'E0115 09:00:00.000000 1234567 x.py:1] "m" err="boom" a=1 b=true c=null\n'

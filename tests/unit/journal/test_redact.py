@@ -26,11 +26,11 @@ MASKED = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": HIDDEN}, "s
         ),
         pytest.param(r"x {\"token\":\"hunter2\"}", rf"x {{\"token\":\"{HIDDEN}\"}}", id="escaped-json"),
         pytest.param(f"key is {PEM}.", "key is [redacted EC PRIVATE KEY].", id="pem"),
-        pytest.param("-----BEGIN PRIVATE KEY-----\\nhunter2", "[redacted PRIVATE KEY]", id="pem-cut-off"),
+        pytest.param("-----BEGIN PRIVATE KEY-----\\nhunter2", "[redacted PRIVATE KEY]", id="pem-without-end"),
         pytest.param(json.dumps(SECRET), json.dumps(MASKED, separators=(",", ":")), id="manifest"),
     ],
 )
-def test_secrets_in_texts(text: str, shown: str) -> None:
+def test_secret_in_text_is_redacted(text: str, shown: str) -> None:
     assert redact.text(text) == shown
     assert redact.fields({"message": text}) == {"message": shown}
 
@@ -38,15 +38,15 @@ def test_secrets_in_texts(text: str, shown: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param('secrets "my-secret" not found', id="name-of-a-secret"),
-        pytest.param("invalid token: expired", id="cause-after-a-colon"),
+        pytest.param('secrets "my-secret" not found', id="secret-name"),
+        pytest.param("invalid token: expired", id="token-with-colon"),
         pytest.param("password authentication failed for user maestro", id="password-failed"),
         pytest.param("https://maestro.example:8090/path", id="port"),
         pytest.param('{"kind":"ConfigMap","data":{"a":"b"},"secretName":"x"}', id="config-map"),
         pytest.param("someone@example.com", id="mail"),
     ],
 )
-def test_harmless_texts_stay(text: str) -> None:
+def test_text_without_secret_is_unchanged(text: str) -> None:
     assert redact.text(text) == text
 
 
@@ -74,24 +74,40 @@ def test_harmless_texts_stay(text: str) -> None:
         pytest.param({"err": ValueError("token=hunter2")}, {"err": f"token={HIDDEN}"}, id="exception"),
     ],
 )
-def test_secrets_in_fields(fields: dict[str, object], shown: dict[str, object]) -> None:
+def test_secret_in_field_is_redacted(fields: dict[str, object], shown: dict[str, object]) -> None:
     assert redact.fields(fields) == shown
 
 
-def test_manifests_hidden_in_annotations_are_found() -> None:
+def test_secret_manifest_inside_an_annotation_is_redacted() -> None:
     applied = {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"spec": [SECRET]})}}
     cleaned = redact.fields({"extensions": {"metadata": json.dumps(applied)}})
     assert "hunter2" not in str(cleaned)
     assert "aHVudGVyMg==" not in str(cleaned)
 
 
-def test_nesting_has_an_end() -> None:
+def test_deeply_nested_secret_is_redacted() -> None:
     deep: dict[str, object] = {"password": "hunter2"}
     for _ in range(2000):
         deep = {"x": deep}
     assert "hunter2" not in str(redact.fields(deep))
 
 
-def test_the_common_case_copies_nothing() -> None:
+def test_fields_without_secrets_are_not_copied() -> None:
     fields = {"resourceID": "1", "extensions": {"metadata": '{"name":"nginx"}', "resourceversion": 1}, "QoS": 1}
     assert redact.fields(fields) is fields
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ('Failed to apply manifest: secrets "s" is forbidden: User "agent" cannot create', f"{HIDDEN}: is forbidden"),
+        ('Secret "s" is invalid: data[a]: Invalid value: "hunter2": field is immutable',
+         f"{HIDDEN}: is invalid, field is immutable"),
+        ("hunter2", HIDDEN),
+    ],
+)  # fmt: skip
+def test_message_about_a_secret_keeps_only_what_kind_of_error_it_is(message: str, shown: str) -> None:
+    condition = {"type": "Applied", "status": "False", "message": message}
+    status = {"resourceMeta": {"kind": "Secret", "name": "s"}, "conditions": [condition]}
+    (cleaned,) = redact.fields({"x": {"resourceStatus": [status]}})["x"]["resourceStatus"]  # type: ignore[index]
+    assert cleaned["conditions"] == [{**condition, "message": shown}]

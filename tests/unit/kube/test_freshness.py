@@ -1,33 +1,41 @@
-"""Whether what an answer showed is how an object is now."""
+"""Whether the object of a response is current."""
 
 import pytest
 
-from maestropy.kube.freshness import Verdict, is_newer, judge
-from maestropy.kube.roster import Sighting
+from maestropy.kube.freshness import Freshness, compare, is_newer
+from maestropy.kube.watch_changes import ObjectVersion
 
 FIRST, SECOND = "first-life", "second-life"
 
 
 @pytest.mark.parametrize(
-    ("shown", "told", "verdict"),
+    ("response", "watched", "expected"),
     [
-        pytest.param(None, None, Verdict.GONE, id="never-shown-nor-told"),
-        pytest.param(None, Sighting(FIRST, "5"), Verdict.ASK, id="told-of-but-never-shown"),
-        pytest.param(Sighting(FIRST, "5"), Sighting(FIRST, "5"), Verdict.SHOWN, id="same"),
-        pytest.param(Sighting(FIRST, "6"), Sighting(FIRST, "5"), Verdict.SHOWN, id="written-a-moment-ago"),
-        pytest.param(Sighting(SECOND, "6"), Sighting(FIRST, "5"), Verdict.SHOWN, id="created-anew-a-moment-ago"),
-        pytest.param(Sighting(FIRST, "5"), Sighting(FIRST, "6"), Verdict.ASK, id="changed-since"),
-        pytest.param(Sighting(FIRST, "5"), Sighting(SECOND, "6"), Verdict.ASK, id="another-life-since"),
-        pytest.param(Sighting(FIRST, "5"), None, Verdict.GONE, id="ended-since"),
-        pytest.param(Sighting(FIRST, "10"), None, Verdict.GONE, id="ended-with-the-last-thing-told"),
-        pytest.param(Sighting(FIRST, "11"), None, Verdict.SHOWN, id="created-a-moment-ago"),
-        pytest.param(Sighting(FIRST, "b"), Sighting(FIRST, "b"), Verdict.SHOWN, id="opaque-and-same"),
-        pytest.param(Sighting(FIRST, "b"), Sighting(FIRST, "a"), Verdict.ASK, id="opaque-and-another"),
-        pytest.param(Sighting(FIRST, "b"), None, Verdict.ASK, id="opaque-and-not-told"),
+        pytest.param(None, None, Freshness.DELETED, id="in-neither"),
+        pytest.param(None, ObjectVersion(FIRST, "5"), Freshness.UNKNOWN, id="only-in-watch"),
+        pytest.param(ObjectVersion(FIRST, "5"), ObjectVersion(FIRST, "5"), Freshness.CURRENT, id="same"),
+        pytest.param(
+            ObjectVersion(FIRST, "6"), ObjectVersion(FIRST, "5"), Freshness.CURRENT, id="response-newer-than-watch"
+        ),
+        pytest.param(
+            ObjectVersion(SECOND, "6"), ObjectVersion(FIRST, "5"), Freshness.CURRENT, id="recreated-after-watch"
+        ),
+        pytest.param(
+            ObjectVersion(FIRST, "5"), ObjectVersion(FIRST, "6"), Freshness.UNKNOWN, id="watch-newer-than-response"
+        ),
+        pytest.param(ObjectVersion(FIRST, "5"), ObjectVersion(SECOND, "6"), Freshness.UNKNOWN, id="recreated-in-watch"),
+        pytest.param(ObjectVersion(FIRST, "5"), None, Freshness.DELETED, id="deleted-after-response"),
+        pytest.param(ObjectVersion(FIRST, "10"), None, Freshness.DELETED, id="deleted-at-watched-version"),
+        pytest.param(ObjectVersion(FIRST, "11"), None, Freshness.CURRENT, id="created-after-watched-version"),
+        pytest.param(ObjectVersion(FIRST, "b"), ObjectVersion(FIRST, "b"), Freshness.CURRENT, id="opaque-version-same"),
+        pytest.param(
+            ObjectVersion(FIRST, "b"), ObjectVersion(FIRST, "a"), Freshness.UNKNOWN, id="opaque-version-differs"
+        ),
+        pytest.param(ObjectVersion(FIRST, "b"), None, Freshness.UNKNOWN, id="opaque-version-not-watched"),
     ],
 )
-def test_verdict(shown: Sighting | None, told: Sighting | None, verdict: Verdict) -> None:
-    assert judge(shown, told, heard_until="10") == verdict
+def test_compare(response: ObjectVersion | None, watched: ObjectVersion | None, expected: Freshness) -> None:
+    assert compare(response, watched, watched_until="10") == expected
 
 
 def test_versions_are_compared_as_numbers() -> None:

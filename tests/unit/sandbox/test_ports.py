@@ -1,4 +1,4 @@
-"""Ports for processes that are started later: no two processes are given the same one."""
+"""Free ports for processes that start later: no two processes get the same port."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ input()
 
 
 @pytest.fixture(autouse=True)
-def few_ports_and_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def ten_ports_for_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(ports, "_FIRST", FIRST)
@@ -35,19 +35,19 @@ def few_ports_and_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     os.close(ports._lock)
 
 
-def test_what_one_process_was_given_no_other_gets_while_it_lives() -> None:
+def test_ports_are_reserved_while_their_process_lives() -> None:
     command = [sys.executable, "-c", HOLDER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
-        theirs = {int(word) for word in holder.stdout.readline().split()}
+        other_ports = {int(port) for port in holder.stdout.readline().split()}
         with pytest.raises(OSError, match="no 5 free ports between"):
             ports.free(5)
-        assert set(ports.free(4)) == ALL - theirs
+        assert set(ports.free(4)) == ALL - other_ports
         holder.communicate("")
-    assert set(ports.free(6)) == theirs
+    assert set(ports.free(6)) == other_ports
 
 
-def test_a_process_is_given_each_once_and_begins_anew_after_half_of_them() -> None:
+def test_port_is_reused_after_half_of_the_range() -> None:
     first, second = ports.free(2), ports.free(3)
     assert not {*first} & {*second}
     assert set(ports.free(10)) == ALL

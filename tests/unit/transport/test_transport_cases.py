@@ -1,6 +1,6 @@
-"""The cases of every medium: over memory, and on real ports over gRPC and MQTT.
+"""Every transport passes the transport cases: over memory, and on real ports over gRPC and MQTT.
 
-The MQTT broker is a small one of our own; Mosquitto plays the same cases in tests/peers/brokers.
+The MQTT broker is `memory_broker`; tests/peers/brokers runs the same cases on Mosquitto.
 """
 
 import asyncio
@@ -9,77 +9,91 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from conformance import transport_cases
-from conformance.memory_broker import memory_broker
-from conformance.memory_server import MemoryServer
-from conformance.mqtt_rig import LIMIT, Broker, rigged
-from conformance.transport_cases import CONSUMER, Case, Rig, report
 
-from maestropy.transport import base, grpc_server, identity
-from maestropy.transport.grpc_agent import GrpcMedium
-from maestropy.transport.grpc_client import Endpoint
-from maestropy.transport.status import Code, Refused
-from maestropy.wire import envelope, errors, event
+from maestropy.transport import peer_identity, port
+from maestropy.transport.grpc import server as grpc_server
+from maestropy.transport.grpc.agent import GrpcTransport
+from maestropy.transport.grpc.client import GrpcEndpoint
+from maestropy.transport.grpc.limits import GrpcLimits
+from maestropy.transport.grpc.status import CallRejected, StatusCode
+from maestropy.wire import errors
+from maestropy.wire.events import event, grpc_binding
+from tests.conformance import transport_cases
+from tests.conformance.memory_broker import memory_broker
+from tests.conformance.memory_server import MemoryServer
+from tests.conformance.mqtt_rig import LIMIT, Broker, mqtt_rig
+from tests.conformance.transport_cases import CONSUMER, Case, Rig, status_update
 
 
 class MemoryRig(MemoryServer):
-    """The server in memory, which only listens."""
+    """The server in memory, which only records events."""
+
+    keeps_order = True
 
     def __init__(self) -> None:
         super().__init__("memory:1", consumer=CONSUMER)
-        self.heard: list[event.Event] = []
+        self.received: list[event.CloudEvent] = []
 
     @property
-    def medium(self) -> base.Medium:
+    def transport(self) -> port.Transport:
         return self
 
-    async def take(self, received: event.Event) -> None:
+    async def receive(self, received: event.CloudEvent) -> None:
         if received.id == "id-never":
-            raise base.Rejected("never")
-        self.heard.append(received)
+            raise port.PublishRejected("never")
+        self.received.append(received)
 
-    async def send(self, sent: event.Event) -> None:  # type: ignore[override]  # the base class needs no waiting
+    async def send(self, sent: event.CloudEvent) -> None:  # type: ignore[override]  # the base class needs no waiting
         super().send(sent)
 
-    async def hang_up(self) -> None:
+    async def break_connections(self) -> None:
         assert self._connection is not None
-        self._connection.break_off()
+        self._connection.close()
 
-    async def vanish(self) -> None:
-        self.is_away = True
+    async def stop(self) -> None:
+        self.is_unreachable = True
 
-    async def come_back(self) -> None:
-        self.is_away = False
+    async def start(self) -> None:
+        self.is_unreachable = False
 
-    def unacceptable(self) -> event.Event:
-        return report("never")
+    def rejected_update(self) -> event.CloudEvent:
+        return status_update("never")
 
 
 class GrpcRig:
-    """A port for agents that remembers what it is told."""
+    """A port for agents that remembers what it is passing."""
+
+    keeps_order = True
 
     def __init__(self) -> None:
-        self.heard: list[event.Event] = []
-        self._queues: list[asyncio.Queue[event.Event | None]] = []
-        self._listener: grpc_server.Listener | None = None
+        self.received: list[event.CloudEvent] = []
+        self._queues: list[asyncio.Queue[event.CloudEvent | None]] = []
+        self._listener: grpc_server.GrpcListener | None = None
         self._port = 0
 
-    async def publish(self, received: event.Event, peer: identity.Peer) -> None:
-        if received.id == "id-never":
-            raise Refused(Code.FAILED_PRECONDITION, "never")
-        self.heard.append(received)
+    async def authenticate(self, peer: peer_identity.Peer) -> peer_identity.PeerIdentity:
+        return peer_identity.ANONYMOUS
 
-    async def malformed(self, problem: errors.WireError, peer: identity.Peer) -> Refused:
-        return Refused(Code.INVALID_ARGUMENT, str(problem))
+    async def publish(self, received: event.CloudEvent, peer: peer_identity.Peer) -> None:
+        if received.id == "id-never":
+            raise CallRejected(StatusCode.INVALID_ARGUMENT, "never")
+        if received.id == "id-go-failure":
+            raise CallRejected(StatusCode.FAILED_PRECONDITION, "{}")
+        self.received.append(received)
+
+    async def malformed(self, problem: errors.WireError, peer: peer_identity.Peer) -> CallRejected:
+        return CallRejected(StatusCode.INVALID_ARGUMENT, str(problem))
 
     @asynccontextmanager
-    async def subscribe(self, wanted: envelope.Subscription, peer: identity.Peer) -> AsyncIterator[grpc_server.Stream]:
-        queue: asyncio.Queue[event.Event | None] = asyncio.Queue()
+    async def subscribe(
+        self, subscription: grpc_binding.Subscription, peer: peer_identity.Peer
+    ) -> AsyncIterator[grpc_server.Stream]:
+        queue: asyncio.Queue[event.CloudEvent | None] = asyncio.Queue()
         self._queues.append(queue)
 
         async def messages() -> AsyncIterator[Sequence[bytes]]:
             while (waiting := await queue.get()) is not None:
-                yield [envelope.encode_event(waiting)]
+                yield [grpc_binding.encode_event(waiting)]
 
         try:
             yield grpc_server.Stream(id="1", messages=messages())
@@ -87,33 +101,35 @@ class GrpcRig:
             self._queues.remove(queue)
 
     @property
-    def medium(self) -> base.Medium:
-        return GrpcMedium(Endpoint(url=f"127.0.0.1:{self._port}", silence_seconds=5), consumer=CONSUMER)
+    def transport(self) -> port.Transport:
+        return GrpcTransport(
+            GrpcEndpoint(url=f"127.0.0.1:{self._port}", heartbeat_timeout_seconds=5), consumer=CONSUMER
+        )
 
-    async def send(self, sent: event.Event) -> None:
+    async def send(self, sent: event.CloudEvent) -> None:
         for queue in self._queues:
             queue.put_nowait(sent)
 
-    async def hang_up(self) -> None:
-        await self.vanish()
-        await self.come_back()
+    async def break_connections(self) -> None:
+        await self.stop()
+        await self.start()
 
-    async def vanish(self) -> None:
+    async def stop(self) -> None:
         assert self._listener is not None
         await self._listener.stop(grace_seconds=0)
 
-    async def come_back(self) -> None:
-        self._listener = grpc_server.Listener(
-            self, limits=grpc_server.Limits(), observer=Silent(), monotonic=asyncio.get_running_loop().time
+    async def start(self) -> None:
+        self._listener = grpc_server.GrpcListener(
+            self, limits=GrpcLimits(), observer=NoMetrics(), monotonic=asyncio.get_running_loop().time
         )
         self._port = self._listener.bind(f"127.0.0.1:{self._port}", credentials=None)
         await self._listener.start()
 
-    def unacceptable(self) -> event.Event:
-        return report("never")
+    def rejected_update(self) -> event.CloudEvent:
+        return status_update("never")
 
 
-class Silent:
+class NoMetrics:
     def called(self, method: grpc_server.Method, source: str) -> None: ...
 
     def finished(self, method: grpc_server.Method, source: str, *, code: str, seconds: float) -> None: ...
@@ -133,39 +149,45 @@ async def memory() -> AsyncIterator[Rig]:
 @asynccontextmanager
 async def grpc() -> AsyncIterator[Rig]:
     rig = GrpcRig()
-    await rig.come_back()
+    await rig.start()
     try:
         yield rig
     finally:
-        await rig.vanish()
+        await rig.stop()
 
 
-def play(opening: AbstractAsyncContextManager[Rig], case: Case) -> None:
-    async def scenario() -> None:
-        async with opening as rig:
-            await case(rig)
-
-    asyncio.run(scenario())
+async def play(opening: AbstractAsyncContextManager[Rig], case: Case) -> None:
+    async with opening as rig:
+        await case(rig)
 
 
 @pytest.mark.parametrize("case", transport_cases.CASES.values(), ids=transport_cases.CASES.keys())
-def test_memory(case: Case) -> None:
-    play(memory(), case)
+async def test_memory_transport_conforms(case: Case) -> None:
+    await play(memory(), case)
 
 
 @pytest.mark.parametrize("case", transport_cases.CASES.values(), ids=transport_cases.CASES.keys())
-def test_grpc(case: Case) -> None:
-    play(grpc(), case)
+async def test_grpc_transport_conforms(case: Case) -> None:
+    await play(grpc(), case)
+
+
+async def test_failed_precondition_is_not_final() -> None:
+    """A Go server answers so to every failure, for instance while its database is away."""
+    async with grpc() as rig, rig.transport.connect() as connection:
+        with pytest.raises(port.NotAccepted, match=r"FailedPrecondition: \{\}"):
+            await connection.publish(status_update("go-failure"))
+        await connection.publish(status_update("w1"))
+        assert [received.id for received in rig.received] == ["id-w1"]
 
 
 @asynccontextmanager
 async def mqtt(folder: Path) -> AsyncIterator[Rig]:
     async with memory_broker(limit=LIMIT) as broker:
-        where = Broker(config=broker.config(folder), start=broker.start, stop=broker.stop)
-        async with rigged(where) as rig:
+        broker_process = Broker(config=broker.config(folder), start=broker.start, stop=broker.stop)
+        async with mqtt_rig(broker_process) as rig:
             yield rig
 
 
 @pytest.mark.parametrize("case", transport_cases.CASES.values(), ids=transport_cases.CASES.keys())
-def test_mqtt(case: Case, tmp_path: Path) -> None:
-    play(mqtt(tmp_path), case)
+async def test_mqtt_transport_conforms(case: Case, tmp_path: Path) -> None:
+    await play(mqtt(tmp_path), case)

@@ -1,4 +1,4 @@
-"""The one kind an agent needs on its cluster, installed when it is missing."""
+"""Install the AppliedManifestWork CRD when the cluster does not have it."""
 
 import asyncio
 from importlib import resources
@@ -6,6 +6,7 @@ from importlib import resources
 import yaml
 
 from maestropy.journal.emit import Journal
+from maestropy.journal.fields import AgentPhrase
 from maestropy.kube import errors
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json
@@ -21,31 +22,31 @@ _CRDS = ResourceType(
 _LOOKS = 100
 
 
-class NotEstablished(Exception):
+class CrdNotEstablished(Exception):
     """The cluster does not serve AppliedManifestWorks."""
 
 
 async def install(client: KubeClient, *, journal: Journal) -> None:
-    """Create the AppliedManifestWork CRD unless it is there, and wait until it is served."""
+    """Create the AppliedManifestWork CRD unless it exists, and wait until it is established."""
     text = (resources.files(__name__) / "appliedmanifestworks.yaml").read_text(encoding="utf-8")
-    wanted: Json = yaml.safe_load(text)
-    name = wanted["metadata"]["name"]
+    crd: Json = yaml.safe_load(text)
+    name = crd["metadata"]["name"]
     try:
-        found = await client.get(_CRDS, name)
+        live = await client.get(_CRDS, name)
     except errors.NotFound:
-        journal.info("installing the AppliedManifestWork CRD")
+        journal.info(AgentPhrase.CRD_INSTALLING)
         try:
-            found = await client.create(_CRDS, wanted)
+            live = await client.create(_CRDS, crd)
         except errors.AlreadyExists:
-            found = await client.get(_CRDS, name)
+            live = await client.get(_CRDS, name)
     for _ in range(_LOOKS):
-        if _is_established(found):
+        if _is_established(live):
             return
         await asyncio.sleep(0.1)
-        found = await client.get(_CRDS, name)
-    raise NotEstablished(f"the CRD {name} is not established; look at its conditions")
+        live = await client.get(_CRDS, name)
+    raise CrdNotEstablished(f"the CRD {name} is not established; look at its conditions")
 
 
-def _is_established(found: Json) -> bool:
-    conditions = (found.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+def _is_established(crd: Json) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions)

@@ -1,1 +1,1 @@
-"""What the agent has to do and to say: values in, verdict out. No I/O, no clock, no logging."""
+"""Pure rules of the agent: what to write, what to delete, what to report. No I/O, no clock, no logging."""

@@ -1,143 +1,150 @@
-"""How does a work end, and what stands in the way?
+"""Decide the steps of a deletion and the fate of each applied object.
 
-First the work says that it is being deleted, then its record goes: every object the record lists is deleted, handed
-over, or let go, and the record keeps its finalizer until none is left. Only then the work says `Deleted`, which the
-server takes as leave to forget it. Deleting is the caller's half; here each object and each stage gets its verdict.
+A deleted work first reports `Deleting`, then its AppliedManifestWork is deleted. Every object it lists is deleted, or
+loses our owner reference, or is untracked. The AppliedManifestWork keeps its finalizer until no object is left. Only
+then the work reports `Deleted`, after which the server removes the resource. `controllers.finalizer` and
+`controllers.object_deleter` carry the decisions out.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from maestropy.agent.decide import ownership
-from maestropy.wire import errors, jsontypes, status
-from maestropy.wire.jsontypes import Object
+from maestropy.agent.decide import agent_records, ownership
+from maestropy.wire import errors, json_types
+from maestropy.wire.json_types import Object
+from maestropy.wire.works import status
 
 _BLOCKERS_SHOWN = 10
 _FINALIZERS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forget:
-    """The object is none of our business (any more)."""
+class Untrack:
+    """The work does not own the object, or no longer; stop listing it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LetGo:
-    """Others need the object: take only our owner reference off it, by this merge patch, and forget it."""
+class RemoveOwner:
+    """Another work owns the object too, or it is a record of the agent, which no work may own.
+
+    Remove our owner reference by this merge patch, then untrack it.
+    """
 
     patch: Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
-    """Delete these very objects; 404 and 409 mean that it is gone or someone else's: forget it."""
+class DeleteObject:
+    """Delete the object with this UID; on 404 or 409 it is gone or replaced, so untrack it."""
 
     uid: str
     propagation: str = "Background"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """The object is being deleted; something holds it."""
+class AwaitFinalizers:
+    """The object is terminating; finalizers keep it."""
 
     finalizers: tuple[str, ...]
 
 
-Verdict = Forget | LetGo | Delete | Wait
+Verdict = Untrack | RemoveOwner | DeleteObject | AwaitFinalizers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
-    """An object that is still there, and who holds it."""
+class DeletionBlocker:
+    """An object that still exists, and what keeps it."""
 
     resource: ownership.AppliedResource
     finalizers: tuple[str, ...] = ()
     problem: str = ""
-    """What the cluster said when it was to be deleted."""
+    """The error of the delete request."""
 
     def __str__(self) -> str:
-        """Name it as people look for it."""
-        where = f"{self.resource.namespace}/" if self.resource.namespace else ""
+        """Return the object and its finalizers as in `kubectl get`."""
+        namespace = f"{self.resource.namespace}/" if self.resource.namespace else ""
         group = f".{self.resource.group}" if self.resource.group else ""
-        held = ", ".join(self.finalizers[:_FINALIZERS_SHOWN])
-        why = f" (finalizers: {held})" if held else f" ({self.problem})" if self.problem else ""
-        return f"{self.resource.resource}{group} {where}{self.resource.name}{why}"
+        finalizers = ", ".join(self.finalizers[:_FINALIZERS_SHOWN])
+        why = f" (finalizers: {finalizers})" if finalizers else f" ({self.problem})" if self.problem else ""
+        return f"{self.resource.resource}{group} {namespace}{self.resource.name}{why}"
 
 
-def judge(recorded: ownership.AppliedResource, live: Object | None, *, owner: ownership.Owner) -> Verdict:
-    """Return what happens to one recorded object that is no longer wanted."""
+def decide_object(
+    applied_resource: ownership.AppliedResource, live: Object | None, *, owner: ownership.OwnerReference
+) -> Verdict:
+    """Decide what happens to one applied object that the work no longer contains."""
     if live is None:
-        return Forget(reason="it is gone")
+        return Untrack(reason="it is gone")
     try:
-        references = jsontypes.objects_at(live, "metadata", "ownerReferences")
+        references = json_types.objects_at(live, "metadata", "ownerReferences")
     except errors.WireError:
-        return Forget(reason="its owner references cannot be read")
+        return Untrack(reason="its owner references cannot be read")
     if not any(reference.get("uid") == owner.uid for reference in references):
-        return Forget(reason="it is not owned by this work")
-    if any(_is_another_work(reference, owner) for reference in references):
-        return LetGo(patch=ownership.owners_patch(live, _unwanted(owner)) or {})
-    uid = jsontypes.text_at(live, "metadata", "uid")
-    if recorded.uid and uid != recorded.uid:
-        return Forget(reason="it was created anew by someone else")
-    if jsontypes.text_at(live, "metadata", "deletionTimestamp"):
-        return Wait(finalizers=tuple(jsontypes.texts_at(live, "metadata", "finalizers")))
-    return Delete(uid=uid)
+        return Untrack(reason="it is not owned by this work")
+    if agent_records.is_record(applied_resource) or any(_is_another_work(reference, owner) for reference in references):
+        return RemoveOwner(patch=ownership.owner_references_patch(live, _removed(owner)) or {})
+    uid = json_types.text_at(live, "metadata", "uid")
+    if applied_resource.uid and uid != applied_resource.uid:
+        return Untrack(reason="another client recreated it")
+    if json_types.text_at(live, "metadata", "deletionTimestamp"):
+        return AwaitFinalizers(finalizers=tuple(json_types.texts_at(live, "metadata", "finalizers")))
+    return DeleteObject(uid=uid)
 
 
-def reason_untracked(work_name: str) -> str:
-    """Return why an object is deleted whose manifest left the work, for the log."""
+def pruned_reason(work_name: str) -> str:
+    """Return the log reason for an object whose manifest was removed from the work."""
     return f"it is no longer maintained by manifestwork {work_name}"
 
 
-def reason_terminating(work_name: str) -> str:
-    """Return why an object is deleted whose work goes, for the log."""
+def terminating_reason(work_name: str) -> str:
+    """Return the log reason for an object whose work is deleted."""
     return f"manifestwork {work_name} is terminating"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecord:
-    """Report `Deleting`, then delete the record."""
+class DeleteAppliedWork:
+    """Report `Deleting`, then delete the AppliedManifestWork."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanUp:
-    """Judge each of these objects, and record what is left."""
+class DeleteAppliedResources:
+    """Decide about each of these objects, and list what remains."""
 
     resources: tuple[ownership.AppliedResource, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseRecord:
-    """Take the finalizer off the record, by this merge patch."""
+class RemoveFinalizer:
+    """Remove the finalizer of the AppliedManifestWork by this merge patch."""
 
     patch: Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
-    """Nothing is left: report `Deleted` and forget the work."""
+class ReportDeleted:
+    """Nothing is left: report `Deleted` and drop the work."""
 
 
-Stage = DeleteRecord | CleanUp | ReleaseRecord | Finish
+FinalizeStep = DeleteAppliedWork | DeleteAppliedResources | RemoveFinalizer | ReportDeleted
 
 
-def next_stage(record: Object | None) -> Stage:
-    """Return what comes next for a work that is to go, by the state of its record."""
-    if record is None:
-        return Finish()
-    if not jsontypes.text_at(record, "metadata", "deletionTimestamp"):
-        return DeleteRecord()
-    resources = ownership.read_resources(record)
+def next_step(applied_work: Object | None) -> FinalizeStep:
+    """Return the next step of a deletion, by the state of the AppliedManifestWork."""
+    if applied_work is None:
+        return ReportDeleted()
+    if not json_types.text_at(applied_work, "metadata", "deletionTimestamp"):
+        return DeleteAppliedWork()
+    resources = ownership.applied_resources(applied_work)
     if resources:
-        return CleanUp(resources=tuple(resources))
-    # Without our finalizer the record goes by itself; the patch is then empty and there is nothing to send.
-    return ReleaseRecord(patch=ownership.finalizer_patch(record, is_wanted=False) or {})
+        return DeleteAppliedResources(resources=tuple(resources))
+    # Without our finalizer the API server removes it; the patch is then empty and not sent.
+    return RemoveFinalizer(patch=ownership.finalizer_patch(applied_work, is_set=False) or {})
 
 
-def deleting(*, generation: int, blockers: Sequence[Blocker] = ()) -> status.Condition:
-    """Say that a work is being deleted, and name what keeps it."""
+def deleting(*, generation: int, blockers: Sequence[DeletionBlocker] = ()) -> status.Condition:
+    """Return `Deleting` True, with the objects that block the deletion."""
     message = "ManifestWork is being deleted"
     if blockers:
         shown = ", ".join(map(str, blockers[:_BLOCKERS_SHOWN]))
@@ -153,7 +160,7 @@ def deleting(*, generation: int, blockers: Sequence[Blocker] = ()) -> status.Con
 
 
 def deleted(*, consumer: str) -> status.Condition:
-    """Say that everything is gone."""
+    """Return `Deleted` True: every object is gone."""
     return status.Condition(
         type=status.DELETED,
         status=status.TRUE,
@@ -162,10 +169,10 @@ def deleted(*, consumer: str) -> status.Condition:
     )
 
 
-def _unwanted(owner: ownership.Owner) -> ownership.Owner:
-    return ownership.Owner(name=owner.name, uid=owner.uid, is_wanted=False)
+def _removed(owner: ownership.OwnerReference) -> ownership.OwnerReference:
+    return ownership.OwnerReference(name=owner.name, uid=owner.uid, is_owned=False)
 
 
-def _is_another_work(reference: Object, owner: ownership.Owner) -> bool:
+def _is_another_work(reference: Object, owner: ownership.OwnerReference) -> bool:
     is_work = reference.get("apiVersion") == ownership.API_VERSION and reference.get("kind") == ownership.KIND
     return bool(is_work and reference.get("uid") != owner.uid)

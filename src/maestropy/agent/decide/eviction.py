@@ -1,87 +1,108 @@
-"""What becomes of records whose work the agent does not know?
+"""Decide when to evict an AppliedManifestWork whose work the agent does not know.
 
-A record without a work may be a leftover, or the agent merely has not heard of the work yet. So it is marked, and only
-deleted after a grace period, and never before the server has answered in this run: an agent that restarts while its
-server is away knows no work at all, and must not take that for an order to delete everything.
+The work may be gone, or its spec event has not arrived yet. So the eviction start time is set first and the
+AppliedManifestWork is deleted after a grace period, never before the server has answered a spec resync in this run: an
+agent that restarts while the server is away knows no work at all and must not delete everything. For the same reason
+nothing is evicted while the server is away: it has to say again, shortly before, that it does not have the work.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from maestropy.agent.decide import ownership
-from maestropy.wire import errors, instant, jsontypes
-from maestropy.wire.jsontypes import Object
+from maestropy.wire import errors, json_types, timestamps
+from maestropy.wire.json_types import Object
 
-NEVER_SECONDS = 100 * 365 * 24 * 3600
-"""A grace period from here on means that nothing is evicted."""
+DISABLED_SECONDS = 100 * 365 * 24 * 3600
+"""From this grace period on, nothing is evicted."""
+CONFIRMATION_SECONDS = 60.0
+"""How long ago the server may have answered the spec resync that an eviction relies on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class EvictionPolicy:
     """When to evict."""
 
-    identity: ownership.Identity
+    identity: ownership.AgentIdentity
     grace_seconds: int
-    answered_at: instant.Timestamp | None
-    """When the server first told, since the agent started, which works there are; None if it has not."""
+    resynced_at: timestamps.Timestamp | None
+    """When the server first answered a spec resync since the agent started; None if it has not."""
+    is_absence_confirmed: bool
+    """Whether the server has said just now that it does not have the work; see `is_absence_confirmed`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class KeepAppliedWork:
     """Nothing to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """Patch the record's status: the grace period begins or is called off."""
+class PatchEvictionStart:
+    """Patch the eviction start time: the grace period begins or is cancelled."""
 
     patch: Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """Look again at this time."""
+class WaitForGracePeriod:
+    """Decide again at this time."""
 
-    at: instant.Timestamp
+    at: timestamps.Timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evict:
-    """Delete the record; its objects follow."""
+class ConfirmAbsence:
+    """The grace period is over; ask the server whether it still does not have the work."""
 
 
-Verdict = Keep | Mark | Look | Evict
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictAppliedWork:
+    """Delete the AppliedManifestWork; its finalizer deletes its objects."""
 
 
-def judge(record: Object, *, is_work_known: bool, policy: Policy, now: instant.Timestamp) -> Verdict:
-    """Return what becomes of one record."""
-    if jsontypes.text_at(record, "spec", "agentID") != policy.identity.agent_id:
-        return Keep()
-    if jsontypes.text_at(record, "metadata", "deletionTimestamp"):
-        return Keep()
-    started = jsontypes.text_at(record, "status", "evictionStartTime")
-    is_of_this_hub = jsontypes.text_at(record, "metadata", "name").startswith(policy.identity.hub_hash)
-    if policy.grace_seconds >= NEVER_SECONDS or (is_work_known and is_of_this_hub):
-        return _marked(record, None) if started else Keep()
-    if policy.answered_at is None:
-        return Keep()
+Verdict = KeepAppliedWork | PatchEvictionStart | WaitForGracePeriod | ConfirmAbsence | EvictAppliedWork
+
+
+def decide(applied_work: Object, *, is_work_known: bool, policy: EvictionPolicy, now: timestamps.Timestamp) -> Verdict:
+    """Decide about one AppliedManifestWork."""
+    if not ownership.is_of_agent(applied_work, policy.identity):
+        return KeepAppliedWork()
+    if json_types.text_at(applied_work, "metadata", "deletionTimestamp"):
+        return KeepAppliedWork()
+    started = json_types.text_at(applied_work, "status", "evictionStartTime")
+    is_of_this_hub = json_types.text_at(applied_work, "metadata", "name").startswith(policy.identity.hub_hash)
+    if policy.grace_seconds >= DISABLED_SECONDS or (is_work_known and is_of_this_hub):
+        return _patch_eviction_start(applied_work, None) if started else KeepAppliedWork()
+    if policy.resynced_at is None:
+        return KeepAppliedWork()
     if not started:
-        return _marked(record, now.rfc3339_seconds())
-    # A mark of an earlier run must not count the time in which nobody could tell us of the work.
-    since = max(_since(started, now=now), policy.answered_at)
-    due = instant.Timestamp(since.seconds + policy.grace_seconds, since.nanos)
-    return Evict() if now >= due else Look(at=due)
+        return _patch_eviction_start(applied_work, now.rfc3339_seconds())
+    # The time of an earlier run, in which the agent could not learn of the work, does not count.
+    since = max(_parsed_start(started, now=now), policy.resynced_at)
+    due = timestamps.Timestamp(since.seconds + policy.grace_seconds, since.nanos)
+    if now < due:
+        return WaitForGracePeriod(at=due)
+    return EvictAppliedWork() if policy.is_absence_confirmed else ConfirmAbsence()
 
 
-def _since(started: str, *, now: instant.Timestamp) -> instant.Timestamp:
+def is_absence_confirmed(answers: Iterable[float], *, is_connected: bool, now: float, arrival_seconds: float) -> bool:
+    """Return whether works that the agent does not have are absent in the server, given when it answered resyncs.
+
+    An answer counts when the works that it announces have had the time to arrive, and for a minute.
+    """
+    return is_connected and any(arrival_seconds <= now - answer <= CONFIRMATION_SECONDS for answer in answers)
+
+
+def _parsed_start(started: str, *, now: timestamps.Timestamp) -> timestamps.Timestamp:
     try:
-        return instant.parse(started)
-    except errors.Malformed:
-        # Nobody knows when it began, so it begins now.
+        return timestamps.parse(started)
+    except errors.MalformedMessage:
+        # An invalid start time counts as now.
         return now
 
 
-def _marked(record: Object, started: str | None) -> Mark:
-    metadata = jsontypes.object_at(record, "metadata")
+def _patch_eviction_start(applied_work: Object, started: str | None) -> PatchEvictionStart:
+    metadata = json_types.object_at(applied_work, "metadata")
     guard: dict[str, Any] = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
-    return Mark(patch={"metadata": guard, "status": {"evictionStartTime": started}})
+    return PatchEvictionStart(patch={"metadata": guard, "status": {"evictionStartTime": started}})

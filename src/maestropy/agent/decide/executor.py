@@ -1,17 +1,18 @@
-"""May the service account that a work names do what the work wants?
+"""Decide which access reviews a work's executor must pass.
 
-The agent writes with its own rights, which are usually all of them; a work may therefore name an account that must
-have the rights too. The questions go to the cluster as SubjectAccessReviews, stopping at the first no; for roles and
-bindings a dry run as that account shows whether it would hand out more than it has. Asking is the caller's half.
+The agent writes and reads with its own permissions; a work may name a service account that must have the permissions
+too. They are checked by SubjectAccessReviews up to the first denial. For roles and bindings a dry run as that account
+detects privilege escalation. An object that the account may not get is not reported: no feedback, no condition rules.
+`state.access_reviews` sends the requests.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from maestropy.wire import options, status
+from maestropy.wire.works import options, status
 
 RETRY_SECONDS = 60
-"""A denial is asked again after this time: rights may be granted later."""
+"""A denied manifest is reviewed again after this time: permissions may be granted later."""
 
 _VERBS = ("create", "update", "patch", "get")
 _ESCALATING = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
@@ -19,17 +20,17 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
-    """What to ask the cluster before one manifest is applied."""
+class AccessChecks:
+    """The reviews before one manifest is applied."""
 
     reviews: tuple[dict[str, Any], ...]
-    """SubjectAccessReviews, in this order; the first denial ends it."""
+    """SubjectAccessReviews in this order; the first denial ends it."""
     dry_run_as: str
-    """The user to impersonate in a dry-run create, or empty; 403 denies, 409 (exists already) does not."""
+    """The user to impersonate in a dry-run create, or empty; 403 denies, 409 (already exists) does not."""
 
 
 def problem(executor: options.Executor) -> str:
-    """Return why an executor cannot be asked for at all, or an empty string."""
+    """Return why an executor is invalid, or an empty string."""
     if executor.type != options.SERVICE_ACCOUNT:
         return "only support ServiceAccount type for the executor"
     if not executor.name or not executor.namespace:
@@ -37,14 +38,19 @@ def problem(executor: options.Executor) -> str:
     return ""
 
 
-def questions(executor: options.Executor, meta: status.ResourceMeta, *, is_owned: bool) -> Questions:
-    """Return what has to be allowed for this object."""
+def access_checks(executor: options.Executor, meta: status.ResourceMeta, *, is_owned: bool) -> AccessChecks:
+    """Return the reviews for one manifest."""
     verbs = (*_VERBS, "delete") if is_owned else _VERBS
     is_escalating = meta.group == _RBAC and meta.resource in _ESCALATING
-    return Questions(
+    return AccessChecks(
         reviews=tuple(_review(executor, meta, verb) for verb in verbs),
         dry_run_as=user(executor) if is_escalating else "",
     )
+
+
+def read_review(executor: options.Executor, meta: status.ResourceMeta) -> dict[str, Any]:
+    """Return the review before anything of an object is reported."""
+    return _review(executor, meta, "get")
 
 
 def user(executor: options.Executor) -> str:
@@ -58,12 +64,18 @@ def groups(executor: options.Executor) -> list[str]:
 
 
 def denial(meta: status.ResourceMeta, *, is_escalation: bool = False) -> str:
-    """Return what a denied manifest says in its condition."""
+    """Return the message of a denied manifest's condition."""
     detail = ", error: permission escalation" if is_escalation else ""
     return (
         f"not allowed to apply the resource {meta.group} {meta.resource}, {meta.namespace} {meta.name}{detail}, "
         f"will try again in {RETRY_SECONDS // 60}m0s"
     )
+
+
+def read_denial(executor: options.Executor, meta: status.ResourceMeta) -> str:
+    """Return the message of the conditions of an object that may not be reported."""
+    location = f"{meta.group} {meta.resource}, {meta.namespace} {meta.name}"
+    return f"the executor {user(executor)} is not allowed to get the resource {location}"
 
 
 def _review(executor: options.Executor, meta: status.ResourceMeta, verb: str) -> dict[str, Any]:

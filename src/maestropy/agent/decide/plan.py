@@ -1,163 +1,205 @@
-"""Which objects does a work want, in which order, and what stands against each of them from the start?
+"""Plan how to apply a work: its manifests in order, each with its options and problems.
 
-A manifest that cannot be understood, or whose kind the cluster does not serve, gets a step that says so; its neighbours
-get theirs all the same. Looking at the cluster is the caller's half, one step after another; then `action` says what to
-write.
+An invalid manifest, or one whose kind the cluster does not serve, gets a step with the problem; the others are applied
+all the same. The caller reads each live object; then `action` decides what to write.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from maestropy.agent.decide import executor, identity, matching, ordering, ownership, strategy
-from maestropy.wire import errors, jsontypes, options, status, work
-from maestropy.wire.jsontypes import Object
+from maestropy.agent.decide import (
+    agent_records,
+    apply_order,
+    executor,
+    manifest_configs,
+    manifest_identity,
+    ownership,
+    update_strategy,
+)
+from maestropy.agent.expressions.budget import Budget
+from maestropy.wire import errors, json_types
+from maestropy.wire.json_types import Object
+from maestropy.wire.works import options, status, work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotServed:
-    """Why nobody knows how the cluster serves a kind."""
+class DiscoveryFailed:
+    """Discovery of a kind failed."""
 
     problem: str
 
 
-Served = Mapping[identity.Kind, identity.ResourceType | NotServed]
-"""What discovery says; a kind that is missing does not exist on this cluster."""
+ServedKinds = Mapping[manifest_identity.GroupVersionKind, manifest_identity.ApiResource | DiscoveryFailed]
+"""The result of discovery; a kind that is missing is not served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ApplyStep:
     """One manifest of a work."""
 
     meta: status.ResourceMeta
     manifest: Object
-    """Ready to be sent."""
-    treatment: matching.Treatment
+    """The manifest as it can be sent."""
+    config: manifest_configs.EffectiveConfig
     is_owned: bool
     is_complete: bool = False
-    """The object has done its work and is left alone for good; it counts as applied."""
+    """The manifest is complete and is not applied again; it counts as applied."""
     problem: str = ""
-    """Why this manifest cannot be applied, whatever the cluster says."""
+    """Why this manifest cannot be applied, whatever the live object is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The steps, in the order they are taken."""
+class ApplyPlan:
+    """The steps, in the order they are applied."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ApplyStep, ...]
     executor: options.Executor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frozen:
-    """The work is complete: nothing of it is applied again."""
+class AlreadyComplete:
+    """The work is complete: nothing is applied again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The work as a whole cannot be understood."""
+class InvalidWork:
+    """The spec of the work is invalid."""
 
     problem: str
 
 
-Verdict = Plan | Frozen | Refused
+Verdict = ApplyPlan | AlreadyComplete | InvalidWork
 
 
-def kinds_of(wanted: work.ManifestWork) -> set[identity.Kind]:
-    """Return the kinds that discovery has to be asked for."""
-    found: set[identity.Kind] = set()
-    for manifest in _manifests(wanted):
+def gvks_of(manifest_work: work.ManifestWork) -> set[manifest_identity.GroupVersionKind]:
+    """Return the kinds that discovery has to resolve."""
+    gvks: set[manifest_identity.GroupVersionKind] = set()
+    for manifest in _manifests(manifest_work):
         try:
-            found.add(identity.kind_of(manifest))
+            gvks.add(manifest_identity.gvk_of(manifest))
         except (errors.WireError, AttributeError):
             continue
-    return found
+    return gvks
 
 
-def plan(wanted: work.ManifestWork, *, served: Served) -> Verdict:
-    """Return what a work wants."""
-    if wanted.status.is_true(status.COMPLETE):
-        return Frozen()
+def plan_work(manifest_work: work.ManifestWork, *, served: ServedKinds) -> Verdict:
+    """Plan how to apply a work."""
+    if manifest_work.status.is_true(status.COMPLETE):
+        return AlreadyComplete()
     try:
-        manifests = _manifests(wanted)
-        configs, delete_option, as_whom = wanted.manifest_configs, wanted.delete_option, wanted.executor
+        manifests = _manifests(manifest_work)
+        configs, delete_option, executor_account = (
+            manifest_work.manifest_configs,
+            manifest_work.delete_option,
+            manifest_work.executor,
+        )
     except errors.WireError as error:
-        return Refused(problem=str(error))
-    problem = executor.problem(as_whom) if as_whom else ""
-    done = _complete(wanted.status)
-    steps: list[Step] = []
-    for ordinal in ordering.ordinals(manifests):
-        meta, refusal = _meta(manifests[ordinal], ordinal=ordinal, served=served)
+        return InvalidWork(problem=str(error))
+    problem = manifest_configs.problem(configs, manifests=len(manifests))
+    if problem:
+        return InvalidWork(problem=problem)
+    problem = executor.problem(executor_account) if executor_account else ""
+    # Found by hash: a work may have thousands of manifests and of rules.
+    orphaned = frozenset(delete_option.orphaning_rules if delete_option is not None else ())
+    complete_keys = _complete(manifest_work.status)
+    index = manifest_configs.ConfigIndex(configs)
+    steps: list[ApplyStep] = []
+    for ordinal in apply_order.ordinals(manifests):
+        meta, manifest_problem = _meta(manifests[ordinal], ordinal=ordinal, served=served)
         steps.append(
-            Step(
+            ApplyStep(
                 meta=meta,
                 manifest=_sendable(manifests[ordinal], meta, served=served),
-                treatment=matching.treatment(configs, meta),
-                is_owned=ownership.is_owned(delete_option, meta),
-                is_complete=identity.key_of(meta) in done,
-                problem=refusal or problem,
+                config=index.effective(meta),
+                is_owned=ownership.is_owned(delete_option, meta, orphaned=orphaned),
+                is_complete=manifest_identity.key_of(meta) in complete_keys,
+                problem=manifest_problem or problem,
             )
         )
-    return Plan(steps=tuple(steps), executor=as_whom)
+    problem = manifest_configs.evaluations_problem(step.config for step in steps)
+    return InvalidWork(problem=problem) if problem else ApplyPlan(steps=tuple(steps), executor=executor_account)
 
 
 def action(
-    step: Step, *, live: Object | None, owner: ownership.Owner, last: strategy.Settled | None = None
-) -> strategy.Action:
-    """Return what a step writes, now that the object has been looked at."""
+    step: ApplyStep,
+    *,
+    live: Object | None,
+    owner: ownership.OwnerReference,
+    budget: Budget,
+    last_applied: update_strategy.LastApplied | None = None,
+) -> update_strategy.Action:
+    """Decide what a step writes, given the live object; `budget` pays for the expressions of `ignoreFields`."""
     if step.problem:
-        return strategy.Refuse(problem=step.problem)
+        return update_strategy.RejectManifest(problem=step.problem)
     if step.is_complete:
-        return strategy.Leave(reason="complete")
-    wish = strategy.Wish(
-        manifest=step.manifest, live=live, strategy=step.treatment.update_strategy, owner=owner, last=last
-    )
-    return strategy.decide(wish)
+        return update_strategy.LeaveUnchanged(reason="complete")
+    with budget.manifest() as own_budget:
+        inputs = update_strategy.ApplyInput(
+            manifest=step.manifest,
+            live=live,
+            strategy=step.config.update_strategy,
+            owner=owner,
+            last_applied=last_applied,
+            budget=own_budget,
+        )
+        return update_strategy.decide(inputs)
 
 
-def _manifests(wanted: work.ManifestWork) -> Sequence[Any]:
-    found = jsontypes.object_at(wanted.spec, "workload").get("manifests")
-    if found is not None and not isinstance(found, list):
-        raise errors.Malformed("spec.workload.manifests must be a list")
-    return found or []
+def _manifests(manifest_work: work.ManifestWork) -> Sequence[Any]:
+    manifests = json_types.object_at(manifest_work.spec, "workload").get("manifests")
+    if manifests is not None and not isinstance(manifests, list):
+        raise errors.MalformedMessage("spec.workload.manifests must be a list")
+    return manifests or []
 
 
-def _meta(manifest: Any, *, ordinal: int, served: Served) -> tuple[status.ResourceMeta, str]:
-    """Return what a manifest means, and what is wrong with it."""
-    nothing = status.ResourceMeta(ordinal=ordinal)
+def _meta(manifest: Any, *, ordinal: int, served: ServedKinds) -> tuple[status.ResourceMeta, str]:
+    """Return the resourceMeta of a manifest, and what is wrong with it."""
+    empty_meta = status.ResourceMeta(ordinal=ordinal)
     if not isinstance(manifest, Mapping):
-        return nothing, "a manifest must be a JSON object"
+        return empty_meta, "a manifest must be a JSON object"
     try:
-        kind = identity.kind_of(manifest)
-        unknown = identity.meta_of(manifest, ordinal=ordinal, served=None)
-        metadata = jsontypes.object_at(manifest, "metadata")
+        kind = manifest_identity.gvk_of(manifest)
+        unknown = manifest_identity.resource_meta_of(manifest, ordinal=ordinal, served=None)
+        metadata = json_types.object_at(manifest, "metadata")
     except errors.WireError as error:
-        return nothing, str(error)
+        return empty_meta, str(error)
     if not kind.kind:
         return unknown, "Object 'Kind' is missing in manifest"
     if not unknown.name:
         return unknown, "name must be set in manifest"
     if metadata.get("generateName"):
         return unknown, "generateName must not be set in manifest"
-    found = served.get(kind)
-    if found is None:
-        return unknown, f'the server doesn\'t have a resource type "{kind.kind}"'
-    if isinstance(found, NotServed):
-        return unknown, found.problem
-    return identity.meta_of(manifest, ordinal=ordinal, served=found), ""
+    return _resolved(manifest, unknown, served.get(kind))
 
 
-def _sendable(manifest: Any, meta: status.ResourceMeta, *, served: Served) -> Object:
+def _resolved(
+    manifest: Object, unknown: status.ResourceMeta, api_resource: manifest_identity.ApiResource | DiscoveryFailed | None
+) -> tuple[status.ResourceMeta, str]:
+    """Return the resourceMeta of a manifest with the resource that discovery knows."""
+    served = api_resource if isinstance(api_resource, manifest_identity.ApiResource) else None
+    meta = manifest_identity.resource_meta_of(manifest, ordinal=unknown.ordinal, served=served)
+    problem = agent_records.problem(meta)
+    if problem:
+        return meta, problem
+    if api_resource is None:
+        return unknown, f'the server doesn\'t have a resource type "{unknown.kind}"'
+    return meta, api_resource.problem if isinstance(api_resource, DiscoveryFailed) else ""
+
+
+def _sendable(manifest: Any, meta: status.ResourceMeta, *, served: ServedKinds) -> Object:
     if not meta.resource:
         return {}
-    found = served[identity.Kind(meta.group, meta.version, meta.kind)]
-    return strategy.prepared(manifest, is_namespaced=isinstance(found, identity.ResourceType) and found.is_namespaced)
+    api_resource = served[manifest_identity.GroupVersionKind(meta.group, meta.version, meta.kind)]
+    return update_strategy.sendable(
+        manifest, is_namespaced=isinstance(api_resource, manifest_identity.ApiResource) and api_resource.is_namespaced
+    )
 
 
-def _complete(found: status.WorkStatus) -> set[identity.ObjectKey]:
+def _complete(work_status: status.WorkStatus) -> set[manifest_identity.ResourceKey]:
     return {
-        identity.key_of(manifest.resource_meta)
-        for manifest in found.manifests
+        manifest_identity.key_of(manifest.resource_meta)
+        for manifest in work_status.manifests
         if any(
             condition.type == status.COMPLETE and condition.status == status.TRUE for condition in manifest.conditions
         )

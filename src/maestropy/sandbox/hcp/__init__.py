@@ -1,6 +1,6 @@
-"""A fleet to practise on: a hosted control plane in a chosen state, to walk along with `maestro trace hcp`.
+"""Run a practice fleet with a hosted control plane in a chosen state, for `maestro trace hcp`.
 
-Maestro's server, the agent and the management cluster are the real ones of this project. The RP frontend and Clusters
-Service are closed, so small stand-ins answer in their documented shapes; ACM's and HyperShift's operators are played by
-writing the status that they would write.
+Server, agent and management cluster are those of this project. The RP frontend and Clusters Service are closed source,
+so small stand-ins serve their documented responses. The operators of ACM and HyperShift are replaced by code that
+writes the status which they would write.
 """

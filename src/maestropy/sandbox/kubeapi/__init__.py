@@ -1,5 +1,5 @@
-"""A Kubernetes API in process, for laptops and fast tests.
+"""Serve a Kubernetes API in this process, for laptops and fast tests.
 
-It speaks real HTTP on loopback and writes a kubeconfig, so that agents and kubectl use it as any cluster. It refuses to
-be one: no pods run, no webhooks are called, no CEL rules are evaluated, nothing is encrypted.
+Agents and kubectl reach it over HTTP on loopback, with a kubeconfig that it writes. It is not a cluster: no containers
+run, no admission webhooks are called, no CEL validation rules are evaluated, nothing is encrypted at rest.
 """

@@ -1,34 +1,34 @@
-"""How can a test make this API misbehave? Answers that fail, answers that are late, a history that is gone."""
+"""Inject faults into the API for tests: failing requests, slow requests, expired watch history."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from maestropy.sandbox.kubeapi.paths import Call
-from maestropy.sandbox.kubeapi.problems import Problem
+from maestropy.sandbox.kubeapi.errors import StatusError
+from maestropy.sandbox.kubeapi.request_paths import RequestInfo
 
 _REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout", 403: "Forbidden"}
 
 
 @dataclass(slots=True)
 class _Failure:
-    left: int
+    remaining: int
     status: int
     retry_after: int | None
-    where: Callable[[Call], bool]
+    matches: Callable[[RequestInfo], bool]
 
 
-def _everywhere(_call: Call) -> bool:
+def _any_request(_call: RequestInfo) -> bool:
     return True
 
 
 class Faults:
-    """Knobs of one cluster; calls about objects only, discovery is never touched."""
+    """The faults of one cluster. They affect requests for objects; discovery always works."""
 
-    def __init__(self, forget: Callable[[], None]) -> None:
+    def __init__(self, expire_history: Callable[[], None]) -> None:
         self._failures: list[_Failure] = []
         self._delay = 0.0
-        self._forget = forget
+        self._expire_history = expire_history
 
     def fail_next(
         self,
@@ -36,36 +36,36 @@ class Faults:
         *,
         status: int = 500,
         retry_after: int | None = None,
-        where: Callable[[Call], bool] = _everywhere,
+        matches: Callable[[RequestInfo], bool] = _any_request,
     ) -> None:
-        """Let the next `count` calls that fit `where` fail with `status`."""
-        self._failures.append(_Failure(left=count, status=status, retry_after=retry_after, where=where))
+        """Fail the next `count` requests for which `matches` is true, with `status`."""
+        self._failures.append(_Failure(remaining=count, status=status, retry_after=retry_after, matches=matches))
 
     def delay(self, seconds: float) -> None:
-        """Let every call wait this long before it is served; 0 ends it."""
+        """Delay every request by `seconds`; 0 turns the delay off."""
         self._delay = seconds
 
     def expire_history(self) -> None:
-        """Forget all events and open lists: every watch and continue token from before is answered with 410."""
-        self._forget()
+        """Compact all watch caches and expire all continue tokens: older versions are answered with 410."""
+        self._expire_history()
 
     def clear(self) -> None:
-        """Serve everything properly again."""
+        """Remove all faults."""
         self._failures.clear()
         self._delay = 0.0
 
-    async def meet(self, call: Call) -> None:
-        """Do to a call what was asked for; raises the failure it gets."""
+    async def inject(self, info: RequestInfo) -> None:
+        """Delay a request, or raise the failure that was set up for it."""
         if self._delay:
             await asyncio.sleep(self._delay)
         for failure in self._failures:
-            if failure.left > 0 and failure.where(call):
-                failure.left -= 1
-                self._failures = [each for each in self._failures if each.left > 0]
-                raise _problem(failure)
+            if failure.remaining > 0 and failure.matches(info):
+                failure.remaining -= 1
+                self._failures = [pending for pending in self._failures if pending.remaining > 0]
+                raise _status_error(failure)
 
 
-def _problem(failure: _Failure) -> Problem:
+def _status_error(failure: _Failure) -> StatusError:
     details = {"retryAfterSeconds": failure.retry_after} if failure.retry_after is not None else None
     reason = _REASONS.get(failure.status, "InternalError")
-    return Problem(failure.status, reason, "the sandbox was told to fail this request", details=details)
+    return StatusError(failure.status, reason, "a fault was injected into this request", details=details)

@@ -1,7 +1,7 @@
-"""The verbs: create, replace, patch and delete objects, for clients and controllers alike.
+"""Create, replace, patch and delete objects, for clients and controllers.
 
-Reads the store, asks the pure rules (`admission`, `patches`, `ssa`), writes the store, all without a pause, so that
-nothing can happen in between. Knows nothing of HTTP or of who may do what.
+Every operation reads the store, calls the pure rules (`admission`, `patches`, `server_side_apply`) and writes the
+store without an `await`, so it is atomic. HTTP and authorization are handled by the callers.
 """
 
 import hashlib
@@ -12,17 +12,20 @@ from typing import Any
 
 import orjson
 
-from maestropy.sandbox.kubeapi import admission, applying, blank, deleting, patching, problems, ssa
-from maestropy.sandbox.kubeapi.deleting import Deletion
-from maestropy.sandbox.kubeapi.kinds import Kind, Registry
-from maestropy.sandbox.kubeapi.problems import Cause, Problem
-from maestropy.sandbox.kubeapi.store import Store, Stored
-from maestropy.sandbox.kubeapi.validation import wrong
+from maestropy.sandbox.kubeapi import errors
+from maestropy.sandbox.kubeapi.apply import apply_patch, empty_objects, patch_requests, server_side_apply
+from maestropy.sandbox.kubeapi.errors import Cause, StatusError
+from maestropy.sandbox.kubeapi.rules import admission
+from maestropy.sandbox.kubeapi.rules.validation import invalid_value
+from maestropy.sandbox.kubeapi.schemas.kinds import Registry, ServedKind
+from maestropy.sandbox.kubeapi.storage import deletion as deleting
+from maestropy.sandbox.kubeapi.storage.deletion import DeletionRequest
+from maestropy.sandbox.kubeapi.storage.store import ObjectStore, StoredObject
 
 Json = dict[str, Any]
 NAMESPACES = ("", "namespaces")
-# Kinds whose PUT must name the version it is based on, and kinds whose PUT may create.
-_NEVER_BLIND = {
+# Kinds whose PUT must have a resourceVersion (no unconditional update), and kinds whose PUT may create.
+_NO_UNCONDITIONAL_UPDATE = {
     "poddisruptionbudgets",
     "csidrivers",
     "leases",
@@ -48,24 +51,24 @@ _MAX_OBJECT_BYTES = 1_572_864
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How one write is to be done."""
+class ObjectWriteOptions:
+    """Options of one write: field manager, dry run, field validation, force, subresource."""
 
     manager: str
     dry_run: bool = False
     field_validation: str = "Warn"
     force: bool | None = None
     subresource: str = ""
-    admit: Callable[[Kind, Json], None] = lambda _kind, _obj: None
-    """Called with the object as it would be kept; raises `Problem` to refuse it."""
+    admit: Callable[[ServedKind, Json], None] = lambda _kind, _obj: None
+    """Called with the object as it would be stored; raises `StatusError` to reject it."""
     warnings: list[str] = field(default_factory=list)
 
 
 class Objects:
-    """The objects of the cluster, as the API lets them be changed."""
+    """The write path of the API: admission, defaulting, validation, managedFields, storage."""
 
     def __init__(
-        self, *, store: Store, registry: Registry, now: Callable[[], datetime], new_id: Callable[[], str]
+        self, *, store: ObjectStore, registry: Registry, now: Callable[[], datetime], new_id: Callable[[], str]
     ) -> None:
         self.store = store
         self.registry = registry
@@ -73,39 +76,54 @@ class Objects:
         self._new_id = new_id
 
     def timestamp(self) -> str:
-        """Return the time as objects carry it."""
+        """Return the current time as objects store it."""
         return self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def new_id(self) -> str:
-        """Return a fresh id."""
+        """Return a new UID."""
         return self._new_id()
 
-    def get(self, kind: Kind, namespace: str, name: str) -> Stored:
-        """Return an object or refuse."""
+    def get(self, kind: ServedKind, namespace: str, name: str) -> StoredObject:
+        """Return an object, or raise 404."""
         stored = self.store.get(kind.resource, namespace if kind.namespaced else "", name)
         if stored is None:
-            raise problems.not_found(kind, name)
+            raise errors.not_found(kind, name)
         return stored
 
-    def create(self, kind: Kind, namespace: str, sent: Any, options: Options) -> Stored:
-        """Keep a new object."""
+    def create(self, kind: ServedKind, namespace: str, sent: Any, options: ObjectWriteOptions) -> StoredObject:
+        """Create an object."""
         obj = admission.read(kind, sent, validation_mode=options.field_validation, warnings=options.warnings)
         obj = admission.address(kind, obj, namespace=namespace)
         self._check_namespace(kind, obj)
         write = self._write(kind, options, "Update")
-        made = admission.new_object(kind, obj, self._stamp(), own=lambda new: ssa.record_new(write.blank, new, write))
-        return self._insert(kind, made, options)
+        new_obj = admission.new_object(
+            kind,
+            obj,
+            self._system_fields(),
+            set_managed_fields=lambda new: server_side_apply.record_new(write.blank, new, write),
+        )
+        return self._insert(kind, new_obj, options)
 
-    def _insert(self, kind: Kind, made: Json, options: Options) -> Stored:
-        metadata = made["metadata"]
-        options.admit(kind, made)
+    def _check_definition(self, kind: ServedKind, name: str) -> None:
+        """Reject a new custom resource of a terminating definition: its deletion would never end."""
+        definition = self.store.get(deleting.DEFINITIONS, "", f"{kind.plural}.{kind.group}") if kind.is_custom else None
+        if definition is not None and definition.obj["metadata"].get("deletionTimestamp"):
+            why = "create not allowed while custom resource definition is terminating"
+            raise errors.forbidden(kind, name, why)
+
+    def _insert(self, kind: ServedKind, obj: Json, options: ObjectWriteOptions) -> StoredObject:
+        metadata = obj["metadata"]
+        options.admit(kind, obj)
+        self._check_definition(kind, metadata["name"])
         if self.store.get(kind.resource, metadata.get("namespace", ""), metadata["name"]):
-            raise problems.already_exists(kind, metadata["name"])
-        made = self._as_stored(kind, made)
-        return self._keep(kind, made, options, version="")
+            raise errors.already_exists(kind, metadata["name"])
+        obj = self._in_storage_version(kind, obj)
+        return self._store(kind, obj, options, version="")
 
-    def replace(self, kind: Kind, namespace: str, name: str, sent: Any, options: Options) -> Stored:
-        """Keep `sent` in place of the object that is there."""
+    def replace(
+        self, kind: ServedKind, namespace: str, name: str, sent: Any, options: ObjectWriteOptions
+    ) -> StoredObject:
+        """Replace an object (PUT)."""
         obj = admission.read(kind, sent, validation_mode=options.field_validation, warnings=options.warnings)
         obj = admission.address(kind, obj, namespace=namespace, name=name)
         if kind.plural in _CREATED_BY_PUT and not self.store.get(kind.resource, namespace, name):
@@ -113,113 +131,123 @@ class Objects:
         old = self.get(kind, namespace, name)
         uid = obj["metadata"].get("uid")
         if uid and uid != old.uid:
-            raise problems.conflict(kind, name, _other_object(kind, old, uid))
-        if not obj["metadata"].get("resourceVersion") and (kind.custom or kind.plural in _NEVER_BLIND):
-            cause = wrong("metadata.resourceVersion", "0x0", "must be specified for an update")
-            raise problems.invalid(kind, name, [cause])
+            raise errors.conflict(kind, name, _uid_mismatch(kind, old, uid))
+        if not obj["metadata"].get("resourceVersion") and (kind.is_custom or kind.plural in _NO_UNCONDITIONAL_UPDATE):
+            cause = invalid_value("metadata.resourceVersion", "0x0", "must be specified for an update")
+            raise errors.invalid(kind, name, [cause])
         return self._change(kind, old, obj, options)
 
-    def patch(self, kind: Kind, namespace: str, name: str, *, patch: tuple[str, Any], options: Options) -> Stored:
-        """Change an object by a patch, given as its media type and content."""
+    def patch(
+        self, kind: ServedKind, namespace: str, name: str, *, patch: tuple[str, Any], options: ObjectWriteOptions
+    ) -> StoredObject:
+        """Patch an object; `patch` is the media type and the content."""
         media, content = patch
-        patching.check_options(media, manager=options.manager, force=options.force)
-        if media == patching.APPLY:
+        patch_requests.check_options(media, manager=options.manager, force=options.force)
+        if media == patch_requests.APPLY:
             return self._apply(kind, namespace, name, content, options)
         old = self.get(kind, namespace, name)
-        live = self._as_requested(kind, old)
-        sent = patching.patched(kind, live, media, content)
+        live = self._in_requested_version(kind, old)
+        sent = patch_requests.patched(kind, live, media, content)
         obj = admission.read(kind, sent, validation_mode=options.field_validation, warnings=options.warnings)
         if obj["metadata"].get("name") != name:
-            cause = wrong("metadata.name", obj["metadata"].get("name"), "field is immutable")
-            raise problems.invalid(kind, name, [cause])
+            cause = invalid_value("metadata.name", obj["metadata"].get("name"), "field is immutable")
+            raise errors.invalid(kind, name, [cause])
         return self._change(kind, old, obj, options)
 
-    def _apply(self, kind: Kind, namespace: str, name: str, sent: Any, options: Options) -> Stored:
-        wish = applying.wish(kind, sent, subresource=options.subresource)
-        applying.check(kind, wish)
-        wish = admission.address(kind, wish, namespace=namespace, name=name)
+    def _apply(
+        self, kind: ServedKind, namespace: str, name: str, sent: Any, options: ObjectWriteOptions
+    ) -> StoredObject:
+        config = apply_patch.configuration(kind, sent, subresource=options.subresource)
+        apply_patch.check(kind, config)
+        config = admission.address(kind, config, namespace=namespace, name=name)
         old = self.store.get(kind.resource, namespace if kind.namespaced else "", name)
         write = self._write(kind, options, "Apply")
         if old is None:
-            return self._apply_new(kind, wish, write, options)
-        live = self._as_requested(kind, old)
-        applied = applying.apply(kind, live, wish, write)
-        return self._change(kind, old, applying.read(kind, applied), options, applied=True)
+            return self._apply_new(kind, config, write, options)
+        live = self._in_requested_version(kind, old)
+        applied = apply_patch.apply(kind, live, config, write)
+        return self._change(kind, old, apply_patch.read(kind, applied), options, applied=True)
 
-    def _apply_new(self, kind: Kind, wish: Json, write: ssa.Write, options: Options) -> Stored:
-        name = wish["metadata"]["name"]
+    def _apply_new(
+        self, kind: ServedKind, config: Json, write: server_side_apply.WriteContext, options: ObjectWriteOptions
+    ) -> StoredObject:
+        name = config["metadata"]["name"]
         if options.subresource:
-            raise problems.not_found(kind, name)
-        if wish["metadata"].get("uid"):
+            raise errors.not_found(kind, name)
+        if config["metadata"].get("uid"):
             text = (
-                f"uid mismatch: the provided object specified uid {wish['metadata']['uid']}, "
+                f"uid mismatch: the provided object specified uid {config['metadata']['uid']}, "
                 "and no existing object was found"
             )
-            raise problems.conflict(kind, name, text)
-        self._check_namespace(kind, wish)
-        applied = applying.apply(kind, {"metadata": {}}, wish, write)
-        obj = applying.read(kind, applied)
+            raise errors.conflict(kind, name, text)
+        self._check_namespace(kind, config)
+        applied = apply_patch.apply(kind, {"metadata": {}}, config, write)
+        obj = apply_patch.read(kind, applied)
         entries = applied["metadata"].get("managedFields", [])
-        made = admission.new_object(
+        new_obj = admission.new_object(
             kind,
             obj,
-            self._stamp(),
-            own=lambda new: {**new, "metadata": {**new["metadata"], "managedFields": entries}},
+            self._system_fields(),
+            set_managed_fields=lambda new: {**new, "metadata": {**new["metadata"], "managedFields": entries}},
         )
-        return self._insert(kind, made, options)
+        return self._insert(kind, new_obj, options)
 
-    def _change(self, kind: Kind, old: Stored, obj: Json, options: Options, *, applied: bool = False) -> Stored:
-        live = self._as_requested(kind, old)
+    def _change(
+        self, kind: ServedKind, old: StoredObject, obj: Json, options: ObjectWriteOptions, *, applied: bool = False
+    ) -> StoredObject:
+        live = self._in_requested_version(kind, old)
         version = obj["metadata"].get("resourceVersion")
         if version and version != live["metadata"]["resourceVersion"]:
-            raise problems.modified(kind, old.name)
-        made = admission.changed_object(kind, live, obj, subresource=options.subresource)
+            raise errors.modified(kind, old.name)
+        new_obj = admission.changed_object(kind, live, obj, subresource=options.subresource)
         if not applied:
-            # The agreed way to give up all ownership at once.
-            forget = obj["metadata"].get("managedFields") == [{}]
-            before = {**live, "metadata": {**live["metadata"], "managedFields": []}} if forget else live
-            made = ssa.record_update(before, made, self._write(kind, options, "Update"))
-        if made["metadata"].get("managedFields") is None:
-            made["metadata"].pop("managedFields", None)
-        options.admit(kind, made)
-        made = self._as_stored(kind, made)
-        if made == old.obj:
+            # A client resets managedFields by sending one empty entry.
+            is_reset = obj["metadata"].get("managedFields") == [{}]
+            before = {**live, "metadata": {**live["metadata"], "managedFields": []}} if is_reset else live
+            new_obj = server_side_apply.record_update(before, new_obj, self._write(kind, options, "Update"))
+        if new_obj["metadata"].get("managedFields") is None:
+            new_obj["metadata"].pop("managedFields", None)
+        options.admit(kind, new_obj)
+        new_obj = self._in_storage_version(kind, new_obj)
+        if new_obj == old.obj:
             return old
-        return self._keep(kind, made, options, version=old.obj["metadata"]["resourceVersion"])
+        return self._store(kind, new_obj, options, version=old.obj["metadata"]["resourceVersion"])
 
-    def _keep(self, kind: Kind, made: Json, options: Options, *, version: str) -> Stored:
+    def _store(self, kind: ServedKind, obj: Json, options: ObjectWriteOptions, *, version: str) -> StoredObject:
         if options.dry_run:
-            # No new version is given out for what does not happen.
-            return _unsaved(kind, made, version)
-        if len(orjson.dumps(made)) > _MAX_OBJECT_BYTES:
+            # A dry run consumes no resourceVersion.
+            return _dry_run_result(kind, obj, version)
+        if len(orjson.dumps(obj)) > _MAX_OBJECT_BYTES:
             limit = _MAX_OBJECT_BYTES
-            raise Problem(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", details={})
-        stored = self.store.put(kind.resource, made)
-        return self._drop_if_free(stored)
+            raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}", details={})
+        stored = self.store.put(kind.resource, obj)
+        return self._delete_if_no_finalizers(stored)
 
-    def _drop_if_free(self, stored: Stored) -> Stored:
-        """Remove what waits for nobody any more."""
+    def _delete_if_no_finalizers(self, stored: StoredObject) -> StoredObject:
+        """Delete an object that is being deleted and has no finalizers left."""
         metadata = stored.obj["metadata"]
-        held = metadata.get("finalizers")
+        finalizers = metadata.get("finalizers")
         if stored.resource == NAMESPACES:
-            held = held or (stored.obj.get("spec") or {}).get("finalizers")
-        if metadata.get("deletionTimestamp") and not held:
-            return self.store.drop(stored)
+            finalizers = finalizers or (stored.obj.get("spec") or {}).get("finalizers")
+        if metadata.get("deletionTimestamp") and not finalizers:
+            return self.store.delete(stored)
         return stored
 
-    def delete(self, kind: Kind, namespace: str, name: str, deletion: Deletion) -> tuple[Stored, bool]:
-        """Delete an object; returns its last state and whether it is gone already."""
+    def delete(
+        self, kind: ServedKind, namespace: str, name: str, deletion: DeletionRequest
+    ) -> tuple[StoredObject, bool]:
+        """Delete an object; return its last state and whether it is already deleted."""
         old = self.get(kind, namespace, name)
         deleting.check(kind, old, deletion)
         metadata = dict(old.obj["metadata"])
         finalizers = deleting.finalizers(kind, old, deletion)
-        held = bool(finalizers)
-        made = old.obj
+        has_finalizers = bool(finalizers)
+        new_obj = old.obj
         if kind.resource == NAMESPACES:
-            held = held or bool((old.obj.get("spec") or {}).get("finalizers"))
-            made = {**made, "status": {**(made.get("status") or {}), "phase": "Terminating"}}
-        if not held:
-            return (old if deletion.dry_run else self.store.drop(old)), True
+            has_finalizers = has_finalizers or bool((old.obj.get("spec") or {}).get("finalizers"))
+            new_obj = {**new_obj, "status": {**(new_obj.get("status") or {}), "phase": "Terminating"}}
+        if not has_finalizers:
+            return (old if deletion.dry_run else self.store.delete(old)), True
         if not metadata.get("deletionTimestamp"):
             metadata |= {"deletionTimestamp": self.timestamp(), "deletionGracePeriodSeconds": 0}
             if metadata.get("generation"):
@@ -227,39 +255,41 @@ class Objects:
         metadata["finalizers"] = finalizers
         if not finalizers:
             del metadata["finalizers"]
-        made = {**made, "metadata": metadata}
-        if made == old.obj or deletion.dry_run:
+        new_obj = {**new_obj, "metadata": metadata}
+        if new_obj == old.obj or deletion.dry_run:
             return old, False
-        return self.store.put(kind.resource, made), False
+        return self.store.put(kind.resource, new_obj), False
 
-    def amend(self, stored: Stored, change: Callable[[Json], Json]) -> Stored | None:
-        """Change the newest state of an object by a function, for controllers; does nothing if it is gone."""
+    def guaranteed_update(self, stored: StoredObject, change: Callable[[Json], Json]) -> StoredObject | None:
+        """Apply `change` to the newest state of an object, for controllers; do nothing if it was deleted."""
         current = self.store.get(stored.resource, stored.namespace, stored.name)
         if current is None or current.uid != stored.uid:
             return None
-        made = change(current.obj)
-        if made == current.obj:
+        new_obj = change(current.obj)
+        if new_obj == current.obj:
             return current
         kind = self.registry.of_resource(*stored.resource)
-        if kind is not None and made.get("status") == current.obj.get("status"):
-            write = self._write(kind, Options(manager="kube-controller-manager"), "Update")
-            made = ssa.record_update(current.obj, made, write)
-        return self._drop_if_free(self.store.put(stored.resource, made))
+        if kind is not None and new_obj.get("status") == current.obj.get("status"):
+            write = self._write(kind, ObjectWriteOptions(manager="kube-controller-manager"), "Update")
+            new_obj = server_side_apply.record_update(current.obj, new_obj, write)
+        return self._delete_if_no_finalizers(self.store.put(stored.resource, new_obj))
 
-    def write_status(self, stored: Stored, status: Json, *, manager: str) -> None:
-        """Put a status in place of the one that is there, as a controller would."""
+    def write_status(self, stored: StoredObject, status: Json, *, manager: str) -> None:
+        """Replace the status of an object as field manager `manager`."""
         kind = self.registry.of_resource(*stored.resource)
         if kind is None:
             return
-        write = self._write(kind, Options(manager=manager, subresource="status"), "Update")
-        self.amend(
+        write = self._write(kind, ObjectWriteOptions(manager=manager, subresource="status"), "Update")
+        self.guaranteed_update(
             stored,
             lambda obj: (
-                obj if obj.get("status") == status else ssa.record_update(obj, {**obj, "status": status}, write)
+                obj
+                if obj.get("status") == status
+                else server_side_apply.record_update(obj, {**obj, "status": status}, write)
             ),
         )
 
-    def _check_namespace(self, kind: Kind, obj: Json) -> None:
+    def _check_namespace(self, kind: ServedKind, obj: Json) -> None:
         if not kind.namespaced:
             return
         name = obj["metadata"]["namespace"]
@@ -267,7 +297,7 @@ class Objects:
         if namespace is None:
             missing = self.registry.find("", "v1", "namespaces")
             assert missing is not None
-            raise problems.not_found(missing, name)
+            raise errors.not_found(missing, name)
         if namespace.obj["metadata"].get("deletionTimestamp"):
             why = f"unable to create new content in namespace {name} because it is being terminated"
             cause = Cause(
@@ -275,52 +305,52 @@ class Objects:
                 message=f"namespace {name} is being terminated",
                 field="metadata.namespace",
             )
-            raise problems.forbidden(kind, obj["metadata"].get("name", ""), why, causes=[cause])
+            raise errors.forbidden(kind, obj["metadata"].get("name", ""), why, causes=[cause])
 
-    def _stamp(self) -> admission.Stamp:
+    def _system_fields(self) -> admission.SystemFields:
         uid = self._new_id()
         digest = hashlib.sha256(uid.encode()).digest()
         suffix = "".join(_SUFFIX_SIGNS[byte % len(_SUFFIX_SIGNS)] for byte in digest[:5])
         address = f"10.96.{digest[5]}.{digest[6]}"
-        return admission.Stamp(uid=uid, now=self.timestamp(), suffix=suffix, address=address)
+        return admission.SystemFields(uid=uid, now=self.timestamp(), suffix=suffix, address=address)
 
-    def _write(self, kind: Kind, options: Options, operation: str) -> ssa.Write:
-        manager = ssa.Manager(
+    def _write(self, kind: ServedKind, options: ObjectWriteOptions, operation: str) -> server_side_apply.WriteContext:
+        manager = server_side_apply.FieldManager(
             name=options.manager,
             operation=operation,
             api_version=kind.api_version,
             subresource=options.subresource,
         )
-        return ssa.Write(
+        return server_side_apply.WriteContext(
             manager=manager,
             schema=kind.schema,
             now=self.timestamp(),
-            blank=blank.blank(kind),
+            blank=empty_objects.blank(kind),
             force=bool(options.force),
         )
 
-    def _as_requested(self, kind: Kind, stored: Stored) -> Json:
+    def _in_requested_version(self, kind: ServedKind, stored: StoredObject) -> Json:
         return (
             stored.obj
             if stored.obj["apiVersion"] == kind.api_version
             else {**stored.obj, "apiVersion": kind.api_version}
         )
 
-    def _as_stored(self, kind: Kind, obj: Json) -> Json:
-        if not kind.custom or kind.version == kind.storage_version:
+    def _in_storage_version(self, kind: ServedKind, obj: Json) -> Json:
+        if not kind.is_custom or kind.version == kind.storage_version:
             return obj
         return {**obj, "apiVersion": f"{kind.group}/{kind.storage_version}"}
 
 
-def _other_object(kind: Kind, old: Stored, uid: str) -> str:
-    place = "/".join(
-        filter(None, ("/registry", kind.group if kind.custom else "", kind.plural, old.namespace, old.name))
+def _uid_mismatch(kind: ServedKind, old: StoredObject, uid: str) -> str:
+    storage_key = "/".join(
+        filter(None, ("/registry", kind.group if kind.is_custom else "", kind.plural, old.namespace, old.name))
     )
     why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
-    return f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return f"StorageError: invalid object, Code: 4, Key: {storage_key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
 
 
-def _unsaved(kind: Kind, made: Json, version: str) -> Stored:
-    metadata = {name: value for name, value in made["metadata"].items() if name != "resourceVersion"}
-    obj = {**made, "metadata": metadata | ({"resourceVersion": version} if version else {})}
-    return Stored(resource=kind.resource, obj=obj, raw=b"", version=0)
+def _dry_run_result(kind: ServedKind, new_obj: Json, version: str) -> StoredObject:
+    metadata = {name: value for name, value in new_obj["metadata"].items() if name != "resourceVersion"}
+    obj = {**new_obj, "metadata": metadata | ({"resourceVersion": version} if version else {})}
+    return StoredObject(resource=kind.resource, obj=obj, raw=b"", version=0)

@@ -1,1 +1,1 @@
-"""Who may speak to the server, and for whom."""
+"""Authentication and authorization of sources, agents and REST clients."""

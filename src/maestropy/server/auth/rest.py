@@ -1,25 +1,25 @@
-"""Decide who a REST client is from a signed token (JWT), where the operator asks for one.
+"""Authenticate REST clients with a signed token (JWT), if the operator requires one.
 
-Answers: who does this `Authorization` header name? Public-key signatures only, by pinned algorithms;
-an expiry is required. It stores no token and no secret, and no text it raises repeats one.
-What the client may then do is not decided here.
+Only public-key signatures with configured algorithms are accepted, and an expiry is required. No token is stored or
+quoted in an error. `roles` decides what the client may do.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import jwt
 
-from maestropy.server.auth.remembered import Clock
+from maestropy.server.auth.review_cache import Clock
+from maestropy.server.auth.roles import RestCaller, RoleMapping
 from maestropy.server.auth.signing_keys import SAFE_ALGORITHMS, KeysUnavailable, SigningKeys
-from maestropy.transport.identity import Identity, bearer_token
+from maestropy.transport.peer_identity import PeerIdentity, bearer_token
 
 _REASON: Final = "Account authentication could not be verified"
 
 
 class Unverified(Exception):
-    """The request must be answered with HTTP 401 and error id 15."""
+    """The request gets HTTP 401 and error ID 15."""
 
     error_id: Final = 15
     status: Final = 401
@@ -31,28 +31,31 @@ class Unverified(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwtSettings:
-    """What a token has to satisfy."""
+    """Requirements on a token."""
 
     keys: str
-    """The issuer's JSON Web Key Set: a file path or an https URL."""
+    """The JSON Web Key Set of the issuer: a file path or an https URL."""
 
     algorithms: tuple[str, ...] = ("RS256", "ES256")
-    """The signature algorithms taken. `none` and the HS family are refused at start."""
+    """Accepted signature algorithms. `none` and the HS family are rejected at start."""
 
     issuer: str | None = None
-    """The `iss` a token must carry; None takes any issuer whose key is in the set."""
+    """Required `iss`; None accepts any issuer whose key is in the set."""
 
     audience: str | None = None
-    """The `aud` a token must be meant for; None takes tokens for any audience."""
+    """Required `aud`; None accepts any audience."""
 
     leeway: float = 30.0
-    """Seconds by which the issuer's clock may differ from ours."""
+    """Allowed clock difference to the issuer, in seconds."""
 
     user_claim: str = "sub"
-    """The claim that names the user; a token without it is refused."""
+    """The claim with the user; a token without it is rejected."""
 
     groups_claim: str = "groups"
-    """The claim that lists the user's groups; absent means none."""
+    """The claim with the groups of the user; absent means none."""
+
+    roles: RoleMapping = field(default_factory=RoleMapping)
+    """The claims with the role and the sources of the user."""
 
     def __post_init__(self) -> None:
         unsafe = [name for name in self.algorithms if name not in SAFE_ALGORITHMS]
@@ -62,21 +65,22 @@ class JwtSettings:
             )
 
 
-class RestGate:
-    """Stands before every REST call."""
+class RestAuthenticator:
+    """Authenticates every REST request."""
 
     def __init__(self, settings: JwtSettings, *, clock: Clock, on_problem: Callable[[str], None]) -> None:
         self._settings = settings
         self._keys = SigningKeys(settings.keys, algorithms=settings.algorithms, clock=clock, on_problem=on_problem)
 
-    async def authenticate(self, authorization: str | None) -> Identity:
-        """Return whom the `Authorization` header names, or raise `Unverified`."""
+    async def authenticate(self, authorization: str | None) -> RestCaller:
+        """Return the client of the token in the `Authorization` header; raises `Unverified`."""
         token = bearer_token(authorization)
         if token is None:
             raise Unverified("send the header Authorization: Bearer <token>")
         try:
             key = await self._find_key(token)
-            return read_claims(_verify(token, key=key, settings=self._settings), settings=self._settings)
+            claims = _verify(token, key=key, settings=self._settings)
+            return self._settings.roles.client(read_claims(claims, settings=self._settings), claims)
         except jwt.PyJWTError as error:
             raise Unverified(_explain(error)) from error
         except KeysUnavailable as error:
@@ -85,7 +89,7 @@ class RestGate:
     async def _find_key(self, token: str) -> jwt.PyJWK:
         header = jwt.get_unverified_header(token)
         algorithm = header.get("alg")
-        # Checked before the keys are asked for: a token that can never be right must not cause a read.
+        # Checked before the keys are looked up: a token that can never be valid must not cause a read.
         if algorithm not in self._settings.algorithms:
             raise jwt.InvalidAlgorithmError
         key = await self._keys.find(header.get("kid"), algorithm=algorithm)
@@ -107,14 +111,14 @@ def _verify(token: str, *, key: jwt.PyJWK, settings: JwtSettings) -> Mapping[str
     return claims
 
 
-def read_claims(claims: Mapping[str, object], *, settings: JwtSettings) -> Identity:
-    """Return the user and groups that verified claims name."""
+def read_claims(claims: Mapping[str, object], *, settings: JwtSettings) -> PeerIdentity:
+    """Return the user and groups of verified claims."""
     user = claims.get(settings.user_claim)
     if not isinstance(user, str) or not user:
         raise jwt.MissingRequiredClaimError(settings.user_claim)
     groups = claims.get(settings.groups_claim)
     listed = groups if isinstance(groups, list) else []
-    return Identity(user=user, groups=tuple(each for each in listed if isinstance(each, str)))
+    return PeerIdentity(user=user, groups=tuple(group for group in listed if isinstance(group, str)))
 
 
 _EXPLANATIONS: Final[tuple[tuple[type[jwt.PyJWTError], str], ...]] = (
@@ -129,7 +133,7 @@ _EXPLANATIONS: Final[tuple[tuple[type[jwt.PyJWTError], str], ...]] = (
 
 
 def _explain(error: jwt.PyJWTError) -> str:
-    """Say what the client can do about it, in words of ours: the library's may quote the token."""
+    """Return a text for the client; the message of the library may quote the token."""
     if isinstance(error, jwt.MissingRequiredClaimError):
         return f"the token lacks the claim {error.claim}"
     return next((text for kind, text in _EXPLANATIONS if isinstance(error, kind)), "the token is malformed")

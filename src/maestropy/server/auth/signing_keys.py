@@ -1,8 +1,7 @@
-"""Keep the public keys of a token issuer at hand.
+"""Cache the public keys of a token issuer.
 
-Answers: which key signed a token that names this key id and algorithm? Keys come from a file or an
-https address, are read again when an unknown id appears or when they grow old, and the last good set
-survives every failure to read. Symmetric keys are never taken, whatever the set contains.
+Keys come from a file or an https URL. They are read again for an unknown key ID and after `MAX_AGE_SECONDS`; if a read
+fails, the last valid set stays in use. Symmetric keys are never accepted.
 """
 
 import asyncio
@@ -15,57 +14,57 @@ from urllib.parse import urlsplit
 import jwt
 import msgspec
 
-from maestropy.server.auth.remembered import Clock
+from maestropy.server.auth.review_cache import Clock
 
 REFRESH_SECONDS: Final = 60.0
-"""An unknown key id may cause one read in this time, so that invented ids are no load on the issuer."""
+"""Unknown key IDs cause one read in this time, so that invented IDs do not load the issuer."""
 
 RETRY_SECONDS: Final = 5.0
-"""While there are no keys at all nobody gets in, so the issuer is asked more often."""
+"""Without any keys every client is rejected, so the keys are read more often."""
 
 MAX_AGE_SECONDS: Final = 600.0
-"""A key the issuer withdrew is forgotten after this time."""
+"""A key that the issuer withdrew is dropped after this time."""
 
 FETCH_SECONDS: Final = 5.0
 
 SAFE_ALGORITHMS: Final = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
-"""Public-key algorithms only: with `none` or HS* whoever knows the public key could sign."""
+"""Public-key algorithms only: with `none` or HS* a client could sign with the public key."""
 
 
 class KeysUnavailable(Exception):
-    """No key set could be read; the text names where it was looked for."""
+    """No key set could be read; the text names its location."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySet:
-    """The usable keys of one reading, by key id and algorithm."""
+    """The usable keys of one key set, by key ID and algorithm."""
 
     keys: Mapping[tuple[str, str], jwt.PyJWK]
 
     def knows(self, kid: str | None) -> bool:
-        """Return whether some key has this id; no id means the only key there is."""
-        return self._resolve(kid) in {known for known, _ in self.keys}
+        """Return whether a key has this ID; None means the only key."""
+        return self._resolve(kid) in {key_id for key_id, _ in self.keys}
 
     def find(self, kid: str | None, *, algorithm: str) -> jwt.PyJWK | None:
-        """Return the key to check a signature with."""
+        """Return the key for a signature."""
         name = self._resolve(kid)
         return None if name is None else self.keys.get((name, algorithm))
 
     def _resolve(self, kid: str | None) -> str | None:
-        names = {known for known, _ in self.keys}
+        names = {key_id for key_id, _ in self.keys}
         return next(iter(names)) if kid is None and len(names) == 1 else kid
 
 
 def parse_keys(body: bytes, *, algorithms: tuple[str, ...]) -> KeySet:
-    """Read a JSON Web Key Set, leaving out keys that no pinned algorithm can use."""
+    """Parse a JSON Web Key Set without the keys that no configured algorithm can use."""
     document = msgspec.json.decode(body, type=dict[str, object])
-    found = document.get("keys")
-    if not isinstance(found, list):
+    entries = document.get("keys")
+    if not isinstance(entries, list):
         raise ValueError("a JSON Web Key Set has a list named keys")  # noqa: TRY004  one family for bad content
     keys: dict[tuple[str, str], jwt.PyJWK] = {}
-    for key in found:
+    for key in entries:
         if not isinstance(key, dict) or key.get("use", "sig") != "sig":
             continue
         for algorithm in algorithms:
@@ -74,19 +73,19 @@ def parse_keys(body: bytes, *, algorithms: tuple[str, ...]) -> KeySet:
             try:
                 keys[str(key.get("kid", "")), algorithm] = jwt.PyJWK(key, algorithm=algorithm)
             except jwt.PyJWTError:
-                continue  # the key is of another kind than this algorithm needs
+                continue  # the key has another type than the algorithm needs
     if not keys:
         raise ValueError(f"no key fits {', '.join(algorithms)}")
     return KeySet(keys=keys)
 
 
 class SigningKeys:
-    """The issuer's keys as last read. For one event loop."""
+    """The last read keys of the issuer. For one event loop."""
 
     def __init__(
         self, location: str, *, algorithms: tuple[str, ...], clock: Clock, on_problem: Callable[[str], None]
     ) -> None:
-        """`location` is a file path or an https URL; plain http is taken only from this very machine."""
+        """`location` is a file path or an https URL; plain http is accepted only for localhost."""
         self._location = location
         self._is_url = _is_url(location)
         self._algorithms = algorithms
@@ -97,8 +96,8 @@ class SigningKeys:
         self._tried_at: float | None = None
 
     async def find(self, kid: str | None, *, algorithm: str) -> jwt.PyJWK | None:
-        """Return the key that may have signed, reading the set again where that could help."""
-        # Holders of known keys never wait for a reading that only others need.
+        """Return the key of a signature; reads the key set again if it is unknown or old."""
+        # Tokens with a known key never wait for a read.
         if not self._knows(kid) or (self._is_due(kid) and not self._reading.locked()):
             async with self._reading:
                 if self._is_due(kid):
@@ -124,7 +123,7 @@ class SigningKeys:
             body = await _fetch(self._location) if self._is_url else _read_file(self._location)
             self._keys = parse_keys(body, algorithms=self._algorithms)
         except (OSError, ValueError, msgspec.MsgspecError) as error:
-            kept = "the last good keys stay in use" if self._keys else "nobody can be let in until they are"
+            kept = "the last valid keys stay in use" if self._keys else "every client is rejected until then"
             self._on_problem(f"signing keys cannot be read from {self._location} ({error}); {kept}")
 
 
@@ -135,12 +134,12 @@ def _read_file(path: str) -> bytes:
 def _is_url(location: str) -> bool:
     parts = urlsplit(location)
     if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
-        raise ValueError(f"{location} is not encrypted: anyone on the way could replace the keys; use https or a file")
+        raise ValueError(f"{location} is not encrypted: the keys could be replaced on the network; use https or a file")
     return parts.scheme in ("http", "https")
 
 
 async def _fetch(url: str) -> bytes:
-    # Imported only here: most servers read no keys over the network.
+    # Imported here: most servers read no keys over the network.
     import httpx  # noqa: PLC0415  the reason is the line above
 
     try:

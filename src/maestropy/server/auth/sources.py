@@ -1,28 +1,32 @@
-"""Decide who a source client is, and whether it may publish or subscribe for a source.
+"""Authenticate source clients, and authorize them to publish or subscribe for a source.
 
-Three ways to know a client (`mock`, `mtls`, `token`) and one way to ask what it may do: a Kubernetes
-access review of `/sources/<source>`. Without TLS there is neither, as in the Go server; whoever
-starts the server says so. No answer from Kubernetes is never a yes.
+A client is authenticated by `mock`, `mtls` or `token`, and authorized by a Kubernetes SubjectAccessReview of
+`/sources/<source>`. Without TLS there is neither, as in the Go server; `main` logs a warning then. Without a response
+of Kubernetes access is denied.
+
+The token reviews that clients without a valid token can cause are limited for each client address.
 """
 
-import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from enum import Enum
 from typing import Final, Literal, Protocol
 
 from maestropy.kube.errors import KubeError
-from maestropy.server.auth.denied import Code, Denied
-from maestropy.server.auth.remembered import Clock, Remembered
-from maestropy.transport.identity import ANONYMOUS, Identity, Peer, Unidentified, bearer_token, identify
+from maestropy.server.auth.denied import Denied, DeniedCode
+from maestropy.server.auth.review_cache import Clock, VerdictCache
+from maestropy.transport.peer_identity import ANONYMOUS, Peer, PeerIdentity, Unidentified, bearer_token, identify
+from maestropy.transport.token_attempts import TokenAttempts, digest
 
 Verb = Literal["pub", "sub"]
 
-MOCK_IDENTITY: Final = Identity(user="mock", groups=("mock-group",))
+MOCK_IDENTITY: Final = PeerIdentity(user="mock", groups=("mock-group",))
+
+_TOO_MANY: Final = "too many tokens from this address are not valid; try again later"
 
 
-class Mode(Enum):
-    """How source clients are known; the values, but for OPEN, are those of `--grpc-authn-type`."""
+class AuthnMode(Enum):
+    """How source clients are authenticated; the values except OPEN are those of `--grpc-authn-type`."""
 
     OPEN = "open"
     MOCK = "mock"
@@ -30,32 +34,34 @@ class Mode(Enum):
     TOKEN = "token"  # noqa: S105  the name of a mode, not a password
 
     @property
-    def asks_kubernetes(self) -> bool:
-        """Whether somebody has to grant access."""
-        return self in (Mode.MTLS, Mode.TOKEN)
+    def needs_kubernetes(self) -> bool:
+        """Whether Kubernetes reviews the access."""
+        return self in (AuthnMode.MTLS, AuthnMode.TOKEN)
 
 
-class BadMode(Exception):
+class InvalidAuthnMode(Exception):
     """The authentication flags do not fit together; the text names the flag and the remedy."""
 
 
-def choose_mode(authn_type: str, *, tls: bool, client_ca: bool) -> Mode:
-    """Return the mode the flags mean; without TLS nobody is asked anything, whatever the type says."""
+def choose_mode(authn_type: str, *, tls: bool, client_ca: bool) -> AuthnMode:
+    """Return the mode of the flags; without TLS clients are not authenticated, whatever the type is."""
     try:
-        mode = Mode(authn_type)
+        mode = AuthnMode(authn_type)
     except ValueError:
-        mode = Mode.OPEN
-    if mode is Mode.OPEN:
-        raise BadMode(f"--grpc-authn-type is {authn_type!r}; give one of mock, mtls, token")
+        mode = AuthnMode.OPEN
+    if mode is AuthnMode.OPEN:
+        raise InvalidAuthnMode(f"--grpc-authn-type is {authn_type!r}; give one of mock, mtls, token")
     if not tls:
-        return Mode.OPEN
-    if mode is Mode.MTLS and not client_ca:
-        raise BadMode("--grpc-authn-type=mtls needs --grpc-client-ca-file: the CA that signs client certificates")
+        return AuthnMode.OPEN
+    if mode is AuthnMode.MTLS and not client_ca:
+        raise InvalidAuthnMode(
+            "--grpc-authn-type=mtls needs --grpc-client-ca-file: the CA that signs client certificates"
+        )
     return mode
 
 
-class Holder(Protocol):
-    """Whom a token belongs to."""
+class TokenUserInfo(Protocol):
+    """The user of a token."""
 
     @property
     def user(self) -> str: ...
@@ -64,71 +70,91 @@ class Holder(Protocol):
     def groups(self) -> tuple[str, ...]: ...
 
 
-class Reviews(Protocol):
-    """The questions only Kubernetes can answer; both raise `KubeError` when it does not."""
+class ReviewApi(Protocol):
+    """Reviews by Kubernetes; both raise `KubeError` without a response."""
 
-    async def token(self, token: str) -> Holder | None: ...
+    async def token(self, token: str) -> TokenUserInfo | None: ...
 
     async def access(self, *, user: str, groups: tuple[str, ...], path: str, verb: str) -> bool: ...
 
 
-class SourceGate:
-    """Stands before every call of a source client."""
+class SourceAccessControl:
+    """Authenticates and authorizes every call of a source client."""
 
-    def __init__(self, mode: Mode, *, reviews: Reviews | None, clock: Clock) -> None:
-        if mode.asks_kubernetes and reviews is None:
-            raise BadMode(f"--grpc-authn-type={mode.value} needs Kubernetes; set --grpc-authorizer-config")
+    def __init__(
+        self,
+        mode: AuthnMode,
+        *,
+        reviews: ReviewApi | None,
+        clock: Clock,
+        on_limited: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_limited` is called for every token that is rejected without a review."""
+        if mode.needs_kubernetes and reviews is None:
+            raise InvalidAuthnMode(f"--grpc-authn-type={mode.value} needs Kubernetes; set --grpc-authorizer-config")
         self._mode = mode
         self._reviews = reviews
-        self._tokens: Remembered[Identity | Literal[False]] = Remembered(clock=clock)
-        self._access: Remembered[bool] = Remembered(clock=clock)
+        self._tokens: VerdictCache[PeerIdentity | Literal[False]] = VerdictCache(clock=clock)
+        self._access: VerdictCache[bool] = VerdictCache(clock=clock)
+        self._attempts = TokenAttempts(clock=clock)
+        self._on_limited = on_limited
 
-    async def authenticate(self, peer: Peer) -> Identity:
-        """Return who the peer is, or raise `Denied`."""
+    async def authenticate(self, peer: Peer) -> PeerIdentity:
+        """Return the identity of the peer; raises `Denied`."""
         match self._mode:
-            case Mode.OPEN:
+            case AuthnMode.OPEN:
                 return ANONYMOUS
-            case Mode.MOCK:
+            case AuthnMode.MOCK:
                 return MOCK_IDENTITY
-            case Mode.MTLS:
+            case AuthnMode.MTLS:
                 try:
                     return identify(peer)
                 except Unidentified as error:
-                    raise Denied(Code.UNAUTHENTICATED, str(error)) from error
-            case Mode.TOKEN:
-                return await self._review_token(_read_token(peer))
+                    raise Denied(DeniedCode.UNAUTHENTICATED, str(error)) from error
+            case AuthnMode.TOKEN:
+                return await self._review_token(_read_token(peer), address=peer.address)
 
-    async def authorize(self, identity: Identity, *, source: str, verb: Verb) -> None:
-        """Return when the identity may publish (`pub`) or subscribe (`sub`) for `source`, or raise `Denied`."""
-        if not self._mode.asks_kubernetes:
+    async def authorize(self, identity: PeerIdentity, *, source: str, verb: Verb) -> None:
+        """Return if the identity may publish (`pub`) or subscribe (`sub`) for `source`; raises `Denied`."""
+        if not self._mode.needs_kubernetes:
             return
         if not source:
-            raise Denied(Code.INVALID_ARGUMENT, "failed to authorize the request: resource cannot be empty")
+            raise Denied(DeniedCode.INVALID_ARGUMENT, "failed to authorize the request: resource cannot be empty")
         if not await self._review_access(identity, source=source, verb=verb):
             action = "publish" if verb == "pub" else "subscribe"
-            raise Denied(Code.PERMISSION_DENIED, f"unauthorized to {action} the event from source {source}")
+            raise Denied(DeniedCode.PERMISSION_DENIED, f"unauthorized to {action} the event from source {source}")
 
-    async def _review_token(self, token: str) -> Identity:
+    async def _review_token(self, token: str, *, address: str) -> PeerIdentity:
         reviews = self._reviews
-        assert reviews is not None  # __init__ refuses the mode otherwise
+        assert reviews is not None  # __init__ rejects the mode otherwise
+        key = digest(token)
 
-        async def ask() -> Identity | Literal[False]:
-            holder = await reviews.token(token)
-            return Identity(user=holder.user, groups=holder.groups) if holder else False
+        async def review() -> PeerIdentity | Literal[False]:
+            if not self._attempts.may_start(key, address=address):
+                self._on_limited()
+                raise Denied(DeniedCode.RESOURCE_EXHAUSTED, _TOO_MANY)
+            try:
+                user = await reviews.token(token)
+            except KubeError:
+                self._attempts.unanswered(key, address=address)
+                raise
+            if user is None:
+                self._attempts.rejected(key)
+                return False
+            self._attempts.accepted(key, address=address)
+            return PeerIdentity(user=user.user, groups=user.groups)
 
-        # The digest stands for the token, so that no memory dump of the cache gives one away.
-        key = hashlib.sha256(token.encode()).digest()
         try:
-            verdict = await self._tokens.get(key, ask)
+            verdict = await self._tokens.get(key, review)
         except KubeError as error:
-            raise Denied(Code.UNAVAILABLE, f"failed to review the token: {error}") from error
+            raise Denied(DeniedCode.UNAVAILABLE, f"failed to review the token: {error}") from error
         if not verdict:
-            raise Denied(Code.UNAUTHENTICATED, "token not authenticated")
+            raise Denied(DeniedCode.UNAUTHENTICATED, "token not authenticated")
         return verdict
 
-    async def _review_access(self, identity: Identity, *, source: str, verb: Verb) -> bool:
+    async def _review_access(self, identity: PeerIdentity, *, source: str, verb: Verb) -> bool:
         reviews = self._reviews
-        assert reviews is not None  # __init__ refuses the mode otherwise
+        assert reviews is not None  # __init__ rejects the mode otherwise
         path = f"/sources/{source}"
         try:
             return await self._access.get(
@@ -136,26 +162,28 @@ class SourceGate:
                 lambda: reviews.access(user=identity.user, groups=identity.groups, path=path, verb=verb),
             )
         except KubeError as error:
-            raise Denied(Code.UNAVAILABLE, f"failed to authorize the request: {error}") from error
+            raise Denied(DeniedCode.UNAVAILABLE, f"failed to authorize the request: {error}") from error
 
 
 def _read_token(peer: Peer) -> str:
     bare = (peer.authorization or "").strip()
-    # The Go server strips "Bearer " where present and takes any other value as the token itself.
+    # The Go server strips "Bearer " if present and accepts any other value as the token.
     token = bearer_token(peer.authorization) or (bare if " " not in bare and bare.lower() != "bearer" else "")
     if not token:
-        raise Denied(Code.UNAUTHENTICATED, "invalid token")
+        raise Denied(DeniedCode.UNAUTHENTICATED, "invalid token")
     return token
 
 
 @asynccontextmanager
-async def open_gate(mode: Mode, *, kubeconfig: str, clock: Clock) -> AsyncIterator[SourceGate]:
-    """Open the gate, and with it the connection to Kubernetes where the mode needs one."""
-    if not mode.asks_kubernetes:
-        yield SourceGate(mode, reviews=None, clock=clock)
+async def open_access_control(
+    mode: AuthnMode, *, kubeconfig: str, clock: Clock, on_limited: Callable[[], None] = lambda: None
+) -> AsyncIterator[SourceAccessControl]:
+    """Open the access control, and the connection to Kubernetes if the mode needs one."""
+    if not mode.needs_kubernetes:
+        yield SourceAccessControl(mode, reviews=None, clock=clock)
         return
-    # Imported only here: the Kubernetes client doubles the start-up of a server that never asks it.
+    # Imported here: the Kubernetes client doubles the start-up time, and most servers do not need it.
     from maestropy.kube.reviews import connect  # noqa: PLC0415  the reason is the line above
 
     async with connect(kubeconfig) as reviews:
-        yield SourceGate(mode, reviews=reviews, clock=clock)
+        yield SourceAccessControl(mode, reviews=reviews, clock=clock, on_limited=on_limited)

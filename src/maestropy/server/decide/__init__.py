@@ -1,1 +1,1 @@
-"""Decisions of the server: values in, verdicts out. No I/O, no clock."""
+"""Pure rules of the server: values in, verdicts out. No I/O, no clock."""

@@ -1,220 +1,259 @@
-"""Judge what a source asks for against what the store holds.
+"""Decide what a spec request (create, update or delete) of a source changes.
 
-Requests arrive twice, late and from sources that do not own the bundle. This module answers one question: what, if
-anything, does this wish change? `maestropy.server.accept` carries the verdict out.
+Requests arrive twice, late, and from sources that do not own the resource. Pure: no I/O, no clock.
+`maestropy.server.controllers.spec_writer` carries the verdict out.
 """
 
 from dataclasses import dataclass
 
 import msgspec
 
-from maestropy.server.decide import refusal
+from maestropy.server.decide import rejection
 from maestropy.store import rows
-from maestropy.wire import errors, event, record
+from maestropy.wire import errors
+from maestropy.wire.events import event, stored_event
 
-# What the client knows of the stored object, and who asked when: none of it is what the user wants.
+# Set by the server or by client libraries; a change of these fields is no change of the desired state.
 _VOLATILE_METADATA = frozenset(("resourceVersion", "generation", "creationTimestamp", "managedFields", "uid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What one event of a source asks for."""
+class SpecRequest:
+    """One create, update or delete request of a source."""
 
-    action: event.Action
+    action: event.EventAction
     id: str
     source: str
     consumer: str
     version: int
     event_id: str
     operation_id: str
-    parts: record.Parts
-    by_operator: bool = False
-    """Asked over REST: whoever may call that may delete any bundle."""
+    parts: stored_event.StoredParts
+    is_from_operator: bool = False
+    operator_sources: frozenset[str] | None = None
+    """Sent over REST: an authenticated operator may delete the resources of every source."""
     problem: str = ""
-    """What is wrong with the manifests, if anything; told only when they would be stored."""
+    """Why the manifests are invalid, or an empty string; a rejection only if they would be stored."""
 
     @property
     def size(self) -> int:
-        """How many bytes the wish keeps in memory, roughly."""
+        """Approximate memory of the request, in bytes."""
         return len(self.parts.data) + len(self.parts.metadata) + 512
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """The bundle is new."""
+    """The resource is new and gets this version."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The bundle gets a new spec."""
+    """The resource gets a new spec and this version."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class MarkDeleting:
-    """The bundle shall go."""
+    """The resource is marked for deletion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
-    """The store already is as the wish wants it."""
+class Unchanged:
+    """The stored resource already is as requested."""
 
     reason: str
 
 
-Refuse = refusal.Refusal
-Verdict = Create | Update | MarkDeleting | Nothing | Refuse
+Verdict = Create | Update | MarkDeleting | Unchanged | rejection.Rejection
 
 
-def read_wish(received: event.Event, action: event.Action) -> Wish:
-    """Read a create, update or delete request; raises `WireError` naming the attribute that is wrong."""
-    wish = Wish(
+def read_spec_request(received: event.CloudEvent, action: event.EventAction) -> SpecRequest:
+    """Read a create, update or delete request; raises `WireError` that names the wrong attribute."""
+    request = SpecRequest(
         action=action,
-        id=_name(received, event.RESOURCE_ID),
+        id=_checked_name(received, event.RESOURCE_ID),
         version=received.integer(event.RESOURCE_VERSION),
-        consumer=_name(received, event.CLUSTER_NAME),
+        consumer=_checked_name(received, event.CLUSTER_NAME),
         source=received.source,
         event_id=received.id,
         operation_id=operation_id(received),
-        parts=record.to_parts(received),
+        parts=stored_event.to_parts(received),
     )
-    if wish.version < 0:
-        raise errors.Malformed("failed to get resourceversion extension: it is negative; send 0 or the stored version")
-    # It is stored and sent on; an agent that cannot read it would drop the whole event.
+    if action == event.EventAction.CREATE_REQUEST and not _is_path_segment(request.id):
+        raise errors.MalformedMessage(
+            "failed to get resourceid extension: it has a slash, or is a dot or two; REST and agents use it as a name"
+        )
+    if request.version < 0:
+        raise errors.MalformedMessage(
+            "failed to get resourceversion extension: it is negative; send 0 or the stored version"
+        )
+    # The value is stored and sent on; an agent that cannot parse it would drop the whole event.
     received.timestamp(event.DELETION_TIMESTAMP)
-    return wish
+    return request
 
 
-def operation_id(received: event.Event) -> str:
-    """Return the id under which the caller follows this request, or an empty string."""
+def operation_id(received: event.CloudEvent) -> str:
+    """Return the operation ID that the source set for tracing, or an empty string."""
     text = received.optional_text(event.LOG_TRACING)
     if event.OPERATION_ID_KEY not in text:
         return ""
     try:
-        found = msgspec.json.decode(text, type=dict[str, str]).get(event.OPERATION_ID_KEY, "")
+        value = msgspec.json.decode(text, type=dict[str, str]).get(event.OPERATION_ID_KEY, "")
     except msgspec.DecodeError:
         return ""
-    return found[:128]
+    return value[:128]
 
 
-def judge_new(wish: Wish) -> Create | Refuse:
-    """Judge a creation as if its id were free; the insert finds out whether it is."""
-    if wish.problem:
-        return refusal.invalid(f"the manifest bundle in the resource is invalid, {wish.problem}", verb="create")
-    return Create(wish.version or 1)
+def decide_create(request: SpecRequest) -> Create | rejection.Rejection:
+    """Decide on a create request as if its ID were free; the insert finds out whether it is."""
+    if request.problem:
+        return rejection.invalid(f"the manifest bundle in the resource is invalid, {request.problem}", verb="create")
+    return Create(request.version or 1)
 
 
-def judge_collision(wish: Wish, held: rows.Held | None) -> Nothing | Refuse:
-    """Judge a creation that did not go in: either the id is taken or the consumer is unknown."""
-    if held is None:
-        return refusal.unknown_consumer(wish.consumer)
-    if _is_same_event(wish, held):
-        return Nothing("this event has created the resource before")
-    return refusal.conflict("This Resource already exists", verb="create")
+def decide_failed_create(
+    request: SpecRequest, stored: rows.StoredSpec | None, *, is_removed: bool = False
+) -> Unchanged | rejection.Rejection:
+    """Decide on a create request that inserted no row: the ID exists, the consumer does not, or it is a late copy.
+
+    `is_removed` tells that the same event created the resource before, and that it was removed since.
+    """
+    if stored is None and is_removed:
+        # Not acknowledged: nothing would be stored. Whoever sent it first has its answer.
+        return rejection.conflict(
+            f"event {request.event_id[:256]} has created this resource before, which was deleted since; "
+            "to create it again, publish an event with another ID",
+            verb="create",
+        )
+    if stored is None:
+        return rejection.unknown_consumer(request.consumer)
+    if _is_same_event(request, stored):
+        return Unchanged("this event has created the resource before")
+    return rejection.conflict("This Resource already exists", verb="create")
 
 
-def judge_change(wish: Wish, held: rows.Held | None) -> Verdict:
-    """Judge an update or a deletion."""
-    if wish.action == event.Action.DELETE_REQUEST:
-        return _judge_deletion(wish, held)
-    if held is None:
-        return refusal.not_found(wish.id)
-    return _refuse_foreign(wish, held, verb="update") or _judge_update(wish, held)
+def decide_change(request: SpecRequest, stored: rows.StoredSpec | None) -> Verdict:
+    """Decide on an update or delete request."""
+    if request.action == event.EventAction.DELETE_REQUEST:
+        return _decide_deletion(request, stored)
+    if stored is None:
+        return rejection.not_found(request.id)
+    return _reject_foreign(request, stored, verb="update") or _decide_update(request, stored)
 
 
-def _judge_update(wish: Wish, held: rows.Held) -> Update | Nothing | Refuse:
-    if held.deleting:
-        return refusal.conflict(f"the resource is under deletion, id: {wish.id}", verb="update")
-    if _is_same_event(wish, held):
-        return Nothing("this event has updated the resource before")
-    if wish.version not in (0, held.version):
-        latest = f"the resource version is not the latest, the latest version: {held.version}"
-        return refusal.conflict(latest, verb="update")
-    if is_same_spec(wish.parts, held.parts):
-        return Nothing("the spec is unchanged")
-    if wish.problem:
-        return refusal.invalid(f"the new manifest bundle in the resource is invalid, {wish.problem}", verb="update")
-    if held.version >= event.INT32_MAX:
-        return refusal.conflict("the resource version cannot grow any more; delete and create it anew", verb="update")
-    return Update(held.version + 1)
+def _decide_update(request: SpecRequest, stored: rows.StoredSpec) -> Update | Unchanged | rejection.Rejection:
+    if stored.is_deleting:
+        return rejection.conflict(f"the resource is under deletion, id: {request.id}", verb="update")
+    if _is_same_event(request, stored):
+        return Unchanged("this event has updated the resource before")
+    if request.version not in (0, stored.version):
+        latest = f"the resource version is not the latest, the latest version: {stored.version}"
+        return rejection.conflict(latest, verb="update")
+    if is_same_spec(request.parts, stored.parts) and not stored.is_held_back:
+        return Unchanged("the spec is unchanged")
+    if request.problem:
+        return rejection.invalid(
+            f"the new manifest bundle in the resource is invalid, {request.problem}", verb="update"
+        )
+    if stored.version >= event.INT32_MAX:
+        return rejection.conflict("the resource version cannot grow any more; delete and create it anew", verb="update")
+    return Update(stored.version + 1)
 
 
-def _judge_deletion(wish: Wish, held: rows.Held | None) -> Verdict:
-    if held is None:
-        return Nothing("there is no such resource")
-    foreign = _refuse_foreign(wish, held, verb="delete")
+def _decide_deletion(request: SpecRequest, stored: rows.StoredSpec | None) -> Verdict:
+    if stored is None:
+        return Unchanged("there is no such resource")
+    foreign = _reject_foreign(request, stored, verb="delete")
     if foreign is not None:
         return foreign
-    if held.deleting:
-        return Nothing("the resource is being deleted already")
+    if stored.is_deleting:
+        return Unchanged("the resource is being deleted already")
     return MarkDeleting()
 
 
-def _refuse_foreign(wish: Wish, held: rows.Held, *, verb: refusal.Verb) -> Refuse | None:
-    if wish.by_operator:
-        return None
-    if wish.source != held.source:
-        return refusal.forbidden(f"the resource {wish.id} belongs to another source than {wish.source}", verb=verb)
-    if wish.consumer != held.consumer:
-        moved = f"clustername {wish.consumer} is not the consumer of resource {wish.id}; delete it and create it anew"
-        return refusal.invalid(moved, verb=verb)
+def _reject_foreign(
+    request: SpecRequest, stored: rows.StoredSpec, *, verb: rejection.Verb
+) -> rejection.Rejection | None:
+    if request.is_from_operator:
+        return _reject_operator(request, stored, verb=verb)
+    if request.source != stored.source:
+        return rejection.forbidden(
+            f"the resource {request.id} belongs to another source than {request.source}", verb=verb
+        )
+    if request.consumer != stored.consumer:
+        moved = (
+            f"clustername {request.consumer} is not the consumer of resource {request.id}; delete it and create it anew"
+        )
+        return rejection.invalid(moved, verb=verb)
     return None
 
 
-def is_same_spec(one: record.Parts, other: record.Parts) -> bool:
-    """Say whether two specs mean the same; who sent them when, and in which key order, does not count."""
-    if not _is_same_json(one.data, other.data):
+def _reject_operator(
+    request: SpecRequest, stored: rows.StoredSpec, *, verb: rejection.Verb
+) -> rejection.Rejection | None:
+    if request.operator_sources is None or stored.source in request.operator_sources:
+        return None
+    return rejection.forbidden(f"the resource {request.id} belongs to a source that the token does not name", verb=verb)
+
+
+def is_same_spec(left: stored_event.StoredParts, right: stored_event.StoredParts) -> bool:
+    """Return whether two specs mean the same; key order and volatile metadata do not count."""
+    if not _is_same_json(left.data, right.data):
         return False
     try:
-        return _sorted(_wanted_metadata(one)) == _sorted(_wanted_metadata(other))
+        return _sorted(_desired_metadata(left)) == _sorted(_desired_metadata(right))
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return False  # what is stored is damaged: whatever is sound may replace it
+        return False  # the stored metadata is damaged: a valid spec may replace it
 
 
-def _is_same_json(one: bytes, other: bytes) -> bool:
-    if one == other:
+def _is_same_json(left: bytes, right: bytes) -> bool:
+    if left == right:
         return True
-    if not one or not other:
+    if not left or not right:
         return False
     try:
-        return _sorted(msgspec.json.decode(one)) == _sorted(msgspec.json.decode(other))
+        return _sorted(msgspec.json.decode(left)) == _sorted(msgspec.json.decode(right))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
 
 
 def _sorted(value: object) -> bytes:
-    """Write JSON in one order of keys. Compared as text, since to Python 1, 1.0 and true are equal."""
+    """Return JSON with sorted keys. Specs are compared as text: in Python 1, 1.0 and True are equal."""
     return msgspec.json.encode(value, order="sorted")
 
 
-def _wanted_metadata(parts: record.Parts) -> dict[str, object]:
+def _desired_metadata(parts: stored_event.StoredParts) -> dict[str, object]:
     if not parts.metadata:
         return {}
     metadata: object = msgspec.json.decode(parts.metadata)
     if not isinstance(metadata, dict):
         return {}
-    wanted = {key: value for key, value in metadata.items() if key not in _VOLATILE_METADATA}
-    annotations = wanted.get("annotations")
+    desired = {key: value for key, value in metadata.items() if key not in _VOLATILE_METADATA}
+    annotations = desired.get("annotations")
     if isinstance(annotations, dict):
-        wanted["annotations"] = {key: value for key, value in annotations.items() if key != event.OPERATION_ID_KEY}
-    return {key: value for key, value in wanted.items() if value}
+        desired["annotations"] = {key: value for key, value in annotations.items() if key != event.OPERATION_ID_KEY}
+    return {key: value for key, value in desired.items() if value}
 
 
-def _is_same_event(wish: Wish, held: rows.Held) -> bool:
-    """Say whether the stored spec came with this very event: a retry after a lost answer."""
-    if not wish.event_id or held.deleting or wish.source != held.source:
+def _is_same_event(request: SpecRequest, stored: rows.StoredSpec) -> bool:
+    """Return whether this event wrote the stored spec: the source retries after a lost response."""
+    if not request.event_id or stored.is_deleting or request.source != stored.source:
         return False
     try:
-        stored = record.from_parts(held.parts)
+        stored_request = stored_event.from_parts(stored.parts)
     except errors.WireError:
-        return False  # whoever wrote that, a new spec may replace it
-    return stored.id == wish.event_id and _is_same_json(wish.parts.data, held.parts.data)
+        return False  # the stored spec is damaged: a new spec may replace it
+    return stored_request.id == request.event_id and _is_same_json(request.parts.data, stored.parts.data)
 
 
-def _name(received: event.Event, extension: str) -> str:
+def _is_path_segment(resource_id: str) -> bool:
+    return "/" not in resource_id and resource_id not in (".", "..")
+
+
+def _checked_name(received: event.CloudEvent, extension: str) -> str:
     value = received.text(extension)
-    event.check_name(value, what=f"failed to get {extension} extension: it")
+    event.check_name(value, label=f"failed to get {extension} extension: it")
     return value

@@ -1,49 +1,57 @@
-"""Turn rows into the events that agents and sources receive."""
+"""Build the CloudEvents that agents and sources receive from rows of the store.
 
+Pure: the controllers read the rows and send the events.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
 
 from maestropy.store import rows
-from maestropy.wire import event, instant, record, resync
+from maestropy.wire import codec, resync, timestamps
+from maestropy.wire.events import event, stored_event
 
 _EMPTY = b"{}"
 
 
 def spec_event(
-    spec: rows.Spec, *, action: event.Action, source_id: str, fresh_id: str, now: instant.Timestamp
-) -> event.Event:
-    """Return a bundle as its agent gets it: from us, under its resource id, with the version we count."""
-    stored = record.from_parts(spec.parts)
-    created, deleted = record.moments(spec.created_at, spec.deleted_at)
+    spec: rows.ResourceSpec, *, action: event.EventAction, source_id: str, event_id: str, now: timestamps.Timestamp
+) -> event.CloudEvent:
+    """Return the event that carries a resource to its agent: our source ID, the resource ID and its stored version."""
+    stored = stored_event.from_parts(spec.parts)
+    created, deleted = stored_event.event_times(spec.created_at, spec.deleted_at)
     extensions = dict(stored.extensions)
     extensions[event.RESOURCE_ID] = spec.id
     extensions[event.RESOURCE_VERSION] = spec.version
     extensions[event.CLUSTER_NAME] = spec.consumer
+    extensions[event.CREATED_AT] = created.rfc3339()
+    if spec.database_id:
+        extensions[event.DATABASE_ID] = spec.database_id
     if spec.parts.metadata:
-        names = {"name": spec.id} | record.timestamps(created, deleted)
-        extensions[event.METADATA] = record.metadata_with(spec.parts.metadata, names)
+        names = {"name": spec.id} | stored_event.timestamp_members(created, deleted)
+        extensions[event.METADATA] = stored_event.metadata_with(spec.parts.metadata, names)
     outgoing = replace(stored, source=source_id, type=f"{event.MANIFEST_BUNDLES}.spec.{action}", extensions=extensions)
     if deleted is None:
         return outgoing
     extensions[event.DELETION_TIMESTAMP] = deleted
-    return replace(outgoing, id=fresh_id, time=now)
+    return replace(outgoing, id=event_id, time=now)
 
 
-def action_for(event_type: str, *, deleting: bool) -> event.Action:
-    """Return the action under which a pending event is sent; a bundle that is going away is only ever deleted."""
-    if deleting:
-        return event.Action.DELETE_REQUEST
-    return event.Action.CREATE_REQUEST if event_type == "Create" else event.Action.UPDATE_REQUEST
+def action_for(event_type: str, *, is_deleting: bool) -> event.EventAction:
+    """Return the action of a pending event; a resource that is being deleted is only sent as a delete request."""
+    if is_deleting:
+        return event.EventAction.DELETE_REQUEST
+    return event.EventAction.CREATE_REQUEST if event_type == "Create" else event.EventAction.UPDATE_REQUEST
 
 
-def displacing(deletion: event.Event) -> event.Event:
-    """Return, in place of a deletion that an agent knows of and does nothing about, one that makes it begin anew.
+def replacement_deletion(deletion: event.CloudEvent) -> event.CloudEvent:
+    """Return a delete request that makes an agent start a deletion anew that it has received and ignores.
 
-    An agent finds a work by its id and keeps it under its name. This deletes an id that nobody has, under the name of
-    the bundle: a Go agent puts it in the place of what it has, now with the finalizer that its own copy never got, and
-    removes what stands under the name. What it says about that id concerns no bundle; the next deletion of the bundle
-    itself is one of a work the agent does not have, and such a deletion ends at once.
+    A Go agent looks a work up by its ID but stores it under its name. This request carries an unused ID and the name of
+    the resource: the agent replaces its cached copy, now with the finalizer that the copy lacked, and deletes the
+    objects of the work. The server has no resource with that ID and ignores its status. The next delete request for the
+    resource itself then concerns a work that the agent does not have, and the agent confirms it at once.
     """
     resource_id = deletion.text(event.RESOURCE_ID)
     extensions = dict(deletion.extensions)
@@ -53,49 +61,69 @@ def displacing(deletion: event.Event) -> event.Event:
 
 
 def orphan_deletion(
-    orphan: resync.Row, *, consumer: str, source_id: str, fresh_id: str, now: instant.Timestamp
-) -> event.Event:
-    """Return the event that tells an agent to remove a bundle we do not know."""
-    return event.Event(
-        id=fresh_id,
-        source=source_id,
-        type=event.SPEC_RESYNC_RESPONSE,
-        time=now,
-        extensions={
-            event.RESOURCE_ID: orphan.id,
-            event.RESOURCE_VERSION: orphan.version,
-            event.CLUSTER_NAME: consumer,
-            event.ORIGINAL_SOURCE: "",
-            event.DELETION_TIMESTAMP: now,
-        },
+    orphan: resync.StoredVersion,
+    *,
+    attributes: codec.ContextAttributes,
+    consumer: str,
+    database_id: str,
+    extensions: Mapping[str, event.Attribute] | None = None,
+) -> event.CloudEvent:
+    """Return the delete request for a work that an agent reported and the server does not have.
+
+    No source requested it, so our agents keep the objects for the eviction grace period.
+    """
+    deletion = removal(orphan, attributes=attributes, consumer=consumer, database_id=database_id)
+    extra: dict[str, event.Attribute] = {event.ORPHAN: True, **(extensions or {})}
+    return replace(deletion, type=event.SPEC_RESYNC_RESPONSE, extensions={**deletion.extensions, **extra})
+
+
+def removal(
+    removed: resync.StoredVersion, *, attributes: codec.ContextAttributes, consumer: str, database_id: str
+) -> event.CloudEvent:
+    """Return the delete request for a resource that a source deleted and another agent of the consumer confirmed."""
+    extensions: dict[str, event.Attribute] = {
+        event.RESOURCE_ID: removed.id,
+        event.RESOURCE_VERSION: removed.version,
+        event.CLUSTER_NAME: consumer,
+        event.ORIGINAL_SOURCE: "",
+        event.DELETION_TIMESTAMP: attributes.time,
+    }
+    if database_id:
+        extensions[event.DATABASE_ID] = database_id
+    if removed.created:
+        # The agent repeats it with its Deleted status, which must not remove the next incarnation.
+        metadata = {"name": removed.id, "creationTimestamp": removed.created}
+        extensions[event.METADATA] = msgspec.json.encode(metadata).decode()
+    return event.CloudEvent(
+        id=attributes.id, source=attributes.source, type=event.SPEC_DELETE, time=attributes.time, extensions=extensions
     )
 
 
-def status_event(told: rows.Told) -> event.Event:
-    """Return a status as the bundle's source gets it: the agent's event, with the spec it belongs to inside."""
-    stored = record.from_document(told.status)
-    return replace(stored, data=_with_bundle(stored.data or _EMPTY, told.data))
+def status_event(status: rows.ResourceStatus) -> event.CloudEvent:
+    """Return the event that carries a status to the source: the agent's event with the spec added."""
+    stored = stored_event.from_document(status.status)
+    return replace(stored, data=_with_manifest_bundle(stored.data or _EMPTY, status.data))
 
 
-def _with_bundle(status: bytes, bundle: bytes) -> bytes:
-    """Put the spec into the status without parsing either."""
-    if not bundle:
+def _with_manifest_bundle(status: bytes, manifests: bytes) -> bytes:
+    """Insert the manifest bundle into the status document without parsing either."""
+    if not manifests:
         return status
-    opened = status.lstrip()
-    rest = opened[1:].lstrip()
-    comma = b"" if rest.startswith(b"}") else b","
-    return b'{"manifestBundle":' + bundle + comma + rest
+    document = status.lstrip()
+    members = document[1:].lstrip()
+    comma = b"" if members.startswith(b"}") else b","
+    return b'{"manifestBundle":' + manifests + comma + members
 
 
 def status_resync_request(
-    hashes: bytes, *, consumer: str, source_id: str, fresh_id: str, now: instant.Timestamp
-) -> event.Event:
-    """Return the question to an agent which of its statuses we lack."""
-    return event.Event(
-        id=fresh_id,
+    hashes: bytes, *, consumer: str, source_id: str, event_id: str, now: timestamps.Timestamp
+) -> event.CloudEvent:
+    """Return the status resync request: the agent sends the statuses whose hash differs; `now` is database time."""
+    return event.CloudEvent(
+        id=event_id,
         source=source_id,
         type=event.STATUS_RESYNC_REQUEST,
         time=now,
-        extensions={event.CLUSTER_NAME: consumer, event.ORIGINAL_SOURCE: ""},
+        extensions={event.CLUSTER_NAME: consumer, event.ORIGINAL_SOURCE: "", event.DATABASE_TIME: now},
         data=hashes,
     )

@@ -1,6 +1,6 @@
-"""Refuse settings that cannot work together, before anything has started.
+"""Reject settings that cannot work together, before the server starts.
 
-Each complaint names the flag and the remedy. Pure: whether a file exists is found out by whoever reads it.
+Each error names the flag and the remedy. Pure: files are not read here.
 """
 
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from maestropy.flags import SettingsError
+from maestropy.server.settings import open_listeners
 from maestropy.server.settings.model import ServerSettings
 
 # The keys in a JWKS are public, so only algorithms that verify with a public key make sense; with HS256 an attacker
@@ -17,11 +18,22 @@ PUBLIC_KEY_ALGORITHMS = frozenset(
 )
 
 
+MAX_WORKERS = 1024
+"""Each is a process with database connections of its own: a larger number is a mistake in typing."""
+
+
+MAX_SECONDS = 9_223_372_036
+"""A duration in Go has at most this many whole seconds; Go servers read the delays that we store."""
+
+MAX_BATCH = 1000
+"""All rows of a round stay locked until it ends, and status updates of their resources wait."""
+
+
 def check(settings: ServerSettings) -> None:
-    """Raise SettingsError for the first thing wrong with `settings`."""
-    for complaints in (_ports, _certificates, _authentication, _numbers, _broker, _database):
-        for complaint in complaints(settings):
-            raise SettingsError(complaint)
+    """Raise SettingsError for the first problem of `settings`."""
+    for check_group in (_ports, _certificates, _authentication, _numbers, _broker, _exposure):
+        for problem in check_group(settings):
+            raise SettingsError(problem)
 
 
 def _ports(settings: ServerSettings) -> Iterator[str]:
@@ -66,25 +78,26 @@ def _certificates(settings: ServerSettings) -> Iterator[str]:
 
 def _pair(prefix: str, cert: Path | None, key: Path | None) -> Iterator[str]:
     if bool(cert) != bool(key):
-        has, lacks = ("cert", "key") if cert else ("key", "cert")
-        yield f"{prefix}-{has}-file needs {prefix}-{lacks}-file; give both or neither"
+        present, missing = ("cert", "key") if cert else ("key", "cert")
+        yield f"{prefix}-{present}-file needs {prefix}-{missing}-file; give both or neither"
 
 
 def _authentication(settings: ServerSettings) -> Iterator[str]:
     grpc, rest = settings.grpc, settings.rest_auth
     if grpc.authn_type != "mock" and not grpc.tls_cert_file:
-        # The Go server lets everybody in here, without a word.
+        # The Go server accepts all clients in this case, without a warning.
         yield (f"--grpc-authn-type={grpc.authn_type} needs TLS; give --grpc-tls-cert-file and --grpc-tls-key-file")
     if grpc.authn_type == "mtls" and not grpc.client_ca_file:
         yield "--grpc-authn-type=mtls needs --grpc-client-ca-file; give the authorities that sign the sources"
-    if settings.broker.agent_identity == "strict" and not settings.broker.client_ca_file:
-        yield "--grpc-broker-agent-identity=strict needs --grpc-broker-client-ca-file; give it, or use any"
+    identity = settings.broker.agent_identity
+    if identity in ("exact", "suffix", "warn") and not settings.broker.client_ca_file:
+        yield f"--grpc-broker-agent-identity={identity} needs --grpc-broker-client-ca-file; give it, or use any"
     if rest.authn_type == "jwt" and bool(rest.jwks_file) == bool(rest.jwks_url):
         yield "--rest-authn-type=jwt needs its keys; give --jwks-file or --jwks-url, not both"
     if rest.jwks_url and not rest.jwks_url.startswith(("https://", "http://")):
         yield f"--jwks-url={rest.jwks_url}: write an address that begins with https://"
-    refused = [name for name in rest.jwt_algorithms if name not in PUBLIC_KEY_ALGORITHMS]
-    if refused or not rest.jwt_algorithms:
+    unsafe = [name for name in rest.jwt_algorithms if name not in PUBLIC_KEY_ALGORITHMS]
+    if unsafe or not rest.jwt_algorithms:
         yield (
             f"--jwt-algorithms={','.join(rest.jwt_algorithms)}: use some of {', '.join(sorted(PUBLIC_KEY_ALGORITHMS))}"
         )
@@ -93,13 +106,19 @@ def _authentication(settings: ServerSettings) -> Iterator[str]:
 def _numbers(settings: ServerSettings) -> Iterator[str]:
     grpc, delivery = settings.grpc, settings.delivery
     least: dict[str, tuple[float, float]] = {
-        "--heartbeat-interval": (settings.health.heartbeat_interval, 3),
+        "--heartbeat-interval": (settings.health.heartbeat_interval, 1),
         "--undelivered-resource-threshold": (delivery.undelivered_threshold, 0),
         "--stale-delete-event-threshold": (delivery.stale_delete_threshold, 0),
         "--consistent-hash-partition-count": (delivery.partition_count, 1),
         "--consistent-hash-replication-factor": (delivery.replication_factor, 1),
         "--consistent-hash-load": (delivery.load, 1),
         "--grpc-max-concurrent-streams": (grpc.max_concurrent_streams, 1),
+        "--http-max-header-bytes": (settings.http.max_header_bytes, 4096),
+        "--http-max-connections": (settings.http.max_connections, 10),
+        "--grpc-max-connections": (grpc.max_connections, 1),
+        "--grpc-max-pending-connections": (grpc.max_pending_connections, 1),
+        "--grpc-max-subscriptions": (grpc.max_subscriptions, 1),
+        "--grpc-max-subscriptions-per-client": (grpc.max_subscriptions_per_client, 1),
         "--grpc-max-receive-message-size": (grpc.max_receive_message_size, 1),
         "--grpc-max-send-message-size": (grpc.max_send_message_size, 1),
         "--grpc-write-buffer-size": (grpc.write_buffer_size, 0),
@@ -111,13 +130,31 @@ def _numbers(settings: ServerSettings) -> Iterator[str]:
     for flag, (value, lowest) in least.items():
         if not value >= lowest:
             yield f"{flag}={value}: use {lowest} or more"
+    if settings.instance.workers > MAX_WORKERS:
+        yield f"--workers={settings.instance.workers}: use {MAX_WORKERS} or less, about one a core"
     yield from _durations(settings)
+    yield from _delete_recovery(settings)
     for flag, name in {
         "--source-id": settings.instance.source_id,
         "--client-id": settings.instance.client_id,
     }.items():
         if not name:
             yield f"{flag} is empty; give a name, or leave the flag out"
+
+
+def _delete_recovery(settings: ServerSettings) -> Iterator[str]:
+    delivery = settings.delivery
+    interval, longest = delivery.delete_republish_interval, delivery.delete_republish_max_interval
+    if not 0 <= interval <= MAX_SECONDS:
+        yield f"--delete-event-republish-interval={interval} must be between 0 and {MAX_SECONDS} seconds; 0 is never"
+    elif not max(1, interval) <= longest <= MAX_SECONDS:
+        yield (
+            f"--delete-event-republish-max-interval={longest} must be positive, fit a duration and be at least the "
+            f"initial interval; use {max(1, interval)} to {MAX_SECONDS} seconds"
+        )
+    batch = delivery.delete_republish_batch_size
+    if not 1 <= batch <= MAX_BATCH:
+        yield f"--delete-event-republish-batch-size={batch} must be between 1 and {MAX_BATCH}"
 
 
 def _durations(settings: ServerSettings) -> Iterator[str]:
@@ -136,6 +173,8 @@ def _durations(settings: ServerSettings) -> Iterator[str]:
     for flag, length in positive.items():
         if length <= timedelta():
             yield f"{flag} must be longer than nothing; write a duration such as 10s"
+    if grpc.stream_recheck_interval < timedelta():
+        yield "--grpc-stream-recheck-interval is negative; write 0s or a duration such as 30s"
     if settings.delivery.event_retention < timedelta():
         yield "--event-retention is negative; write 0s or a duration such as 24h"
 
@@ -146,16 +185,8 @@ def _broker(settings: ServerSettings) -> Iterator[str]:
             "--enable-message-broker-mock is not in this version; "
             "use `maestro up`, which answers with a real agent on a small cluster"
         )
-    if settings.broker.type == "pubsub" and not settings.broker.disabled:
-        yield (
-            f"--message-broker-type={settings.broker.type} is not in this version yet; "
-            "use --message-broker-type=grpc and let agents connect to --grpc-broker-bindport, or use mqtt"
-        )
 
 
-def _database(settings: ServerSettings) -> Iterator[str]:
-    if settings.database.auth_method == "az-entra":
-        yield (
-            "--db-auth-method=az-entra is not in this version yet; "
-            "use --db-auth-method=password with --db-password-file or MAESTRO_DB_DSN"
-        )
+def _exposure(settings: ServerSettings) -> Iterator[str]:
+    if problem := open_listeners.problem(settings):
+        yield problem

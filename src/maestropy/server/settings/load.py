@@ -1,21 +1,21 @@
-"""Turn what the command line and the environment say into `ServerSettings`.
+"""Build `ServerSettings` from the command line and the environment.
 
-The command line wins over the environment, the environment over the defaults. Pure: files are named here and read by
-`locate`. The values arrive as text, so that one table of kinds explains every mistake the same way.
+The command line takes precedence over the environment, the environment over the defaults. Pure: `locate` reads files.
+Values are text, so that all flags report mistakes in the same way.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from maestropy.flags import Flag, SettingsError, fill, flags_of
+from maestropy.flags import Flag, SettingsError, flags_of, override
 from maestropy.server.settings.check import check
 from maestropy.server.settings.model import ServerSettings
 
 FLAGS: Mapping[str, Flag] = {flag.name: flag for flag in flags_of(ServerSettings)}
 
-# What MAESTRO_ENV sets before the command line is read. In Go an unset MAESTRO_ENV means development with its -v=10;
-# here it sets nothing: someone who starts a server without a word should see what it does, not every byte.
+# Defaults of MAESTRO_ENV. In Go an unset MAESTRO_ENV means development with -v=10; here it sets nothing, so that a
+# server without flags does not log every payload.
 PRESETS: Mapping[str, Mapping[str, str]] = {
     "": {},
     "development": {
@@ -40,20 +40,34 @@ _DATABASE_FILES = frozenset(
 )
 
 
-def load(given: Mapping[str, str], environ: Mapping[str, str]) -> ServerSettings:
-    """Return the checked settings; `given` maps flags, such as `--client-id`, to their text."""
-    texts = {**_from_environment(environ), **given}
-    settings = fill(ServerSettings(), texts, flags=FLAGS, command="server")
-    are_given = not _DATABASE_FILES.isdisjoint(given)
-    settings = replace(settings, database=replace(settings.database, files_are_given=are_given))
+def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> ServerSettings:
+    """Return the checked settings; `flags` maps flags, such as `--client-id`, to their text."""
+    texts = {**_from_environment(environ), **flags}
+    settings = override(ServerSettings(), texts, flags=FLAGS, command="server")
+    database = replace(
+        settings.database,
+        files_are_given=not _DATABASE_FILES.isdisjoint(flags),
+        data_dir_is_given="--data-dir" in flags,
+    )
+    settings = replace(
+        settings,
+        database=database,
+        http=replace(settings.http, https_is_given="--enable-https" in flags),
+        broker=replace(
+            settings.broker,
+            type_is_given="--message-broker-type" in flags,
+            file_is_given="--message-broker-config-file" in flags,
+        ),
+        grpc=replace(settings.grpc, authn_type_is_given="--grpc-authn-type" in flags),
+    )
     check(settings)
     return settings
 
 
 def default_data_dir(environ: Mapping[str, str]) -> Path:
-    """Return where this user's data belongs by the XDG base directory rules."""
+    """Return the data directory of the user by the XDG base directory specification."""
     data_home = Path(environ.get("XDG_DATA_HOME", ""))
-    # The rules say to ignore a relative one.
+    # The specification ignores a relative path.
     if not data_home.is_absolute():
         data_home = Path(environ.get("HOME") or Path.home()) / ".local" / "share"
     return data_home / "maestropy"
@@ -64,9 +78,11 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     if kind not in PRESETS:
         known = ", ".join(name for name in PRESETS if name)
         raise SettingsError(f"MAESTRO_ENV={kind} is not known; use one of {known}, or leave it unset")
-    found = {"--data-dir": str(default_data_dir(environ)), **PRESETS[kind]}
+    texts = {"--data-dir": str(default_data_dir(environ)), **PRESETS[kind]}
     if environ.get("MAESTRO_DB_DSN"):
-        found["--db-dsn"] = environ["MAESTRO_DB_DSN"]
+        texts["--db-dsn"] = environ["MAESTRO_DB_DSN"]
+    if environ.get("MAESTRO_DB_LISTEN_DSN"):
+        texts["--db-listen-dsn"] = environ["MAESTRO_DB_LISTEN_DSN"]
     if kind == "testing" and environ.get("DB_DEBUG") == "true":
-        found["--enable-db-debug"] = "true"
-    return found
+        texts["--enable-db-debug"] = "true"
+    return texts

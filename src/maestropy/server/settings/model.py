@@ -1,14 +1,10 @@
-"""All settings of a server as one value."""
+"""All settings of the server as one value."""
 
+import ipaddress
 from dataclasses import dataclass, field
+from typing import Literal
 
-from maestropy.server.settings.operation import (
-    DatabaseSettings,
-    DeliverySettings,
-    InstanceSettings,
-    LogSettings,
-)
-from maestropy.server.settings.surfaces import (
+from maestropy.server.settings.listeners import (
     BrokerSettings,
     GrpcSettings,
     HealthSettings,
@@ -16,11 +12,12 @@ from maestropy.server.settings.surfaces import (
     MetricsSettings,
     RestAuthSettings,
 )
+from maestropy.server.settings.process import DatabaseSettings, DeliverySettings, InstanceSettings, LogSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Everything a server can be told; read once at start, then passed on."""
+    """All settings; read once at start."""
 
     http: HttpSettings = field(default_factory=HttpSettings)
     rest_auth: RestAuthSettings = field(default_factory=RestAuthSettings)
@@ -34,11 +31,21 @@ class ServerSettings:
     log: LogSettings = field(default_factory=LogSettings)
 
     @property
+    def is_loopback_only(self) -> bool:
+        """Whether only clients on this host can reach the listeners."""
+        if self.http.hostname == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.http.hostname).is_loopback
+        except ValueError:
+            return False
+
+    @property
     def serves_agents(self) -> bool:
         """Whether agents connect to this process."""
         return self.broker.type == "grpc" and not self.broker.disabled
 
     @property
-    def uses_mqtt(self) -> bool:
-        """Whether agents are reached through an MQTT broker."""
-        return self.broker.type == "mqtt" and not self.broker.disabled
+    def message_broker(self) -> Literal["mqtt", "pubsub", ""]:
+        """The message broker through which agents are reached; empty if there is none."""
+        return "" if self.broker.type == "grpc" or self.broker.disabled else self.broker.type

@@ -12,14 +12,14 @@ WHERE id = $1
 SELECT name FROM consumers ORDER BY name
 
 -- name: set_labels
--- One statement, so two patches at once cannot lose each other's work; $2 says whether there is anything to set.
+-- One statement, so that two concurrent patches cannot overwrite each other; $2: whether labels are set.
 UPDATE consumers
 SET labels = CASE WHEN $2::boolean THEN $3::jsonb ELSE labels END, updated_at = $4
 WHERE id = $1
 RETURNING id, name, convert_to(labels::text, 'UTF8') AS labels, created_at, updated_at
 
 -- name: delete
--- The foreign key of `resources` refuses while any bundle is left, also one that is being deleted.
+-- The foreign key of `resources` rejects this while the consumer has resources, also ones that are being deleted.
 DELETE FROM consumers WHERE id = $1
 
 -- name: count

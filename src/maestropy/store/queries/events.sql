@@ -1,37 +1,41 @@
 -- name: read_events
--- Whom pending events concern; light, since every instance asks for every event.
-SELECT e.id, e.source_id, e.event_type, e.reconciled_date IS NOT NULL AS reconciled, r.consumer_name
+-- Events with their consumers; small rows, since every instance reads every event. The event of a deletion itself is as old as
+-- the deletion, those that repeat it are younger.
+SELECT e.id, e.source_id, e.event_type, e.reconciled_date IS NOT NULL AS is_reconciled, r.consumer_name,
+       coalesce(e.event_type = 'Delete' AND e.created_at > r.deleted_at + interval '1 second', false) AS is_repeated
 FROM events e LEFT JOIN resources r ON r.id = e.source_id
 WHERE e.id = ANY($1::text[]);
 
 -- name: pending_events
--- Pending events of the consumers connected here, a fair share of each: a backlog of one cannot hide the others.
-SELECT id, source_id, event_type, consumer_name
+-- Pending events of the given consumers, at most $2 of each: the backlog of one cannot hide the others.
+SELECT p.id, p.source_id, p.event_type, p.consumer_name, p.is_repeated
 FROM (
     SELECT e.id, e.source_id, e.event_type, r.consumer_name,
-           row_number() OVER (PARTITION BY r.consumer_name ORDER BY e.created_at, e.id) AS place
+           coalesce(e.event_type = 'Delete' AND e.created_at > r.deleted_at + interval '1 second', false) AS is_repeated,
+           row_number() OVER (PARTITION BY r.consumer_name ORDER BY e.created_at, e.id) AS queue_position
     FROM events e JOIN resources r ON r.id = e.source_id
     WHERE e.reconciled_date IS NULL AND r.consumer_name = ANY($1::text[])
-) AS ranked
-WHERE place <= $2
-ORDER BY place, id
+) AS p
+WHERE p.queue_position <= $2
+ORDER BY p.queue_position, p.id
 LIMIT $3;
 
 -- name: pending_everywhere
--- The same for every consumer: an outside broker reaches them all.
-SELECT id, source_id, event_type, consumer_name
+-- The same for all consumers: a message broker reaches them all.
+SELECT p.id, p.source_id, p.event_type, p.consumer_name, p.is_repeated
 FROM (
     SELECT e.id, e.source_id, e.event_type, r.consumer_name,
-           row_number() OVER (PARTITION BY r.consumer_name ORDER BY e.created_at, e.id) AS place
+           coalesce(e.event_type = 'Delete' AND e.created_at > r.deleted_at + interval '1 second', false) AS is_repeated,
+           row_number() OVER (PARTITION BY r.consumer_name ORDER BY e.created_at, e.id) AS queue_position
     FROM events e JOIN resources r ON r.id = e.source_id
     WHERE e.reconciled_date IS NULL
-) AS ranked
-WHERE place <= $1
-ORDER BY place, id
+) AS p
+WHERE p.queue_position <= $1
+ORDER BY p.queue_position, p.id
 LIMIT $2;
 
 -- name: claim_events
--- Take pending events until the transaction ends; those another instance has taken are left to it.
+-- Lock pending events until the transaction ends; skip those that another instance has locked.
 SELECT e.id, e.source_id
 FROM events e
 WHERE e.id = ANY($1::text[]) AND e.reconciled_date IS NULL
@@ -39,15 +43,15 @@ ORDER BY e.created_at, e.id
 FOR UPDATE OF e SKIP LOCKED;
 
 -- name: try_lock_events
--- The lock under which a Go server sends an event, and ours under which one instance at a time sends a bundle: nobody
--- gets an older state of a bundle after a newer one because two instances sent at once.
+-- Take the lock under which a Go server sends an event, and ours under which one instance at a time sends a resource:
+-- two instances that send at once could deliver an older version after a newer one.
 SELECT id
-FROM unnest($1::text[], $2::int[], $3::int[]) AS u (id, event_key, bundle_key)
-WHERE pg_try_advisory_xact_lock(bundle_key, $5) AND pg_try_advisory_xact_lock(event_key, $4);
+FROM unnest($1::text[], $2::int[], $3::int[]) AS u (id, event_key, resource_key)
+WHERE pg_try_advisory_xact_lock(resource_key, $5) AND pg_try_advisory_xact_lock(event_key, $4);
 
 -- name: reconcile
--- Delivered, or not worth delivering any more.
--- An event another instance is marking now is left to it, so that two of them cannot wait for each other.
+-- Mark events as delivered or obsolete. Skip events that another instance is marking, so that two instances cannot
+-- deadlock.
 UPDATE events SET reconciled_date = $2, updated_at = $2
 WHERE id IN (
     SELECT id FROM events
@@ -56,13 +60,13 @@ WHERE id IN (
 );
 
 -- name: pending_of_consumers
--- What is pending before a resync reads the bundles; once those are sent, these are delivered.
+-- Pending events before a resync reads the resources; they are delivered once the resources are sent.
 SELECT r.consumer_name, e.id
 FROM events e JOIN resources r ON r.id = e.source_id
 WHERE e.reconciled_date IS NULL AND r.consumer_name = ANY($1::text[]);
 
 -- name: retire_orphans
--- Events whose bundle is gone have nobody to go to.
+-- Events of removed resources need no delivery.
 UPDATE events SET reconciled_date = $1, updated_at = $1
 WHERE id IN (
     SELECT e.id FROM events e LEFT JOIN resources r ON r.id = e.source_id
@@ -79,8 +83,8 @@ WHERE id IN (
 );
 
 -- name: purge_status_events
--- Those that every living instance has passed on, and those so old that no instance can still be waiting for them. The
--- last words about a bundle are kept for a while: they tell late reports and late instances that it is gone.
+-- Status events that every ready instance has broadcast, and those too old for any instance to need. Events of removed
+-- resources are kept for a while: late status updates and late instances need them.
 DELETE FROM status_events
 WHERE id IN (
     SELECT s.id FROM status_events s
@@ -99,19 +103,20 @@ WHERE id IN (
 );
 
 -- name: retire_stale_deletes
--- Deletions that no agent took for so long are taken off the queue; the bundle stays marked and the agent's next resync
--- finds it.
+-- Delete events that no agent received for too long leave the queue; the resource stays marked, and delete recovery or the
+-- next spec resync of the agent finds it. An event that repeats a deletion has as much time as the first one.
 UPDATE events SET reconciled_date = $2, updated_at = $2
 WHERE id IN (
     SELECT e.id FROM events e JOIN resources r ON r.id = e.source_id
-    WHERE e.event_type = 'Delete' AND e.reconciled_date IS NULL AND r.deleted_at IS NOT NULL AND r.deleted_at <= $1
+    WHERE e.event_type = 'Delete' AND e.reconciled_date IS NULL AND e.created_at <= $1
+      AND r.deleted_at IS NOT NULL AND r.deleted_at <= $1
     LIMIT 10000 FOR UPDATE OF e SKIP LOCKED
 )
 RETURNING id;
 
 -- name: republish_undelivered
--- Bundles that never got a status and of which nothing has been sent for long are sent again.
-WITH silent AS (
+-- Queue resources again that have no status and no event since $1.
+WITH undelivered AS (
     SELECT r.id, r.version, r.consumer_name, r.source, r.created_at
     FROM resources r
     WHERE r.deleted_at IS NULL
@@ -126,12 +131,12 @@ WITH silent AS (
 ),
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
-    SELECT gen_random_uuid()::text, $2, $2, 'Resources', s.id, CASE WHEN s.version = 1 THEN 'Create' ELSE 'Update' END
-    FROM silent s
+    SELECT gen_random_uuid()::text, $2, $2, 'Resources', u.id, CASE WHEN u.version = 1 THEN 'Create' ELSE 'Update' END
+    FROM undelivered u
     RETURNING id, source_id
 )
-SELECT s.id, s.consumer_name, s.source, s.created_at, pg_notify('events', a.id)
-FROM announced a JOIN silent s ON s.id = a.source_id;
+SELECT u.id, u.consumer_name, u.source, u.created_at, pg_notify('events', a.id)
+FROM announced a JOIN undelivered u ON u.id = a.source_id;
 
 -- name: oldest_pending_age
 SELECT extract(epoch FROM $1::timestamptz - min(created_at))::float8 FROM events WHERE reconciled_date IS NULL;

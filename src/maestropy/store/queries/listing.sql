@@ -1,10 +1,10 @@
 -- name: count
--- How many bundles fit the condition; those being deleted count too.
+-- Number of resources that match the condition, including those that are being deleted.
 SELECT count(*) FROM resources WHERE :condition
 
 -- name: outline
--- Which bundles a page holds, in order, with a guess of their bytes. Neither length needs the value itself, so
--- nothing big is read here. The rendition's columns are renamed because a search may name a column of `resources`
+-- IDs of a page in order, with the approximate size of each resource. Lengths are known without the values, so no
+-- large value is read. The columns of the rendition are renamed because a search may name a column of `resources`
 -- without its table.
 SELECT resources.id, :weight AS size
 FROM resources
@@ -15,8 +15,8 @@ ORDER BY :order
 LIMIT :limit OFFSET :offset
 
 -- name: rows
--- Bundles by id, in no order. A valid rendition is sent as it is and the jsonb beside it is never opened;
--- $2, $3, $4 say whether data, metadata and status are wanted at all.
+-- Resources by ID, in no order. A valid rendition is returned as it is and the jsonb column is not read;
+-- $2, $3, $4: whether data, metadata and status are selected.
 SELECT
     resources.id,
     resources.name,
@@ -25,7 +25,7 @@ SELECT
     resources.created_at,
     resources.updated_at,
     resources.deleted_at,
-    renditions.version IS NOT DISTINCT FROM resources.version AS rendered,
+    renditions.version IS NOT DISTINCT FROM resources.version AS is_rendered,
     CASE
         WHEN NOT $2::boolean THEN NULL
         WHEN renditions.version = resources.version THEN renditions.data
@@ -42,8 +42,8 @@ LEFT JOIN renditions ON renditions.id = resources.id
 WHERE resources.id = ANY($1::text[])
 
 -- name: fill
--- Render the bundles that a Go server wrote. Each is read and written in one statement, and a rendition that is
--- already as new as the row stays: whoever updates the bundle meanwhile is never overwritten.
+-- Write the renditions of resources that a Go server wrote. One statement reads and writes, and a rendition of the
+-- current version stays: a concurrent update is never overwritten.
 INSERT INTO renditions (id, version, envelope, metadata, data)
 SELECT
     id,

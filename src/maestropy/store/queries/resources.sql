@@ -1,45 +1,60 @@
 -- name: insert_new
--- Insert bundles whose consumer exists and whose id is free, each with its rendition, its Create event and the wake-up,
--- in one statement and so in one transaction. Returns the ids that went in; the caller asks `read` about the others.
--- The payload is put together here from the pieces of the rendition: a large one is not sent twice.
-WITH wanted AS (
+-- Insert resources whose consumer exists and whose ID is free, unless the same event of the source has created the
+-- resource before and it was removed since: then this is a late copy of the event. Each is written with its rendition, its Create event and the
+-- notification, in one statement and so in one transaction. Returns the inserted IDs. The payload is built here from
+-- the parts of the rendition: a large payload is not sent twice.
+WITH batch AS (
     SELECT *
     FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::text[]
-    ) AS w (id, source, consumer_name, version, envelope, metadata, data, event_id)
+        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::text[], $9::text[]
+    ) AS b (id, source, consumer_name, version, envelope, metadata, data, event_id, created_by)
 ),
 inserted AS (
     INSERT INTO resources (id, created_at, updated_at, name, source, consumer_name, version, type, payload)
-    SELECT w.id, $9, $9, w.id, w.source, w.consumer_name, w.version, '', convert_from(
-        substring(w.envelope FOR octet_length(w.envelope) - 1) || coalesce(',"metadata":'::bytea || w.metadata, '')
-        || coalesce(',"data":'::bytea || w.data, '') || '}', 'UTF8')::jsonb
-    FROM wanted w JOIN consumers c ON c.name = w.consumer_name
+    SELECT b.id, $10, $10, b.id, b.source, b.consumer_name, b.version, '', convert_from(
+        substring(b.envelope FOR octet_length(b.envelope) - 1) || coalesce(',"metadata":'::bytea || b.metadata, '')
+        || coalesce(',"data":'::bytea || b.data, '') || '}', 'UTF8')::jsonb
+    FROM batch b JOIN consumers c ON c.name = b.consumer_name
+    WHERE NOT EXISTS (
+        SELECT 1 FROM status_events s WHERE s.resource_id = b.id AND s.maestropy_created_by = b.created_by
+    )
     ON CONFLICT DO NOTHING
     RETURNING id
 ),
 rendered AS (
-    INSERT INTO renditions (id, version, envelope, metadata, data)
-    SELECT w.id, w.version, w.envelope, w.metadata, w.data
-    FROM wanted w JOIN inserted USING (id)
+    INSERT INTO renditions (id, version, envelope, metadata, data, created_by)
+    SELECT b.id, b.version, b.envelope, b.metadata, b.data, nullif(b.created_by, '')
+    FROM batch b JOIN inserted USING (id)
 ),
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
-    SELECT w.event_id, $9, $9, 'Resources', w.id, 'Create'
-    FROM wanted w JOIN inserted USING (id)
+    SELECT b.event_id, $10, $10, 'Resources', b.id, 'Create'
+    FROM batch b JOIN inserted USING (id)
 )
-SELECT w.id, pg_notify('events', w.event_id)
-FROM wanted w JOIN inserted USING (id);
+SELECT b.id, pg_notify('events', b.event_id)
+FROM batch b JOIN inserted USING (id);
+
+-- name: removed_creations
+-- Which of these events created a resource that was removed since.
+SELECT b.id
+FROM unnest($1::text[], $2::text[]) AS b (id, created_by)
+WHERE EXISTS (SELECT 1 FROM status_events s WHERE s.resource_id = b.id AND s.maestropy_created_by = b.created_by);
 
 -- name: lock_ids
--- Take the advisory locks a Go server takes for the same rows; always in the same order, so nobody waits in a circle.
+-- Take the advisory locks that a Go server takes for the same rows, always in the same order to avoid deadlocks.
 SELECT pg_advisory_xact_lock(key, $2)
 FROM (SELECT DISTINCT k AS key FROM unnest($1::int[]) AS u (k) ORDER BY 1) AS sorted;
 
 -- name: read_for_change
--- What admission needs to know of bundles that exist, with their rows locked until the transaction ends.
-SELECT r.id, r.version, r.source, r.consumer_name, r.deleted_at IS NOT NULL AS deleting,
+-- Stored specs for admission; the rows stay locked until the transaction ends.
+SELECT r.id, r.version, r.source, r.consumer_name, r.deleted_at IS NOT NULL AS is_deleting,
+       -- The agent keeps a newer version until the source publishes again.
+       COALESCE(jsonb_path_exists(
+           r.status,
+           '$.data.conditions[*] ? (@.type == "DataSafetyHold" && @.status == "True" && @.reason == "OlderVersion")'
+       ), false) AS is_held_back,
        CASE WHEN n.id IS NOT NULL THEN n.envelope
-            -- Of what is no object nothing can be taken away: an error, and not only for this row.
+            -- Removing keys from a value that is not an object is an error, and would fail all rows.
             WHEN jsonb_typeof(r.payload) = 'object'
             THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
        CASE WHEN n.id IS NOT NULL THEN n.metadata
@@ -52,23 +67,23 @@ ORDER BY r.id
 FOR UPDATE OF r;
 
 -- name: write_updates
--- Replace the specs of locked bundles; older pending events of the same bundle are superseded by the new one, since a
--- delivery always sends the row as it is. Events another instance is delivering now are left to it.
-WITH wanted AS (
+-- Replace the specs of locked resources. The new event supersedes older pending events of the resource, since a
+-- dispatcher always sends the current row. Skip events that another instance is sending.
+WITH batch AS (
     SELECT *
     FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::text[])
-        AS w (id, version, envelope, metadata, data, event_id)
+        AS b (id, version, envelope, metadata, data, event_id)
 ),
 updated AS (
     UPDATE resources r
-    SET version = w.version, updated_at = $7, payload = convert_from(
-        substring(w.envelope FOR octet_length(w.envelope) - 1) || coalesce(',"metadata":'::bytea || w.metadata, '')
-        || coalesce(',"data":'::bytea || w.data, '') || '}', 'UTF8')::jsonb
-    FROM wanted w WHERE r.id = w.id
+    SET version = b.version, updated_at = $7, payload = convert_from(
+        substring(b.envelope FOR octet_length(b.envelope) - 1) || coalesce(',"metadata":'::bytea || b.metadata, '')
+        || coalesce(',"data":'::bytea || b.data, '') || '}', 'UTF8')::jsonb
+    FROM batch b WHERE r.id = b.id
 ),
 rendered AS (
     INSERT INTO renditions AS n (id, version, envelope, metadata, data)
-    SELECT w.id, w.version, w.envelope, w.metadata, w.data FROM wanted w
+    SELECT b.id, b.version, b.envelope, b.metadata, b.data FROM batch b
     ON CONFLICT (id) DO UPDATE
     SET version = excluded.version, envelope = excluded.envelope, metadata = excluded.metadata, data = excluded.data
 ),
@@ -82,17 +97,17 @@ superseded AS (
 ),
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
-    SELECT w.event_id, $7, $7, 'Resources', w.id, 'Update' FROM wanted w
+    SELECT b.event_id, $7, $7, 'Resources', b.id, 'Update' FROM batch b
 )
-SELECT pg_notify('events', w.event_id) FROM wanted w;
+SELECT pg_notify('events', b.event_id) FROM batch b;
 
 -- name: mark_deleting
--- Soft-delete locked bundles; like a Go server, leave updated_at alone.
-WITH wanted AS (
-    SELECT * FROM unnest($1::text[], $2::text[]) AS w (id, event_id)
+-- Soft-delete locked resources; like a Go server, keep updated_at.
+WITH batch AS (
+    SELECT * FROM unnest($1::text[], $2::text[]) AS b (id, event_id)
 ),
 marked AS (
-    UPDATE resources r SET deleted_at = $3 FROM wanted w WHERE r.id = w.id
+    UPDATE resources r SET deleted_at = $3 FROM batch b WHERE r.id = b.id
 ),
 superseded AS (
     UPDATE events SET reconciled_date = $3, updated_at = $3
@@ -104,18 +119,18 @@ superseded AS (
 ),
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
-    SELECT w.event_id, $3, $3, 'Resources', w.id, 'Delete' FROM wanted w
+    SELECT b.event_id, $3, $3, 'Resources', b.id, 'Delete' FROM batch b
 )
-SELECT pg_notify('events', w.event_id) FROM wanted w;
+SELECT pg_notify('events', b.event_id) FROM batch b;
 
 -- name: existing_consumers
 SELECT name FROM consumers WHERE name = ANY($1::text[]);
 
 -- name: read_specs
--- Bundles as deliveries send them.
-SELECT r.id, r.version, r.source, r.consumer_name, r.created_at, r.updated_at, r.deleted_at,
+-- Resources with their specs, to dispatch them, and the identity of the database that they are read from.
+SELECT (SELECT d.id FROM maestropy_database d) AS database_id, r.id, r.version, r.source, r.consumer_name, r.created_at, r.updated_at, r.deleted_at,
        CASE WHEN n.id IS NOT NULL THEN n.envelope
-            -- Of what is no object nothing can be taken away: an error, and not only for this row.
+            -- Removing keys from a value that is not an object is an error, and would fail all rows.
             WHEN jsonb_typeof(r.payload) = 'object'
             THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
        CASE WHEN n.id IS NOT NULL THEN n.metadata
@@ -126,27 +141,42 @@ FROM resources r LEFT JOIN renditions n ON n.id = r.id AND n.version = r.version
 WHERE r.id = ANY($1::text[]);
 
 -- name: versions_of_consumers
--- What a spec resync compares: no payload is read.
-SELECT consumer_name, id, version, deleted_at IS NOT NULL AS deleting
-FROM resources WHERE consumer_name = ANY($1::text[])
-ORDER BY created_at, id;
+-- Versions for a spec resync; no payload is read. The ID of the source's event tells two specs of one version apart. It
+-- is read without parsing: one damaged envelope must not fail the resync of all consumers.
+SELECT r.consumer_name, r.id, r.version, r.deleted_at IS NOT NULL AS is_deleting,
+       substring(encode(n.envelope, 'escape') FROM '"id":\s*"([^"]*)"') AS event_id
+FROM resources r LEFT JOIN renditions n ON n.id = r.id AND n.version = r.version
+WHERE r.consumer_name = ANY($1::text[])
+ORDER BY r.created_at, r.id;
 
--- name: unanswered_of_consumer
--- What an agent may not have got: bundles that are to go, and those whose status is of another version than theirs.
+-- name: unconfirmed_of_consumer
+-- Resources that are being deleted, and those whose status is of another version than the spec.
 SELECT id FROM resources
 WHERE consumer_name = $1 AND (deleted_at IS NOT NULL OR status ->> 'resourceversion' IS DISTINCT FROM version::text)
 ORDER BY created_at, id;
 
 -- name: changed_since
--- What may have been missed; a deletion is marked without touching updated_at.
+-- Resources that a notification may have missed; a deletion does not change updated_at.
 SELECT id FROM resources
 WHERE consumer_name = ANY($1::text[]) AND (updated_at > $2 OR deleted_at > $2)
 ORDER BY created_at, id;
 
 -- name: status_hashes_of_consumers
--- What a status resync asks an agent about; deleting bundles too, since their last word may be what was lost.
-SELECT consumer_name, id, coalesce(status ->> 'statushash', '') AS status_hash
-FROM resources WHERE consumer_name = ANY($1::text[])
+-- Status hashes for a status resync; also of deleting resources, since their last status may be lost. The concatenation
+-- changes nothing: it decompresses a large status once for both members.
+SELECT consumer_name, id, coalesce(status ->> 'statushash', '') AS status_hash,
+       coalesce(status ->> 'sequenceid', '') AS sequence_id
+FROM (
+    SELECT consumer_name, id, created_at, status || '{}'::jsonb AS status
+    FROM resources WHERE consumer_name = ANY($1::text[])
+    OFFSET 0
+) decompressed
+ORDER BY created_at, id;
+
+-- name: status_hashes_of_resources
+-- Status hashes of some resources of a consumer.
+SELECT id, coalesce(status ->> 'statushash', '') AS status_hash, coalesce(status ->> 'sequenceid', '') AS sequence_id
+FROM resources WHERE id = ANY($1::text[]) AND consumer_name = $2
 ORDER BY created_at, id;
 
 -- name: status_hashes_of_source

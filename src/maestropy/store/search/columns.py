@@ -1,7 +1,7 @@
-"""Which columns may be searched, and of what type each is.
+"""The searchable columns of resources and consumers with their types.
 
-The closed tables below are the only source of names in the SQL this package writes: a name that a user wrote is
-looked up here and never copied. Values and JSON keys are none of this module's business.
+These tables are the only source of column names in the SQL of this package: a name from a client is looked up here and
+never copied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from maestropy.store.search.errors import SearchError
 
 @unique
 class ColumnType(Enum):
-    """What a column holds, which decides what it may be compared with."""
+    """The type of a column; it decides which literals are valid."""
 
     TEXT = "text"
     BIGINT = "bigint"
@@ -24,7 +24,7 @@ class ColumnType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """One REST collection: its table, its searchable columns, and its noun in error texts."""
+    """One REST collection: table, searchable columns, and noun in error texts."""
 
     table: str
     columns: Mapping[str, ColumnType]
@@ -37,14 +37,14 @@ class Collection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column that exists."""
+    """A resolved column."""
 
     name: str
     type: ColumnType
     sql: str
 
 
-BUNDLES = Collection(
+RESOURCES = Collection(
     table="resources",
     noun="Resource",
     columns=MappingProxyType(
@@ -92,7 +92,7 @@ def find(parts: Sequence[str], *, collection: Collection) -> Column | None:
 
 
 def resolve(parts: Sequence[str], *, collection: Collection) -> Column:
-    """Return the column a user named, or refuse with what is wrong with the name."""
+    """Return the column of this name; raises `SearchError` with the reason."""
     written = ".".join(parts)
     if len(parts) > 1 and parts[0].lower() == "properties":
         raise SearchError(

@@ -1,18 +1,18 @@
-"""Turn the `search` parameter of a list request into a condition.
+"""Compile the `search` parameter of a list request to a SQL condition.
 
-Which of the two dialects a text is written in shows from the text alone: only the JSON path dialect has `->>` and
-`@>`. Texts that no dialect should have to think about (too long, unprintable to the database) are refused first.
+The text shows its dialect: only the JSON path dialect has `->>` and `@>`. Texts that are too long or that PostgreSQL
+cannot store are rejected before they are parsed.
 """
 
 from maestropy.store.search import jsonb, tsl
 from maestropy.store.search.columns import Collection
-from maestropy.store.search.emit import EVERYTHING, Condition, emit
+from maestropy.store.search.emit import EVERYTHING, SqlCondition, emit
 from maestropy.store.search.errors import SearchError
 from maestropy.store.search.limits import MAX_BYTES
 
 
-def compile_search(text: str, *, collection: Collection) -> Condition:
-    """Return the condition `text` states, `TRUE` when it states none, or raise SearchError."""
+def compile_search(text: str, *, collection: Collection) -> SqlCondition:
+    """Return the SQL condition of `text`, `TRUE` if it is empty; raises `SearchError`."""
     search = text.strip()
     if not search:
         return EVERYTHING
@@ -22,7 +22,7 @@ def compile_search(text: str, *, collection: Collection) -> Condition:
 
 
 def check_text(text: str, *, parameter: str) -> None:
-    """Refuse a list parameter that is too long or that PostgreSQL could not store as text."""
+    """Reject a list parameter that is too long or that PostgreSQL could not store as text."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError:

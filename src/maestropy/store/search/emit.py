@@ -1,7 +1,7 @@
-"""Write the SQL of a search.
+"""Write the SQL of a search from its syntax tree.
 
-The text consists of constants of this package and of `$n`; whatever a user wrote travels as a parameter. The
-result is self-contained: it may be joined to other conditions with AND as it is.
+The SQL consists of constants of this package and of `$n`; user input is always a parameter. The result is in
+parentheses, so that it can be joined to other conditions with AND.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from maestropy.store.search import values
 from maestropy.store.search.columns import Column, ColumnType
 from maestropy.store.search.errors import SearchError
 from maestropy.store.search.tree import (
-    All,
+    AllOf,
     AnyOf,
     Arithmetic,
     Between,
@@ -35,21 +35,21 @@ _LABELS_SQL = "(resources.payload->'metadata'->'labels')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class SqlCondition:
     """SQL for a WHERE clause, and its parameters in order."""
 
     sql: str
     params: tuple[object, ...]
 
 
-EVERYTHING = Condition(sql="TRUE", params=())
+EVERYTHING = SqlCondition(sql="TRUE", params=())
 
 
-def emit(predicate: Predicate) -> Condition:
-    """Return the condition that `predicate` states, or refuse a literal that does not fit its field."""
+def emit(predicate: Predicate) -> SqlCondition:
+    """Return the condition that `predicate` states, or reject a literal that does not fit its column."""
     writer = _Writer()
     sql = writer.predicate(predicate)
-    return Condition(sql=sql, params=tuple(writer.params))
+    return SqlCondition(sql=sql, params=tuple(writer.params))
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Writer:
         match node:
             case Not(term):
                 return f"(NOT {self.predicate(term)})"
-            case All(terms):
+            case AllOf(terms):
                 return f"({' AND '.join([self.predicate(term) for term in terms])})"
             case AnyOf(terms):
                 return f"({' OR '.join([self.predicate(term) for term in terms])})"

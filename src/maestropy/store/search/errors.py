@@ -1,14 +1,14 @@
-"""The one error of this package: a search or an order that we refuse, with the sentence for its author."""
+"""The error for a rejected `search` or `orderBy` parameter, with the reason for the client."""
 
 BAD_REQUEST = 21
-"""Error id of the REST API for everything refused here (HTTP 400)."""
+"""Error ID of the REST API for a rejected parameter (HTTP 400)."""
 
 _SHOWN = 80
 """Characters of a value repeated in a reason: enough to recognise it, too few to flood a log."""
 
 
 class SearchError(Exception):
-    """A list parameter cannot be turned into SQL; `reason` tells the caller what to change."""
+    """A list parameter cannot be compiled to SQL; `reason` tells the client what to change."""
 
     def __init__(self, reason: str, *, code: int = BAD_REQUEST) -> None:
         super().__init__(reason)
@@ -17,6 +17,6 @@ class SearchError(Exception):
 
 
 def shown(value: object) -> str:
-    """Return `value` as the author wrote it, cut to a length that fits in a sentence."""
+    """Return `value` in quotes, shortened for an error text."""
     text = str(value)
     return f"'{text}'" if len(text) <= _SHOWN else f"'{text[:_SHOWN]}…'"

@@ -1,8 +1,8 @@
-"""Read the JSON path dialect: `source='s' and payload->'metadata'->'labels'->>'a'in('x','y')`.
+"""Parse the JSON path dialect of a search: `source='s' and payload->'metadata'->'labels'->>'a'in('x','y')`.
 
 Clients write it without spaces between tokens. Every literal is text, a backslash before a quote keeps the quote
-inside the literal, and the error texts with their one-based positions are part of the API. Beyond what clients of
-the Go server may write, `column->>'key'` and `column@>'json'` are read too: labels of consumers need them.
+inside the literal, and the error texts with their one-based positions are part of the API. In addition to the Go
+server, `column->>'key'` and `column@>'json'` are accepted: labels of consumers need them.
 """
 
 import re
@@ -14,7 +14,7 @@ from maestropy.store.search.columns import Collection, Column, ColumnType, find
 from maestropy.store.search.errors import SearchError
 from maestropy.store.search.limits import MAX_DEPTH, MAX_JOINS, MAX_LIST, MAX_PATH, MAX_TOKENS
 from maestropy.store.search.tree import (
-    All,
+    AllOf,
     AnyOf,
     Comparator,
     Compare,
@@ -54,12 +54,12 @@ class _Token:
 
 
 def parse(text: str, *, collection: Collection) -> Predicate:
-    """Return what `text` says about the fields of `collection`."""
+    """Return the syntax tree of `text`."""
     parser = _Parser(_tokens(text), collection=collection)
     node = parser.any_of()
     extra = parser.peek
     if extra is not None and extra.word == ")":
-        _refuse("unexpected ')'", at=extra)
+        _reject("unexpected ')'", at=extra)
     if extra is not None:
         parser.unexpected()
     return node
@@ -72,13 +72,13 @@ def _tokens(text: str) -> list[_Token]:
         for match in islice(matches, MAX_TOKENS + 1)
     ]
     if len(tokens) > MAX_TOKENS:
-        _refuse(f"more than {MAX_TOKENS} words and symbols")
+        _reject(f"more than {MAX_TOKENS} words and symbols")
     return tokens
 
 
-def _refuse(problem: str, *, at: _Token | None = None) -> NoReturn:
-    where = "" if at is None else f"[{at.position}] error parsing the filter: "
-    raise SearchError(f"failed to parse the search query: {where}{problem}")
+def _reject(problem: str, *, at: _Token | None = None) -> NoReturn:
+    location = "" if at is None else f"[{at.position}] error parsing the filter: "
+    raise SearchError(f"failed to parse the search query: {location}{problem}")
 
 
 class _Parser:
@@ -98,8 +98,8 @@ class _Parser:
     def unexpected(self) -> NoReturn:
         token = self.peek
         if token is None:
-            _refuse("EOF encountered while parsing string")
-        _refuse(f"unexpected token `{token.text}`", at=token)
+            _reject("EOF encountered while parsing string")
+        _reject(f"unexpected token `{token.text}`", at=token)
 
     def accept(self, *words: str) -> str | None:
         """Take the next token if it is one of these keywords or symbols, and return it in lower case."""
@@ -109,7 +109,7 @@ class _Parser:
         if token.word in _LOGICAL:
             self._joins += 1
             if self._joins > MAX_JOINS:
-                _refuse(f"maximum number of permitted joins ({MAX_JOINS}) exceeded", at=token)
+                _reject(f"maximum number of permitted joins ({MAX_JOINS}) exceeded", at=token)
         self._next += 1
         return token.word
 
@@ -123,7 +123,7 @@ class _Parser:
         terms = [self._term()]
         while self.accept("and"):
             terms.append(self._term())
-        return terms[0] if len(terms) == 1 else All(tuple(terms))
+        return terms[0] if len(terms) == 1 else AllOf(tuple(terms))
 
     def _term(self) -> Predicate:
         start = self.peek
@@ -131,11 +131,11 @@ class _Parser:
             return self._condition()
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            _refuse(f"more than {MAX_DEPTH} nested braces", at=start)
+            _reject(f"more than {MAX_DEPTH} nested braces", at=start)
         node = self.any_of()
         if self.accept(")") is None:
             if self.peek is None:
-                _refuse("EOF while searching for closing brace ')'")
+                _reject("EOF while searching for closing brace ')'")
             self.unexpected()
         self._depth -= 1
         return node
@@ -165,7 +165,7 @@ class _Parser:
         column = find(token.text.split("."), collection=self._collection)
         if column is None:
             names = " ".join(self._collection.columns)
-            _refuse(f"invalid column name: '{token.text}', valid values are: [{names}]", at=token)
+            _reject(f"invalid column name: '{token.text}', valid values are: [{names}]", at=token)
         self._next += 1
         return column
 
@@ -190,7 +190,7 @@ class _Parser:
         if self.accept(")") is None:
             self.unexpected()
         if len(literals) > MAX_LIST:
-            _refuse(f"a list holds more than {MAX_LIST} values", at=start)
+            _reject(f"a list holds more than {MAX_LIST} values", at=start)
         return tuple(literals)
 
     def _quoted(self) -> str:

@@ -1,14 +1,14 @@
-"""How large a search may be.
+"""Limits on the size of a search.
 
-Each limit keeps a hostile search from costing more than its bytes: in our own recursion, in PostgreSQL's (which
-answers "stack depth limit exceeded" to deep expressions), or in the planner. All are far above what clients send.
+Each limit bounds the cost of a hostile search: in our own recursion, in that of PostgreSQL (which reports "stack depth
+limit exceeded" for deep expressions), or in the planner. All are far above what clients send.
 """
 
 MAX_BYTES = 64 * 1024
 """A client that watches many namespaces joins them all with `or`; about 800 of them fit."""
 
 MAX_TOKENS = 10_000
-"""Words, symbols and literals, so that a text of parentheses only is not cut to its end."""
+"""Words, symbols and literals, so that a search of parentheses only is not tokenized to its end."""
 
 MAX_DEPTH = 32
 """Nested parentheses and NOTs."""

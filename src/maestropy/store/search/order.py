@@ -1,6 +1,6 @@
-"""Turn the `orderBy` parameter of a list request into an ORDER BY clause.
+"""Compile the `orderBy` parameter of a list request to an ORDER BY clause.
 
-The clause always ends with the id: pages are stable only if no two rows compare equal.
+The clause always ends with the ID: pages are stable only if no two rows compare equal.
 """
 
 from maestropy.store.search.columns import Collection, resolve
@@ -14,11 +14,11 @@ _TIE_BREAKER = "id"
 
 def compile_order(text: str, *, collection: Collection) -> str:
     """Return what follows ORDER BY for a comma list of `field`, `field asc` or `field desc`."""
-    wish = text.strip()
-    check_text(wish, parameter="orderBy")
+    order_text = text.strip()
+    check_text(order_text, parameter="orderBy")
     # A field named again cannot change the order any more.
     clauses: dict[str, str] = {}
-    for item in (wish or _DEFAULT).split(","):
+    for item in (order_text or _DEFAULT).split(","):
         column, direction = _order(item, collection=collection)
         clauses.setdefault(column, direction)
     clauses.setdefault(f"{collection.table}.{_TIE_BREAKER}", "")

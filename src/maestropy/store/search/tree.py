@@ -1,7 +1,7 @@
-"""What a search says, independent of the dialect it was written in.
+"""The syntax tree of a search, common to both dialects.
 
-Both parsers build these values and `emit` turns them into SQL. Columns are already resolved; literals are still as
-written, because only the column they meet decides whether they make sense.
+Both parsers build these values and `emit` writes their SQL. Columns are resolved; literals are still unconverted,
+because their type depends on the column they are compared with.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Math:
 
 
 Operand = Column | JsonText | Math | Decimal
-"""What may stand on the left of a comparison; a bare number only inside arithmetic."""
+"""The left side of a comparison; a bare number occurs only inside arithmetic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
-class All:
+class AllOf:
     """Terms joined by AND, kept flat so that a long search is not a deep one."""
 
     terms: "tuple[Predicate, ...]"
@@ -133,4 +133,4 @@ class AnyOf:
     terms: "tuple[Predicate, ...]"
 
 
-Predicate = Compare | Like | IsNull | Between | OneOf | Contains | Not | All | AnyOf
+Predicate = Compare | Like | IsNull | Between | OneOf | Contains | Not | AllOf | AnyOf

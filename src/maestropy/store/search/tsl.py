@@ -1,4 +1,4 @@
-"""Read the tree dialect: `name = 'a' AND (version + 1 > 3 OR deleted_at IS NOT NULL)`.
+"""Parse the tree dialect (TSL) of a search: `name = 'a' AND (version + 1 > 3 OR deleted_at IS NOT NULL)`.
 
 The grammar, from loosest to tightest: OR, AND, NOT, one comparison, arithmetic. Literals stand on the right side of
 a comparison only, and arithmetic begins with a field. The caller has already limited the length of the text.
@@ -13,7 +13,7 @@ from maestropy.store.search.columns import Collection, Column, ColumnType, resol
 from maestropy.store.search.errors import SearchError
 from maestropy.store.search.limits import MAX_DEPTH, MAX_LIST, MAX_MATH, MAX_TERMS
 from maestropy.store.search.tree import (
-    All,
+    AllOf,
     AnyOf,
     Arithmetic,
     Between,
@@ -35,23 +35,23 @@ _NO_COLUMN = Column(name="", type=ColumnType.TEXT, sql="NULL")
 
 
 def parse(text: str, *, collection: Collection) -> Predicate:
-    """Return what `text` says about the fields of `collection`."""
+    """Return the syntax tree of `text`."""
     parser = _Parser(text, collection=collection)
     node = parser.any_of()
     if parser.peek is not END:
         parser.fail()
     predicate = parser.predicate(node)
-    if parser.refused_names:
-        raise parser.refused_names[0]
+    if parser.rejected_names:
+        raise parser.rejected_names[0]
     return predicate
 
 
 class _Parser:
     """Recursive descent without backtracking.
 
-    An opening parenthesis may begin a condition or a sum, so the methods return either and the place that needs a
-    condition insists on it through `predicate`. Names that are no columns wait in `refused_names`: a text that is
-    no search at all is reported as such, whatever its words are.
+    An opening parenthesis may begin a condition or a sum, so the methods return either, and `predicate` requires a
+    condition where one is needed. Unknown column names are collected in `rejected_names`: a syntax error is reported
+    before an unknown name.
     """
 
     def __init__(self, text: str, *, collection: Collection) -> None:
@@ -62,7 +62,7 @@ class _Parser:
         self._depth = 0
         self._terms = 0
         self._operators = 0
-        self.refused_names: list[SearchError] = []
+        self.rejected_names: list[SearchError] = []
         if self._tokens is None:
             self.fail()
 
@@ -100,7 +100,7 @@ class _Parser:
         return self._joined("OR", self._all_of, AnyOf)
 
     def _all_of(self) -> Predicate | Operand:
-        return self._joined("AND", self._negation, All)
+        return self._joined("AND", self._negation, AllOf)
 
     def _joined(
         self,
@@ -226,7 +226,7 @@ class _Parser:
         try:
             return resolve(parts, collection=self._collection)
         except SearchError as error:
-            self.refused_names.append(error)
+            self.rejected_names.append(error)
             return _NO_COLUMN
 
     def _identifier(self) -> str:

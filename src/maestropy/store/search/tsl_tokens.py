@@ -33,7 +33,7 @@ END = Token("end", "")
 
 def tokens(text: str) -> list[Token] | None:
     """Return the tokens of `text` without the space between them, or None where it is not the dialect."""
-    found = []
+    tokens_found = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -44,7 +44,7 @@ def tokens(text: str) -> list[Token] | None:
         if kind == "word" and word.upper() in _KEYWORDS:
             kind, word = "keyword", word.upper()
         if kind != "space":
-            found.append(Token(kind, word))
-        if len(found) > MAX_TOKENS:
+            tokens_found.append(Token(kind, word))
+        if len(tokens_found) > MAX_TOKENS:
             raise SearchError(f"the search holds more than {MAX_TOKENS} words and symbols")
-    return found
+    return tokens_found

@@ -1,7 +1,7 @@
-"""Turn what a user compared a field with into a parameter of the field's type, or refuse it.
+"""Convert the literals of a search to SQL parameters of the column type.
 
-Deciding here, and not in the database, is what keeps `version = 'abc'` a sentence about `version` instead of a
-server error. Every value leaves with the SQL cast it needs, so PostgreSQL never guesses a type.
+A literal of the wrong type is rejected here, so that `version = 'abc'` is an error about `version` and not a server
+error. Every value has its SQL cast, so that PostgreSQL never guesses a type.
 """
 
 import re
@@ -31,7 +31,7 @@ class Value:
 
 
 def number(text: str) -> Decimal:
-    """Return the number `text` spells, exactly; refuse anything else and what is absurdly large or precise."""
+    """Return `text` as an exact number; reject other texts and numbers with too many digits."""
     if _NUMBER.fullmatch(text) is None:
         raise SearchError(f"{shown(text)} is not a number")
     try:
@@ -72,7 +72,7 @@ def array(literals: Iterable[Literal], kind: ColumnType, *, field: str) -> Value
 
 
 def pattern(text: str, *, field: str) -> Value:
-    """Return the parameter for a LIKE pattern that PostgreSQL will not stumble over."""
+    """Return the parameter for a LIKE pattern; reject patterns that PostgreSQL would reject."""
     if len(text) > MAX_PATTERN:
         raise SearchError(f"the pattern for {field} is longer than {MAX_PATTERN} characters")
     trailing = _TRAILING_BACKSLASHES.search(text)
@@ -82,7 +82,7 @@ def pattern(text: str, *, field: str) -> Value:
 
 
 def json_text(literal: Literal, *, field: str) -> str:
-    """Return JSON equal to `literal` that PostgreSQL is sure to accept as jsonb."""
+    """Return JSON equal to `literal` that PostgreSQL accepts as jsonb."""
     if isinstance(literal, Decimal):
         raise SearchError(f"{field} holds JSON; write the value in single quotes")
     try:
@@ -90,7 +90,7 @@ def json_text(literal: Literal, *, field: str) -> str:
     except (msgspec.MsgspecError, RecursionError):
         raise SearchError(f"the value for {field} is not JSON: {shown(literal)}") from None
     _check_json(value, field=field, depth=0)
-    # Written anew, because jsonb refuses some JSON (1e-20000) that reads well as a float.
+    # Encoded again, because jsonb rejects some JSON numbers (1e-20000) that a float accepts.
     return msgspec.json.encode(value).decode()
 
 
@@ -135,7 +135,7 @@ def _numeric_values(numbers: Sequence[Decimal]) -> list[Value]:
 
 def _time(literal: Literal, *, field: str) -> datetime:
     try:
-        # A bare number could read as a compact date (20240501), which nobody means.
+        # A bare number could parse as a compact date (20240501), which is never meant.
         written = datetime.fromisoformat(literal if isinstance(literal, str) else "")
         # A time without a zone is UTC, like every time the API prints.
         return written.replace(tzinfo=UTC) if written.tzinfo is None else written.astimezone(UTC)

@@ -1,1 +1,1 @@
-"""How the tracer reaches clusters: which API server, as whom, and what is missing if it cannot."""
+"""Access to clusters, databases and logs for the tracer, with a remedy in every error."""

@@ -1,6 +1,6 @@
-"""One cluster as the tracer reads it: applied works, kinds, objects. It only ever reads.
+"""Read one cluster for the tracer: applied works, kinds and objects. Read-only.
 
-Failures become NoAccess with the remedy in the sentence; a missing object is None or an empty list, never an error.
+Failures become NoAccess with a remedy. A missing object is None or an empty list, never an error.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ from typing import Self, TypeVar
 
 from maestropy.aio.clock import Clock
 from maestropy.kube import errors
-from maestropy.kube.address import ClusterAddress
 from maestropy.kube.client import ClientSettings, KubeClient
+from maestropy.kube.config.address import ClusterAddress
 from maestropy.kube.discovery import read_catalogue
 from maestropy.kube.objects import Json
-from maestropy.kube.request import Request, ResourceType, Selector
+from maestropy.kube.request import ApiRequest, ObjectSelector, ResourceType
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.work.model import WORK_GROUP, Kind
 
@@ -35,8 +35,8 @@ _AGENT_LABELS = ("app=maestro-agent", "app.kubernetes.io/name=maestro-agent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which cluster, and what we were told about it."""
+class ClusterTarget:
+    """A cluster to connect to, with its consumer and kubectl flags."""
 
     label: str
     address: ClusterAddress
@@ -46,11 +46,11 @@ class Choice:
     timeout_seconds: float = 30.0
 
 
-class Cluster:
+class TracedCluster:
     """A cluster while entered."""
 
-    def __init__(self, choice: Choice, *, clock: Clock | None = None) -> None:
-        self.choice = choice
+    def __init__(self, target: ClusterTarget, *, clock: Clock | None = None) -> None:
+        self.target = target
         self._clock = clock or Clock()
         self._names: Sequence[str] | None = None
         self._catalogue: Mapping[tuple[str, str], ResourceType] | None = None
@@ -60,26 +60,30 @@ class Cluster:
     @property
     def label(self) -> str:
         """Its name in reports."""
-        return self.choice.label
+        return self.target.label
 
     @property
     def consumer(self) -> str:
-        """The consumer it is said to be."""
-        return self.choice.consumer
+        """The consumer of the cluster."""
+        return self.target.consumer
 
     @property
     def kubectl(self) -> str:
         """The flags that lead kubectl there."""
-        return self.choice.kubectl
+        return self.target.kubectl
+
+    def kubectl_command(self, words: str) -> str:
+        """Return a kubectl command that leads to this cluster, ready to paste."""
+        return f"kubectl {self.kubectl} {words}" if self.kubectl else f"kubectl {words}"
 
     async def __aenter__(self) -> Self:
-        settings = ClientSettings(user_agent="maestro-trace", timeout=self.choice.timeout_seconds)
+        settings = ClientSettings(user_agent="maestro-trace", timeout=self.target.timeout_seconds)
         try:
             self.client = await self._stack.enter_async_context(
-                KubeClient(self.choice.address, settings=settings, clock=self._clock)
+                KubeClient(self.target.address, settings=settings, clock=self._clock)
             )
         except errors.KubeError as error:
-            raise self._trouble(error, "read its address") from error
+            raise self._no_access(error, "read its address") from error
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -87,15 +91,21 @@ class Cluster:
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
         """Return the AppliedManifestWorks of these works."""
-        wanted = set(work_names)
-        if len(wanted) > _SINGLY:
+        names_wanted = set(work_names)
+        if len(names_wanted) > _SINGLY:
             whole = await self._ask("list AppliedManifestWorks", self.client.list(APPLIED_WORKS))
             if whole is None:
                 raise self._is_no_management_cluster()
-            return [each for each in whole if (each.get("spec") or {}).get("manifestWorkName") in wanted]
-        names = [name for name in await self._applied_names() if _is_for(name, wanted)]
-        found = await asyncio.gather(*(self.applied_work(name) for name in names))
-        return [each for each in found if each and (each.get("spec") or {}).get("manifestWorkName") in wanted]
+            return [
+                document for document in whole if (document.get("spec") or {}).get("manifestWorkName") in names_wanted
+            ]
+        names = [name for name in await self._applied_names() if _is_for(name, names_wanted)]
+        documents = await asyncio.gather(*(self.applied_work(name) for name in names))
+        return [
+            document
+            for document in documents
+            if document and (document.get("spec") or {}).get("manifestWorkName") in names_wanted
+        ]
 
     async def applied_work(self, name: str) -> Json | None:
         """Return one AppliedManifestWork by its own name."""
@@ -105,11 +115,13 @@ class Cluster:
         """Return all names, read once, without the objects: thousands of them are some hundred kilobytes."""
         async with self._lock:
             if self._names is None:
-                selector = Selector(metadata_only=True)
-                found = await self._ask("list AppliedManifestWorks", self.client.list(APPLIED_WORKS, selector=selector))
-                if found is None:
+                selector = ObjectSelector(metadata_only=True)
+                documents = await self._ask(
+                    "list AppliedManifestWorks", self.client.list(APPLIED_WORKS, selector=selector)
+                )
+                if documents is None:
                     raise self._is_no_management_cluster()
-                self._names = [str((each.get("metadata") or {}).get("name", "")) for each in found]
+                self._names = [str((document.get("metadata") or {}).get("name", "")) for document in documents]
         return self._names
 
     async def kinds(self, spellings: Collection[str], *, group: str) -> Sequence[Kind]:
@@ -117,13 +129,13 @@ class Cluster:
         async with self._lock:
             if self._catalogue is None:
                 self._catalogue = await self._ask("read which kinds there are", read_catalogue(self.client, known={}))
-        wanted = {each.lower() for each in spellings}
+        lowered = {spelling.lower() for spelling in spellings}
         chosen: dict[tuple[str, str], ResourceType] = {}
         for resource in (self._catalogue or {}).values():
-            is_named = resource.kind.lower() in wanted or resource.plural in wanted
+            is_named = resource.kind.lower() in lowered or resource.plural in lowered
             if is_named and (not group or resource.group == group):
                 chosen.setdefault((resource.group, resource.plural), resource)
-        return sorted(_kind(each) for each in chosen.values())
+        return sorted(_kind(resource_type) for resource_type in chosen.values())
 
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
         """Return the objects of that name; without a namespace in all of them."""
@@ -132,67 +144,68 @@ class Cluster:
             return []
         if namespace or not kind.namespaced:
             asking = self.client.get(resource, name, namespace=namespace)
-            found = await self._ask(f"get {kind}", asking)
-            return [found] if found else []
-        selector = Selector(fields=f"metadata.name={name}")
+            document = await self._ask(f"get {kind}", asking)
+            return [document] if document else []
+        selector = ObjectSelector(fields=f"metadata.name={name}")
         return await self._ask(f"list {kind}", self.client.list(resource, selector=selector)) or []
 
     async def agent_consumer(self) -> str:
         """Return what the agent's deployment names as its consumer; a guess that may fail quietly."""
         for labels in _AGENT_LABELS:
             try:
-                found = await self.client.list(
-                    DEPLOYMENTS, namespace=self.choice.agent_namespace, selector=Selector(labels=labels)
+                deployments = await self.client.list(
+                    DEPLOYMENTS, namespace=self.target.agent_namespace, selector=ObjectSelector(labels=labels)
                 )
             except errors.KubeError:
                 return ""
-            names = {name for each in found if (name := _consumer_flag(each))}
+            names = {name for deployment in deployments if (name := _consumer_flag(deployment))}
             if len(names) == 1:
                 return names.pop()
         return ""
 
     async def can_reach(self) -> str:
         """Return the version of the API server."""
-        found = await self._ask("answer", self.client.send(Request(method="GET", path="/version")))
-        return str((found or {}).get("gitVersion", ""))
+        version = await self._ask("answer", self.client.send(ApiRequest(method="GET", path="/version")))
+        return str((version or {}).get("gitVersion", ""))
 
-    async def _ask(self, doing: str, answer: Awaitable[T]) -> T | None:
-        """Wait for an answer; what is not there is None."""
+    async def _ask(self, action: str, result: Awaitable[T]) -> T | None:
+        """Await a response; a missing object is None."""
         try:
-            return await answer
-        except (errors.NotFound, errors.UnknownKind, errors.Malformed):
+            return await result
+        except (errors.NotFound, errors.UnknownKind, errors.MalformedObject):
             return None
         except errors.KubeError as error:
-            raise self._trouble(error, doing) from error
+            raise self._no_access(error, action) from error
 
     def _is_no_management_cluster(self) -> NoAccess:
         return NoAccess(
             f"cluster {self.label} serves no AppliedManifestWorks: is it the management cluster? "
-            "check --mgmt-context; kubectl get crd appliedmanifestworks.work.open-cluster-management.io"
+            "check --mgmt-context; "
+            + self.kubectl_command("get crd appliedmanifestworks.work.open-cluster-management.io")
         )
 
-    def _trouble(self, error: errors.KubeError, doing: str) -> NoAccess:
-        return trouble(error, label=self.label, doing=doing)
+    def _no_access(self, error: errors.KubeError, action: str) -> NoAccess:
+        return no_access(error, label=self.label, action=action)
 
 
-def trouble(error: errors.KubeError, *, label: str, doing: str) -> NoAccess:
-    """Say who refused what, and what to do about it."""
+def no_access(error: errors.KubeError, *, label: str, action: str) -> NoAccess:
+    """Return an error that names the cluster, the failed action and the remedy."""
     match error:
         case errors.BadConfig():
             remedy = "check the kubeconfig and the context's name: kubectl config get-contexts"
         case errors.Unauthorized():
             remedy = "the login is not accepted or has expired: log in again"
         case errors.Forbidden():
-            remedy = "ask for that right, or name the namespace; see yours with: kubectl auth can-i --list"
+            remedy = "request the permission, or name the namespace; list yours with: kubectl auth can-i --list"
         case errors.Unreachable():
             remedy = "check the network (VPN, proxy) and the address: kubectl cluster-info"
         case _:
             remedy = "try again"
-    return NoAccess(f"cluster {label} does not let us {doing}: {error.message}; {remedy}")
+    return NoAccess(f"cluster {label} does not let us {action}: {error.message}; {remedy}")
 
 
-def _is_for(name: str, wanted: Collection[str]) -> bool:
-    return name[_HASH + 1 :] in wanted or any(name.endswith(f"-{each}") for each in wanted)
+def _is_for(name: str, work_names: Collection[str]) -> bool:
+    return name[_HASH + 1 :] in work_names or any(name.endswith(f"-{work_name}") for work_name in work_names)
 
 
 def _kind(resource: ResourceType) -> Kind:
@@ -213,9 +226,13 @@ def _resource(kind: Kind) -> ResourceType:
 
 def _consumer_flag(deployment: Json) -> str:
     containers = (((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}).get("containers") or ()
-    words = [str(word) for each in containers for word in (*(each.get("command") or ()), *(each.get("args") or ()))]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        flag, separator, value = word.partition("=")
+    arguments = [
+        str(argument)
+        for container in containers
+        for argument in (*(container.get("command") or ()), *(container.get("args") or ()))
+    ]
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        flag, separator, value = argument.partition("=")
         if flag in {"--consumer-name", "--spoke-cluster-name"}:
             return value if separator else following
     return ""

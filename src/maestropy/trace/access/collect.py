@@ -1,7 +1,6 @@
-"""Fetch the logs of pods into files: all containers, current and previous, in parallel, with the pods' metadata.
+"""Collect the logs of pods into files: all containers, current and previous, in parallel, with the pods' metadata.
 
-What cannot be fetched is reported beside the files, not written into them; nothing that lies there already is
-overwritten by less.
+Logs that cannot be fetched are reported as problems. An existing file is never replaced by an incomplete one.
 """
 
 import asyncio
@@ -16,67 +15,88 @@ import orjson
 from maestropy.kube import errors
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json
-from maestropy.trace.access import podlogs
-from maestropy.trace.access.cluster import Cluster
-from maestropy.trace.access.podlogs import Extent, Log, Place
+from maestropy.trace.access import pod_logs
+from maestropy.trace.access.cluster import TracedCluster
+from maestropy.trace.access.pod_logs import ComponentPods, Extent, Log
 from maestropy.trace.errors import NoAccess
 
 _AT_ONCE = 8
+_NOT_FETCHED = (errors.Forbidden, errors.Unauthorized, errors.Unreachable, errors.ServerError, errors.TooManyRequests)
+"""Errors that say nothing about the log: it may well exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What came of it."""
+    """The collected files and the problems."""
 
     files: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
+    is_complete: bool = True
+    """Whether every log that exists was fetched; false after a rejection or a failure of the API server."""
 
 
-async def collect(places: Sequence[Place], directory: Path, *, since_seconds: int) -> list[Collected]:
-    """Write the logs of all places below `directory`, a folder for each; all at the same time."""
-    return list(await asyncio.gather(*(_collect(place, directory, since_seconds=since_seconds) for place in places)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    """A log that was not fetched."""
+
+    says: str
+    exists: bool
+    """Whether the log exists: a container that has not started, or never restarted, has none."""
 
 
-async def _collect(place: Place, directory: Path, *, since_seconds: int) -> Collected:
-    try:
-        async with Cluster(place.choice) as cluster:
-            pods = await podlogs.pods_of(cluster.client, place)
-            home = directory / place.name
-            home.mkdir(parents=True, exist_ok=True)
-            told = [_metadata(pod) for pod in pods]
-            (home / "pods.json").write_bytes(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-            gate = asyncio.Semaphore(_AT_ONCE)
-            wanted = [
-                (log, Extent(is_previous=previous, since_seconds=0 if previous else since_seconds))
-                for pod in pods
-                for log in podlogs.logs_of(pod, only=place.container)
-                for previous in ((False, True) if log.restarts else (False,))
-            ]
-            results = await asyncio.gather(*(_fetch(gate, cluster.client, *each, home=home) for each in wanted))
-    except NoAccess as error:
-        return Collected(problems=(f"{place.name}: {error}",))
-    except OSError as error:
-        return Collected(problems=(f"{directory} cannot be written: {error.strerror}; name another --out",))
-    if not wanted:
-        return Collected(problems=(f"no pod of {place.name} has a container {place.container}; leave it out for all",))
-    return Collected(
-        files=tuple(each for each in results if isinstance(each, Path)),
-        problems=tuple(each for each in results if isinstance(each, str)),
+async def collect(components: Sequence[ComponentPods], directory: Path, *, since_seconds: int) -> list[Collected]:
+    """Write the logs of all components below `directory`, a folder for each, in parallel."""
+    return list(
+        await asyncio.gather(*(_collect(component, directory, since_seconds=since_seconds) for component in components))
     )
 
 
-async def _fetch(gate: asyncio.Semaphore, client: KubeClient, log: Log, extent: Extent, *, home: Path) -> Path | str:
+async def _collect(component: ComponentPods, directory: Path, *, since_seconds: int) -> Collected:
+    try:
+        async with TracedCluster(component.target) as cluster:
+            pods = await pod_logs.pods_of(cluster.client, component)
+            home = directory / component.name
+            home.mkdir(parents=True, exist_ok=True)
+            metadata = [_metadata(pod) for pod in pods]
+            (home / "pods.json").write_bytes(orjson.dumps(metadata, option=orjson.OPT_INDENT_2))
+            gate = asyncio.Semaphore(_AT_ONCE)
+            requests = [
+                (log, Extent(is_previous=previous, since_seconds=0 if previous else since_seconds))
+                for pod in pods
+                for log in pod_logs.logs_of(pod, only=component.container)
+                for previous in ((False, True) if log.restarts else (False,))
+            ]
+            results = await asyncio.gather(*(_fetch(gate, cluster.client, *request, home=home) for request in requests))
+    except NoAccess as error:
+        return Collected(problems=(f"{component.name}: {error}",), is_complete=False)
+    except OSError as error:
+        says = f"{directory} cannot be written: {error.strerror}; name another --out"
+        return Collected(problems=(says,), is_complete=False)
+    if not requests:
+        says = f"no pod of {component.name} has a container {component.container}; leave it out for all"
+        return Collected(problems=(says,), is_complete=False)
+    problems = [result for result in results if isinstance(result, _Problem)]
+    return Collected(
+        files=tuple(result for result in results if isinstance(result, Path)),
+        problems=tuple(problem.says for problem in problems),
+        is_complete=not any(problem.exists for problem in problems),
+    )
+
+
+async def _fetch(
+    gate: asyncio.Semaphore, client: KubeClient, log: Log, extent: Extent, *, home: Path
+) -> Path | _Problem:
     path = home / f"{log.name}{'.previous' if extent.is_previous else ''}.log"
     part = path.with_suffix(".part")
     async with gate:
         try:
             with part.open("wb") as stream:
-                async for chunk in podlogs.read(client, log, extent):
+                async for chunk in pod_logs.read(client, log, extent):
                     stream.write(chunk)
         except errors.KubeError as error:
             with suppress(FileNotFoundError):
                 part.unlink()
-            return f"{path.name}: {error.message}"
+            return _Problem(says=f"{path.name}: {error.message}", exists=isinstance(error, _NOT_FETCHED))
     part.replace(path)
     return path
 
@@ -92,12 +112,12 @@ def _metadata(pod: Json) -> dict[str, Any]:
         "started": status.get("startTime"),
         "containers": [
             {
-                "name": each["name"],
-                "image": each.get("image"),
-                "restarts": each.get("restartCount"),
-                "state": each.get("state"),
-                "lastState": each.get("lastState"),
+                "name": container["name"],
+                "image": container.get("image"),
+                "restarts": container.get("restartCount"),
+                "state": container.get("state"),
+                "lastState": container.get("lastState"),
             }
-            for each in status.get("containerStatuses") or ()
+            for container in status.get("containerStatuses") or ()
         ],
     }

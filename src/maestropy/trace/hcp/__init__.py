@@ -1,5 +1,5 @@
-"""From an Azure resource ID to the pod that blocks it: the walk along a hosted control plane.
+"""Trace a hosted control plane (HCP) from its Azure resource ID to the pod that blocks it.
 
-Pure but for `offline`, which reads a directory, and `walk.run`, which awaits whoever answers questions. The hops say
-what they want to know (`question`), somebody answers (`offline`, or `maestropy.trace.access.hcp`), and the hops judge.
+Pure except `offline`, which reads a directory, and `walk.run`, which awaits query results. The hops define queries
+(`query`), a runner returns results (`offline`, or `maestropy.trace.access.hcp_live`), and the hops judge them.
 """

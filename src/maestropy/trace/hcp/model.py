@@ -1,17 +1,32 @@
-"""Values of the report: facts with their age, hops with their state, contradictions, and the verdict."""
+"""Values of an HCP report: facts with their age, hops with their state, contradictions, and the verdict."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from maestropy.trace.hcp import reading
-from maestropy.trace.hcp.identity import Known
-from maestropy.trace.hcp.question import Answer, Document, Outcome, Question, Taken, Topic
+from maestropy.trace.hcp import lookup
+from maestropy.trace.hcp.identity import KnownIds
+from maestropy.trace.hcp.query import CommandFlags, Document, HopQuery, HopQueryResult, QueryOutcome, Snapshot, Topic
 from maestropy.trace.output import Evidence, Exit
 
+ALL_HOPS = (
+    "frontend",
+    "backend",
+    "clusters-service",
+    "shard",
+    "maestro",
+    "agent",
+    "works",
+    "hosted-cluster",
+    "control-plane",
+    "managed-cluster",
+    "node-pools",
+)
+"""The names of the hops, in the order of the walk."""
 
-class State(StrEnum):
+
+class HopState(StrEnum):
     """How a hop is."""
 
     OK = "ok"
@@ -25,7 +40,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One thing a hop says about itself."""
+    """One fact about a hop."""
 
     name: str
     value: str
@@ -35,17 +50,17 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class HopReport:
     """What is known of one hop."""
 
     name: str
-    state: State
+    state: HopState
     reason: str
     """One sentence."""
     code: str = ""
     """Of the reason, empty if all is well."""
     waits: bool = False
-    """Whether it only waits for a later hop, so that the cause is to be looked for there."""
+    """Whether it only waits for a later hop, so that the cause is there."""
     facts: tuple[Fact, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
@@ -64,7 +79,7 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recreation:
-    """Who would bring back what, if it were deleted now."""
+    """A component that would re-create an object if it were deleted now."""
 
     who: str
     what: str
@@ -72,11 +87,11 @@ class Recreation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class HcpVerdict:
     """Where it hangs, and why."""
 
     hop: str
-    state: State
+    state: HopState
     code: str
     reason: str
     evidence: tuple[Evidence, ...]
@@ -89,55 +104,63 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class WalkContext:
     """Everything that was learnt, for hops to judge by."""
 
-    known: Known
-    answers: Mapping[Question, Answer]
-    taken: Taken
+    known: KnownIds
+    results: Mapping[HopQuery, HopQueryResult]
+    snapshot: Snapshot
+    flags: CommandFlags = field(default_factory=CommandFlags)
 
     def documents(self, topic: Topic) -> tuple[Document, ...]:
-        """Return all that was said about a topic, each saying once."""
+        """Return all documents of a topic, without duplicates."""
         unique: dict[object, Document] = {}
-        for answer in self.about(topic):
-            for each in answer.documents:
-                unique.setdefault(_key(each), each)
+        for result in self.about(topic):
+            for document in result.documents:
+                unique.setdefault(_key(document), document)
         return tuple(unique.values())
 
-    def about(self, topic: Topic) -> list[Answer]:
-        """Return the answers to all questions about a topic."""
-        return [answer for question, answer in self.answers.items() if question.topic is topic]
+    def about(self, topic: Topic) -> list[HopQueryResult]:
+        """Return the results of all queries of a topic."""
+        return [result for query, result in self.results.items() if query.topic is topic]
 
-    def outcome(self, topic: Topic) -> Outcome:
+    def outcome(self, topic: Topic) -> QueryOutcome:
         """Return how asking about a topic ended; something found counts more than something not seen."""
-        outcomes = {answer.outcome for answer in self.about(topic)}
-        return next((each for each in (Outcome.FOUND, Outcome.UNKNOWN, Outcome.ABSENT) if each in outcomes), _UNASKED)
+        outcomes = {result.outcome for result in self.about(topic)}
+        return next(
+            (
+                outcome
+                for outcome in (QueryOutcome.FOUND, QueryOutcome.UNKNOWN, QueryOutcome.ABSENT)
+                if outcome in outcomes
+            ),
+            _UNASKED,
+        )
 
     def why(self, topic: Topic, *, unasked: str) -> str:
         """Return why nothing is known of a topic."""
-        return next((answer.why for answer in self.about(topic) if answer.why), unasked)
+        return next((result.why for result in self.about(topic) if result.why), unasked)
 
     def age(self, since: datetime | None) -> timedelta | None:
         """Return how long ago something was."""
-        return self.taken.now - since if since else None
+        return self.snapshot.now - since if since else None
 
     def is_older(self, since: datetime | None, minutes: int) -> bool:
         """Whether something is known to be older than that."""
-        return since is not None and self.taken.now - since > timedelta(minutes=minutes)
+        return since is not None and self.snapshot.now - since > timedelta(minutes=minutes)
 
     def notes(self, *topics: Topic) -> tuple[str, ...]:
-        """Return what else is to be told about topics."""
-        answers = [answer for topic in topics for answer in self.about(topic)]
-        return tuple(dict.fromkeys(note for answer in answers for note in (*answer.notes, *answer.disagreements)))
+        """Return the notes about topics."""
+        results = [result for topic in topics for result in self.about(topic)]
+        return tuple(dict.fromkeys(note for result in results for note in (*result.notes, *result.disagreements)))
 
 
-_UNASKED = Outcome.UNKNOWN
+_UNASKED = QueryOutcome.UNKNOWN
 
 
 def _key(document: Document) -> object:
-    """Return what tells things of one topic apart; the same thing may have been asked for in two ways."""
+    """Return what identifies a document within its topic; two queries may return the same one."""
     value = document.value
-    named = (reading.namespace(value), reading.name(value), *(reading.text(value, key) for key in ("id", "resourceID")))
+    named = (lookup.namespace(value), lookup.name(value), *(lookup.text(value, key) for key in ("id", "resourceID")))
     return named if any(named) else id(value)
 
 
@@ -145,13 +168,13 @@ def _key(document: Document) -> object:
 class Walk:
     """A finished walk."""
 
-    scene: Scene
-    hops: tuple[Report, ...]
-    verdict: Verdict
+    context: WalkContext
+    hops: tuple[HopReport, ...]
+    verdict: HcpVerdict
 
-    def hop(self, name: str) -> Report:
+    def hop(self, name: str) -> HopReport:
         """Return one hop."""
-        return next(each for each in self.hops if each.name == name)
+        return next(hop for hop in self.hops if hop.name == name)
 
 
 def since_text(age: timedelta | None) -> str:

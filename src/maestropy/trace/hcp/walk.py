@@ -1,14 +1,13 @@
-"""The walk: ask what can be asked, learn names from the answers, ask on, until nothing is left to ask; then judge.
+"""Walk along the hops: run queries, learn identifiers from results, repeat until no query is new; then judge.
 
-`steps` is pure: it yields rounds of questions and is sent their answers, so hops whose inputs are known are asked at
-the same time. `run` is the one stage that awaits somebody who answers.
+`steps` is pure: it yields rounds of queries and is sent their results, so queries whose inputs are known run in
+parallel. `run` is the only function that awaits a query runner.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from maestropy.trace.hcp import verdict
 from maestropy.trace.hcp.hops import (
     agent,
     backend,
@@ -22,12 +21,13 @@ from maestropy.trace.hcp.hops import (
     shard,
     works,
 )
-from maestropy.trace.hcp.identity import Known
-from maestropy.trace.hcp.model import Report, Scene, Walk
-from maestropy.trace.hcp.question import Answer, Document, Question, Taken, Topic
+from maestropy.trace.hcp.identity import KnownIds
+from maestropy.trace.hcp.judge import verdict
+from maestropy.trace.hcp.model import HopReport, Walk, WalkContext
+from maestropy.trace.hcp.query import CommandFlags, Document, HopQuery, HopQueryResult, Snapshot, Topic
 
-Questions = Sequence[Question]
-Answers = Sequence[Answer]
+HopQueries = Sequence[HopQuery]
+HopQueryResults = Sequence[HopQueryResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +35,27 @@ class Hop:
     """One stop of the walk."""
 
     name: str
-    asks: Callable[[Known], Iterable[Question]]
-    learns: Callable[[Known, Iterable[tuple[Topic, Document]]], Known]
-    judge: Callable[[Scene], Report]
+    queries: Callable[[KnownIds], Iterable[HopQuery]]
+    learn: Callable[[KnownIds, Iterable[tuple[Topic, Document]]], KnownIds]
+    judge: Callable[[WalkContext], HopReport]
 
 
-class Answerer(Protocol):
-    """Whoever knows: a directory, or services and clusters."""
+class QueryRunner(Protocol):
+    """Runs queries: a directory, or live services and clusters."""
 
-    async def answer(self, questions: Questions) -> Answers:
-        """Answer each question, in order. Never raises for one of them: what cannot be found out is unknown."""
+    @property
+    def flags(self) -> CommandFlags:
+        """The flags for printed commands, complete once the queries have run."""
+        ...
+
+    async def run_queries(self, queries: HopQueries) -> HopQueryResults:
+        """Run each query, in order. Never raises for a single query: its result is unknown instead."""
         ...
 
 
 HOPS: Sequence[Hop] = tuple(
-    Hop(name=each.NAME, asks=each.asks, learns=each.learns, judge=each.judge)
-    for each in (
+    Hop(name=module.NAME, queries=module.queries, learn=module.learn, judge=module.judge)
+    for module in (
         frontend,
         backend,
         clusters_service,
@@ -66,38 +71,44 @@ HOPS: Sequence[Hop] = tuple(
 )
 
 
-def steps(known: Known, *, taken: Taken, hops: Sequence[Hop] = HOPS) -> Generator[Questions, Answers, Walk]:
-    """Yield rounds of questions, receive their answers, return the finished walk."""
-    answers: dict[Question, Answer] = {}
-    while new := [each for each in dict.fromkeys(_wanted(known, hops)) if each not in answers]:
-        told = yield new
-        answers |= dict(zip(new, told, strict=True))
-        known = _learn(known, answers, hops=hops)
-    scene = Scene(known=known, answers=answers, taken=taken)
-    reports = tuple(hop.judge(scene) for hop in hops)
-    return Walk(scene=scene, hops=reports, verdict=verdict.decide(scene, reports))
+def steps(
+    known: KnownIds,
+    *,
+    snapshot: Snapshot,
+    hops: Sequence[Hop] = HOPS,
+    flags: Callable[[], CommandFlags] = CommandFlags,
+) -> Generator[HopQueries, HopQueryResults, Walk]:
+    """Yield rounds of queries, receive their results, return the finished walk."""
+    results: dict[HopQuery, HopQueryResult] = {}
+    while new := [query for query in dict.fromkeys(_all_queries(known, hops)) if query not in results]:
+        new_results = yield new
+        results |= dict(zip(new, new_results, strict=True))
+        known = _learn(known, results, hops=hops)
+    context = WalkContext(known=known, results=results, snapshot=snapshot, flags=flags())
+    reports = tuple(hop.judge(context) for hop in hops)
+    return Walk(context=context, hops=reports, verdict=verdict.decide(context, reports))
 
 
-async def run(known: Known, *, answerer: Answerer, taken: Taken, hops: Sequence[Hop] = HOPS) -> Walk:
-    """Walk with somebody who answers."""
-    walking = steps(known, taken=taken, hops=hops)
-    told: Answers | None = None
+async def run(known: KnownIds, *, runner: QueryRunner, snapshot: Snapshot, hops: Sequence[Hop] = HOPS) -> Walk:
+    """Run a walk with a query runner."""
+    walking = steps(known, snapshot=snapshot, hops=hops, flags=lambda: runner.flags)
+    results: HopQueryResults | None = None
     while True:
         try:
-            questions = next(walking) if told is None else walking.send(told)
+            queries = next(walking) if results is None else walking.send(results)
         except StopIteration as end:
             finished: Walk = end.value
             return finished
-        told = await answerer.answer(questions)
+        results = await runner.run_queries(queries)
 
 
-def _wanted(known: Known, hops: Sequence[Hop]) -> Iterable[Question]:
+def _all_queries(known: KnownIds, hops: Sequence[Hop]) -> Iterable[HopQuery]:
     for hop in hops:
-        yield from hop.asks(known)
+        yield from hop.queries(known)
 
 
-def _learn(known: Known, answers: dict[Question, Answer], *, hops: Sequence[Hop]) -> Known:
-    told = [(question.topic, each) for question, answer in answers.items() for each in answer.documents]
+def _learn(known: KnownIds, results: dict[HopQuery, HopQueryResult], *, hops: Sequence[Hop]) -> KnownIds:
+    documents = [(query.topic, document) for query, result in results.items() for document in result.documents]
     for hop in hops:
-        known = hop.learns(known, told)
+        known = hop.learn(known, documents)
     return known

@@ -1,1 +1,1 @@
-"""From any identifier of a work to the whole relation: name, resource, applied works, manifests, live objects."""
+"""Trace a work from any of its identifiers: work name, resource ID, applied works, manifests, live objects."""

@@ -1,7 +1,7 @@
-"""The stage: a question in, everything that databases and clusters say about it out.
+"""Gather everything that the database and the clusters know about the works of a query.
 
-One question to the database and one list per cluster, however many works are asked for. A side that cannot be asked
-makes the answer smaller, never wrong: it is marked, and what the other side knows is still gathered.
+One database query and one list per cluster, for any number of works. If the database or a cluster cannot be read, this
+is recorded as its access status, and the rest is still gathered.
 """
 
 import asyncio
@@ -10,275 +10,335 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from maestropy.trace.errors import NoAccess
-from maestropy.trace.work import climbing, reading
-from maestropy.trace.work.climbing import Climb
-from maestropy.trace.work.looking import Depth, Seen, look
-from maestropy.trace.work.model import AppliedWork, Gathered, Live, Row, Sight, Tombstone
-from maestropy.trace.work.question import MANY, Question
-from maestropy.trace.work.sides import ClusterSide, DatabaseSide, Found
-from maestropy.wire import identity
+from maestropy.trace.work import owner_chain, parse
+from maestropy.trace.work.live_objects import LookupDepth, ReadObjects, read_live_objects
+from maestropy.trace.work.model import (
+    AccessStatus,
+    AppliedWork,
+    LiveObject,
+    SearchCoverage,
+    Tombstone,
+    TracedResource,
+    WorkData,
+    WorkHold,
+    WorkQueryResult,
+)
+from maestropy.trace.work.owner_chain import OwnerChain
+from maestropy.trace.work.query import MANY, WorkQuery
+from maestropy.trace.work.readers import ClusterReader, DatabaseReader, FoundResources
+from maestropy.wire.works import resource_id
 
 _HASH = 64
 _AT_ONCE = 16
-"""Works looked at side by side; the client limits the requests."""
+"""Works that are read in parallel; the client limits the requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sides:
-    """Who can be asked, and who could not even be reached."""
+class Readers:
+    """The database and clusters to read, and those that could not be reached."""
 
-    database: DatabaseSide | None
-    database_trouble: str = ""
-    clusters: Sequence[ClusterSide] = ()
-    lost_clusters: Sequence[Sight] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What there is to say about a question."""
-
-    question: Question
-    works: tuple[Gathered, ...] = ()
-    candidates: tuple[Row, ...] = ()
-    """Several works that fit a question about one; nothing was traced then."""
-    starts: tuple[Live, ...] = ()
-    """The objects a question about a manifest means."""
-    steps: tuple[str, ...] = ()
-    database: Sight
-    clusters: tuple[Sight, ...] = ()
+    database: DatabaseReader | None
+    database_problem: str = ""
+    clusters: Sequence[ClusterReader] = ()
+    unreachable_clusters: Sequence[AccessStatus] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Subject:
     """One work to be traced: its row, or the names of one that has none."""
 
-    row: Row | None = None
+    row: TracedResource | None = None
     names: tuple[str, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
+    coverage: SearchCoverage | None = None
 
 
 @dataclass(slots=True)
-class _Sights:
-    database: Sight
-    clusters: dict[str, Sight] = field(default_factory=dict)
+class _AccessStatuses:
+    database: AccessStatus
+    clusters: dict[str, AccessStatus] = field(default_factory=dict)
 
 
-async def gather(question: Question, sides: Sides, *, depth: Depth) -> Answer:
-    """Gather all about a question."""
-    sights = _Sights(_sight(sides))
-    for cluster in sides.clusters:
-        sights.clusters[cluster.label] = Sight(
-            place=f"cluster {cluster.label}", is_clear=True, consumer=cluster.consumer, kubectl=cluster.kubectl
+async def gather(query: WorkQuery, readers: Readers, *, depth: LookupDepth) -> WorkQueryResult:
+    """Gather all data about the works of a query."""
+    statuses = _AccessStatuses(_database_access(readers))
+    for cluster in readers.clusters:
+        statuses.clusters[cluster.label] = AccessStatus(
+            description=f"cluster {cluster.label}", is_readable=True, consumer=cluster.consumer, kubectl=cluster.kubectl
         )
-    climbs = await _climb(question, sides, sights=sights)
-    found = await _find(_database_question(question, climbs), sides, sights=sights)
-    rows = _fitting(found.rows, climbs, question=question, sights=sights)
-    starts = tuple(start for climb in climbs for start in climb.starts)
-    steps = tuple(step for climb in climbs for step in climb.steps)
-    candidates: tuple[Row, ...] = ()
-    works: tuple[Gathered, ...] = ()
-    if _is_ambiguous(question, rows, climbs):
+    chains = await _owner_chains(query, readers, statuses=statuses)
+    resources = await _find(_database_query(query, chains), readers, statuses=statuses)
+    rows = _fitting(resources.rows, chains, query=query, statuses=statuses)
+    starts = tuple(start for chain in chains for start in chain.starts)
+    steps = tuple(step for chain in chains for step in chain.steps)
+    candidates: tuple[TracedResource, ...] = ()
+    works: tuple[WorkData, ...] = ()
+    if _is_ambiguous(query, rows, chains):
         candidates = rows
     else:
         works = tuple(
-            await _trace(question, replace(found, rows=rows), sides, climbs=climbs, sights=sights, depth=depth)
+            await _trace(query, replace(resources, rows=rows), readers, chains=chains, statuses=statuses, depth=depth)
         )
-    return Answer(
-        question=question,
+        works = await _with_holds(works, readers, statuses=statuses)
+    if (
+        query.entry == "work-name"
+        and not rows
+        and not any(work.applied or work.tombstones or work.hold for work in works)
+    ):
+        candidates = await _works_of_consumer(query, readers, statuses=statuses)
+        works = () if candidates else works
+    return WorkQueryResult(
+        query=query,
         works=works,
         candidates=candidates,
         starts=starts,
         steps=steps,
-        database=sights.database,
-        clusters=(*sights.clusters.values(), *sides.lost_clusters),
+        database=statuses.database,
+        clusters=(*statuses.clusters.values(), *readers.unreachable_clusters),
+        coverage=resources.coverage,
     )
 
 
-def _sight(sides: Sides) -> Sight:
-    if sides.database is None:
-        return Sight(place="database", is_clear=False, trouble=sides.database_trouble or "nobody was asked (--db none)")
-    return Sight(place=sides.database.place, is_clear=True)
-
-
-async def _climb(question: Question, sides: Sides, *, sights: _Sights) -> Sequence[Climb]:
-    """Go from an object or an applied work up to works, on every cluster."""
-    climbs = []
-    for cluster in sides.clusters:
-        try:
-            if question.manifest is not None:
-                climbs.append(await climbing.from_manifest(cluster, question.manifest))
-            elif question.entry == "applied-work":
-                climbs.append(await climbing.from_applied_work(cluster, question.values[0]))
-        except NoAccess as error:
-            _darken(sights, cluster, error)
-    return climbs
-
-
-def _database_question(question: Question, climbs: Sequence[Climb]) -> Question:
-    names = tuple(dict.fromkeys(name for climb in climbs for name in climb.work_names))
-    if question.manifest is not None:
-        return replace(question, entry="applied-work", values=names, manifest=None) if names else question
-    if question.entry == "applied-work":
-        # Its name ends with the work's: good enough when no cluster can show the object.
-        return replace(question, values=names or (question.values[0][_HASH + 1 :] or question.values[0],))
-    return question
-
-
-async def _find(question: Question, sides: Sides, *, sights: _Sights) -> Found:
-    if sides.database is None:
-        return Found()
+async def _with_holds(
+    works: tuple[WorkData, ...], readers: Readers, *, statuses: _AccessStatuses
+) -> tuple[WorkData, ...]:
+    """Add the data-safety hold of each work; it is read only if the database lacks a work, or a status reports one."""
+    may_be_held = any(work.row is None or work.reported_hold is not None for work in works)
+    if readers.database is None or not statuses.database.is_readable or not may_be_held:
+        return works
     try:
-        return await sides.database.find(question)
+        holds = await readers.database.holds()
     except NoAccess as error:
-        sights.database = replace(sights.database, is_clear=False, trouble=str(error))
-        return Found()
+        statuses.database = replace(statuses.database, problem=str(error))
+        return works
+    return tuple(replace(work, hold=_hold_of(work, holds)) for work in works)
 
 
-def _fitting(rows: tuple[Row, ...], climbs: Sequence[Climb], *, question: Question, sights: _Sights) -> tuple[Row, ...]:
-    """Leave out rows that only share a work's name with an applied work of another consumer's cluster."""
-    consumers = {sights.clusters[climb.cluster].consumer for climb in climbs if climb.applied}
-    if question.entry not in {"manifest", "applied-work"} or "" in consumers or not consumers:
+def _hold_of(work: WorkData, holds: Sequence[WorkHold]) -> WorkHold | None:
+    clusters = {record.cluster for record in work.applied}
+    consumers = {status.consumer for status in work.clusters if status.description.removeprefix("cluster ") in clusters}
+    consumers |= {work.row.consumer} if work.row else set()
+    ids = {work.row.id} if work.row else {work.requested, *(record.work_name for record in work.applied)}
+    for hold in holds:
+        is_listed = bool(ids & hold.works)
+        if is_listed or (hold.consumer in consumers and any(map(hold.covers, ids))):
+            return hold
+    return None
+
+
+def _database_access(readers: Readers) -> AccessStatus:
+    if readers.database is None:
+        return AccessStatus(
+            description="database",
+            is_readable=False,
+            problem=readers.database_problem or "not read (--db none)",
+        )
+    return AccessStatus(description=readers.database.description, is_readable=True)
+
+
+async def _owner_chains(query: WorkQuery, readers: Readers, *, statuses: _AccessStatuses) -> Sequence[OwnerChain]:
+    """Go from an object or an applied work up to works, on every cluster."""
+    chains = []
+    for cluster in readers.clusters:
+        try:
+            if query.manifest is not None:
+                chains.append(await owner_chain.from_manifest(cluster, query.manifest))
+            elif query.entry == "applied-work":
+                chains.append(await owner_chain.from_applied_work(cluster, query.values[0]))
+        except NoAccess as error:
+            _mark_unreadable(statuses, cluster, error)
+    return chains
+
+
+def _database_query(query: WorkQuery, chains: Sequence[OwnerChain]) -> WorkQuery:
+    names = tuple(dict.fromkeys(name for chain in chains for name in chain.work_names))
+    if query.manifest is not None:
+        return replace(query, entry="applied-work", values=names, manifest=None) if names else query
+    if query.entry == "applied-work":
+        # Its name ends with the work's: good enough when no cluster can show the object.
+        return replace(query, values=names or (query.values[0][_HASH + 1 :] or query.values[0],))
+    return query
+
+
+async def _find(query: WorkQuery, readers: Readers, *, statuses: _AccessStatuses) -> FoundResources:
+    if readers.database is None:
+        return FoundResources()
+    try:
+        return await readers.database.find(query)
+    except NoAccess as error:
+        statuses.database = replace(statuses.database, is_readable=False, problem=str(error))
+        return FoundResources()
+
+
+async def _works_of_consumer(
+    query: WorkQuery, readers: Readers, *, statuses: _AccessStatuses
+) -> tuple[TracedResource, ...]:
+    """Return the newest works of the consumer of this name: it is often given where a work is asked for."""
+    if query.consumer or not statuses.database.is_readable:
+        return ()
+    of_consumer = WorkQuery(entry="name-like", values=("",), consumer=query.values[0])
+    return (await _find(of_consumer, readers, statuses=statuses)).rows
+
+
+def _fitting(
+    rows: tuple[TracedResource, ...], chains: Sequence[OwnerChain], *, query: WorkQuery, statuses: _AccessStatuses
+) -> tuple[TracedResource, ...]:
+    """Remove rows that only share the work name with an applied work on the cluster of another consumer."""
+    consumers = {statuses.clusters[chain.cluster].consumer for chain in chains if chain.applied}
+    if query.entry not in {"manifest", "applied-work"} or "" in consumers or not consumers:
         return rows
-    ids = {name for climb in climbs for name in climb.work_names}
+    ids = {name for chain in chains for name in chain.work_names}
     return tuple(row for row in rows if row.id in ids or row.consumer in consumers)
 
 
-def _is_ambiguous(question: Question, rows: Sequence[Row], climbs: Sequence[Climb]) -> bool:
-    if question.entry in MANY or len(rows) < 2:
+def _is_ambiguous(query: WorkQuery, rows: Sequence[TracedResource], chains: Sequence[OwnerChain]) -> bool:
+    if query.entry in MANY or len(rows) < 2:
         return False
     # Several owners of one object are not an ambiguity but the finding itself.
-    ids = {name for climb in climbs for name in climb.work_names}
+    ids = {name for chain in chains for name in chain.work_names}
     return not all(row.id in ids for row in rows)
 
 
 async def _trace(
-    question: Question,
-    found: Found,
-    sides: Sides,
+    query: WorkQuery,
+    resources: FoundResources,
+    readers: Readers,
     *,
-    climbs: Sequence[Climb],
-    sights: _Sights,
-    depth: Depth,
-) -> Sequence[Gathered]:
-    lost = _lost_names(question, found, climbs)
-    names = {name for row in found.rows for name in (row.id, row.work_name) if name}
-    names |= {name for each in lost for name in each}
+    chains: Sequence[OwnerChain],
+    statuses: _AccessStatuses,
+    depth: LookupDepth,
+) -> Sequence[WorkData]:
+    lost = _missing_names(query, resources, chains)
+    names = {name for row in resources.rows for name in (row.id, row.work_name) if name}
+    names |= {name for group in lost for name in group}
     records: dict[str, Sequence[AppliedWork]] = {}
-    for cluster in sides.clusters:
-        records[cluster.label] = await _records(cluster, names, climbs=climbs, sights=sights)
-    subjects = [_Subject(row=row, tombstones=_tombs(found, {row.id})) for row in found.rows]
-    subjects += [_Subject(names=each, tombstones=_tombs(found, set(each))) for each in lost]
-    works: list[Gathered] = []
+    for cluster in readers.clusters:
+        records[cluster.label] = await _records(cluster, names, chains=chains, statuses=statuses)
+    subjects = [_Subject(row=row, tombstones=_tombstones(resources, {row.id})) for row in resources.rows]
+    subjects += [
+        _Subject(names=group, tombstones=_tombstones(resources, set(group)), coverage=resources.coverage)
+        for group in lost
+    ]
+    works: list[WorkData] = []
     for start in range(0, len(subjects), _AT_ONCE):
         several = subjects[start : start + _AT_ONCE]
         works += await asyncio.gather(
-            *(_work(each, sides, records=records, sights=sights, depth=depth) for each in several)
+            *(_work(subject, readers, records=records, statuses=statuses, depth=depth) for subject in several)
         )
     return works
 
 
-def _lost_names(question: Question, found: Found, climbs: Sequence[Climb]) -> Sequence[tuple[str, ...]]:
-    """Return the works that were asked for and have no row, each by the names it may have on a cluster."""
-    known = {row.id for row in found.rows} | {row.work_name for row in found.rows}
-    if question.entry in {"resource-id", "file"}:
-        return [(each,) for each in question.values if each not in known]
-    if found.rows:
+def _missing_names(
+    query: WorkQuery, resources: FoundResources, chains: Sequence[OwnerChain]
+) -> Sequence[tuple[str, ...]]:
+    """Return the requested works without a row, each by the names it may have on a cluster."""
+    known = {row.id for row in resources.rows} | {row.work_name for row in resources.rows}
+    if query.entry in {"resource-id", "file"}:
+        return [(value,) for value in query.values if value not in known]
+    if resources.rows:
         return []
-    if question.entry == "work-name":
-        return [(each, *_computed(question, each)) for each in question.values]
-    names = dict.fromkeys(name for climb in climbs for name in climb.work_names)
-    # Of works within works only the outermost can be somebody's row.
+    if query.entry == "work-name":
+        return [(value, *_computed(query, value)) for value in query.values]
+    names = dict.fromkeys(name for chain in chains for name in chain.work_names)
+    # Of nested works only the outermost can have a row.
     return [(name,) for name in list(names)[-1:]]
 
 
-def _computed(question: Question, name: str) -> tuple[str, ...]:
-    if not (question.source and question.consumer):
+def _computed(query: WorkQuery, name: str) -> tuple[str, ...]:
+    if not (query.source and query.consumer):
         return ()
-    return (identity.resource_id(question.source, namespace=question.consumer, name=name),)
+    return (resource_id.resource_id(query.source, namespace=query.consumer, name=name),)
 
 
 async def _records(
-    cluster: ClusterSide, names: Iterable[str], *, climbs: Sequence[Climb], sights: _Sights
+    cluster: ClusterReader, names: Iterable[str], *, chains: Sequence[OwnerChain], statuses: _AccessStatuses
 ) -> Sequence[AppliedWork]:
-    found = {name: work for climb in climbs if climb.cluster == cluster.label for name, work in climb.applied.items()}
-    if not sights.clusters[cluster.label].is_clear or not names:
-        return list(found.values())
+    applied_works = {
+        name: work for chain in chains if chain.cluster == cluster.label for name, work in chain.applied.items()
+    }
+    if not statuses.clusters[cluster.label].is_readable or not names:
+        return list(applied_works.values())
     try:
         for document in await cluster.applied_works(set(names)):
-            record = reading.applied_work(document, cluster=cluster.label)
-            found[record.name] = record
+            record = parse.applied_work(document, cluster=cluster.label)
+            applied_works[record.name] = record
         if not cluster.consumer:
             consumer = await cluster.agent_consumer()
-            sights.clusters[cluster.label] = replace(sights.clusters[cluster.label], consumer=consumer)
+            statuses.clusters[cluster.label] = replace(statuses.clusters[cluster.label], consumer=consumer)
     except NoAccess as error:
-        _darken(sights, cluster, error)
-    return list(found.values())
+        _mark_unreadable(statuses, cluster, error)
+    return list(applied_works.values())
 
 
 async def _work(
     subject: _Subject,
-    sides: Sides,
+    readers: Readers,
     *,
     records: Mapping[str, Sequence[AppliedWork]],
-    sights: _Sights,
-    depth: Depth,
-) -> Gathered:
+    statuses: _AccessStatuses,
+    depth: LookupDepth,
+) -> WorkData:
     row = subject.row
-    mine = {label: _belonging(found, row, subject.names) for label, found in records.items()}
-    lives: list[Live] = []
-    seen: dict[str, Seen] = {}
-    for cluster in sides.clusters:
-        sight = sights.clusters[cluster.label]
-        is_its = row is None or sight.consumer in {"", row.consumer} or bool(mine[cluster.label])
-        if sight.is_clear and is_its and (row or mine[cluster.label]):
+    applied = {label: _belonging(applied_works, row, subject.names) for label, applied_works in records.items()}
+    live_objects: list[LiveObject] = []
+    read_objects: dict[str, ReadObjects] = {}
+    for cluster in readers.clusters:
+        access = statuses.clusters[cluster.label]
+        is_its = row is None or access.consumer in {"", row.consumer} or bool(applied[cluster.label])
+        if access.is_readable and is_its and (row or applied[cluster.label]):
             try:
-                seen[cluster.label] = await look(
+                read_objects[cluster.label] = await read_live_objects(
                     cluster,
                     row.manifests if row else (),
-                    applied=mine[cluster.label],
+                    applied=applied[cluster.label],
                     status=row.status if row else None,
                     depth=depth,
                 )
             except NoAccess as error:
-                _darken(sights, cluster, error)
+                _mark_unreadable(statuses, cluster, error)
     plurals: dict[tuple[str, str], str] = defaultdict(str)
-    for each in seen.values():
-        lives += each.lives
-        plurals |= each.plurals
-    return Gathered(
+    for objects in read_objects.values():
+        live_objects += objects.live_objects
+        plurals |= objects.plurals
+    return WorkData(
         row=row,
         tombstones=subject.tombstones,
-        asked=next(iter(subject.names), ""),
-        applied=tuple(work for works in mine.values() for work in works),
-        lives=tuple(lives),
-        nested=tuple(nested for each in seen.values() for nested in each.nested),
+        requested=next(iter(subject.names), ""),
+        applied=tuple(work for works in applied.values() for work in works),
+        live_objects=tuple(live_objects),
+        nested=tuple(nested for objects in read_objects.values() for nested in objects.nested),
         plurals=dict(plurals),
-        database=sights.database,
-        clusters=(*sights.clusters.values(), *sides.lost_clusters),
-        looked_at_objects=depth.objects,
+        database=statuses.database,
+        clusters=(*statuses.clusters.values(), *readers.unreachable_clusters),
+        has_read_objects=depth.objects,
+        coverage=subject.coverage,
     )
 
 
-def _belonging(records: Sequence[AppliedWork], row: Row | None, names: Sequence[str]) -> Sequence[AppliedWork]:
+def _belonging(
+    records: Sequence[AppliedWork], row: TracedResource | None, names: Sequence[str]
+) -> Sequence[AppliedWork]:
     """Return the applied works of one work: by id, or by the user's work name as before January 2026."""
     if row is None:
-        return [each for each in records if each.work_name in names]
-    by_id = [each for each in records if each.work_name == row.id]
+        return [record for record in records if record.work_name in names]
+    by_id = [record for record in records if record.work_name == row.id]
     if by_id or not row.work_name:
         return by_id
     # The name alone may be another's, such as a nested work's: some object must be the same, if any is listed.
-    wanted = {(key.namespace, key.name) for key in map(reading.manifest_key, row.manifests)}
+    keys = {(key.namespace, key.name) for key in map(parse.manifest_key, row.manifests)}
     return [
-        each
-        for each in records
-        if each.work_name == row.work_name
-        and (not each.resources or any((line.namespace, line.name) in wanted for line in each.resources))
+        record
+        for record in records
+        if record.work_name == row.work_name
+        and (not record.resources or any((line.namespace, line.name) in keys for line in record.resources))
     ]
 
 
-def _tombs(found: Found, names: set[str]) -> tuple[Tombstone, ...]:
-    return tuple(each for each in found.tombstones if {each.resource_id, each.work_name} & names)
+def _tombstones(resources: FoundResources, names: set[str]) -> tuple[Tombstone, ...]:
+    return tuple(
+        tombstone for tombstone in resources.tombstones if {tombstone.resource_id, tombstone.work_name} & names
+    )
 
 
-def _darken(sights: _Sights, cluster: ClusterSide, error: NoAccess) -> None:
-    sights.clusters[cluster.label] = replace(sights.clusters[cluster.label], is_clear=False, trouble=str(error))
+def _mark_unreadable(statuses: _AccessStatuses, cluster: ClusterReader, error: NoAccess) -> None:
+    statuses.clusters[cluster.label] = replace(statuses.clusters[cluster.label], is_readable=False, problem=str(error))

@@ -1,7 +1,7 @@
-"""Identities that can be computed without asking anybody: resource ids, applied works' names, times in sequence ids.
+"""Compute and check identities offline: resource IDs, names of applied works, times in sequence IDs.
 
-Pure. A check compares what somebody stored with what it should be; a difference is a fact to report, not an error,
-because raw clients may choose any id.
+Pure. A check compares a stored value with the computed one. A difference is a fact to report, not an error, because a
+raw client may choose any ID.
 """
 
 import hashlib
@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from maestropy.trace.errors import BadQuestion
-from maestropy.trace.work.model import AppliedWork, Row
-from maestropy.wire import identity, order
+from maestropy.trace.errors import InvalidArguments
+from maestropy.trace.work.model import AppliedWork, TracedResource
+from maestropy.wire import ordering
 from maestropy.wire.errors import WireError
+from maestropy.wire.works import resource_id
 
 NO_ADDRESS = hashlib.sha256(b"").hexdigest()
 """The hub hash of every agent on Pub/Sub, which has no broker address."""
@@ -35,24 +36,24 @@ def hub_hash(broker_host: str) -> str:
 
 def split_applied_work_name(name: str) -> tuple[str, str] | None:
     """Return hub hash and work name, if a name has that form."""
-    found = _APPLIED.fullmatch(name)
-    return (found[1], found[2]) if found else None
+    match = _APPLIED.fullmatch(name)
+    return (match[1], match[2]) if match else None
 
 
 def time_of_sequence(sequence: str) -> datetime:
     """Return the agent's wall clock when it made a sequence id."""
     try:
-        found = order.parse(sequence)
+        parsed = ordering.parse(sequence)
     except WireError as error:
-        raise BadQuestion(f"--sequence {sequence[:40]!r} is no sequence id; give the decimal number") from error
-    return datetime.fromtimestamp(found.time_ms / 1000, tz=UTC)
+        raise InvalidArguments(f"--sequence {sequence[:40]!r} is not a sequence ID; give the decimal number") from error
+    return datetime.fromtimestamp(parsed.time_ms / 1000, tz=UTC)
 
 
-def check_row(row: Row) -> tuple[Check, ...]:
-    """Check what a row says about itself."""
+def check_row(row: TracedResource) -> tuple[Check, ...]:
+    """Check the identity of a row."""
     if not (row.source and row.consumer and row.work_name):
         return ()
-    computed = identity.resource_id(row.source, namespace=row.consumer, name=row.work_name)
+    computed = resource_id.resource_id(row.source, namespace=row.consumer, name=row.work_name)
     if computed == row.id:
         return (Check(what="resource id", is_equal=True, says="matches uuid5 of source/consumer/name"),)
     says = f"is not uuid5 of source/consumer/name ({computed}): the client chose it"
@@ -60,7 +61,7 @@ def check_row(row: Row) -> tuple[Check, ...]:
 
 
 def check_applied(applied: AppliedWork, *, broker_host: str = "") -> tuple[Check, ...]:
-    """Check what an applied work says about itself, and whether it is of the broker given."""
+    """Check the identity of an applied work, and whether it belongs to the given broker."""
     parts = split_applied_work_name(applied.name)
     is_named_so = parts == (applied.hub_hash, applied.work_name)
     checks = [

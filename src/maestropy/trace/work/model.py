@@ -1,7 +1,7 @@
-"""The values a trace of works is made of: what the database says, what clusters say, and what nobody could say.
+"""Values of a work trace: what the database and the clusters returned, and what could not be read.
 
-Pure values. A side that could not be seen is never an empty one: `Sight` keeps the difference, because "not found"
-and "not allowed to look" lead to opposite advice.
+Pure values. "Not found" and "could not be read" are different results: `AccessStatus` keeps the difference, because
+they lead to opposite advice.
 """
 
 from collections.abc import Mapping
@@ -9,27 +9,53 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from maestropy.trace.work.query import WorkQuery
+from maestropy.wire.works.status import DATA_SAFETY_HOLD
+
 Json = Mapping[str, Any]
 WORK_GROUP = "work.open-cluster-management.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """Whether somebody could be asked."""
+class AccessStatus:
+    """Whether a database or a cluster could be read."""
 
-    place: str
-    """Who was asked, in words: `database (DSN)`, `cluster mgmt-1`."""
-    is_clear: bool
-    trouble: str = ""
+    description: str
+    """Its name in reports: `database (DSN)`, `cluster mgmt-1`."""
+    is_readable: bool
+    problem: str = ""
     """Why it could not be seen, with the remedy."""
     consumer: str = ""
-    """For a cluster: whose it is, if we were told or found out."""
+    """For a cluster: its consumer, if given or found."""
     kubectl: str = ""
     """For a cluster: the flags that lead kubectl there, ready to paste."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class SearchCoverage:
+    """How much of the database a search has read, and how many works match."""
+
+    matches: int
+    """Works that match; at least so many if `is_counted` is false."""
+    is_counted: bool = True
+    searched: int | None = None
+    """Works that were searched until the time was up; None if all were."""
+    total: int = 0
+    """Works in the database, estimated."""
+    is_newest_first: bool = False
+    since: datetime | None = None
+    """The creation time of the first work that was not searched, if the newest were searched first."""
+    by_computed_ids: bool = False
+    """Whether works were found by the IDs of a work client, and those of other clients were not searched."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every work was searched."""
+        return self.searched is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedCondition:
     """One condition, of a work or of a manifest."""
 
     type: str
@@ -53,8 +79,8 @@ class ObjectKey:
     name: str
 
     def __str__(self) -> str:
-        what = self.kind or self.plural
-        return f"{what}/{self.namespace}/{self.name}" if self.namespace else f"{what}/{self.name}"
+        kind = self.kind or self.plural
+        return f"{kind}/{self.namespace}/{self.name}" if self.namespace else f"{kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -73,10 +99,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestReport:
-    """What the agent said about one manifest."""
+    """What the agent reported about one manifest."""
 
     key: ObjectKey
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ReportedCondition, ...] = ()
     feedback: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -87,12 +113,12 @@ class Status:
     version: int
     sequence: str
     time: datetime | None
-    conditions: tuple[Condition, ...]
+    conditions: tuple[ReportedCondition, ...]
     manifests: tuple[ManifestReport, ...]
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> ReportedCondition | None:
         """Return the condition of that type."""
-        return next((each for each in self.conditions if each.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +132,12 @@ class SpecEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TracedResource:
     """One resource as the database has it."""
 
     id: str
     source: str
-    """Empty where the REST API is asked: it does not tell."""
+    """Empty if read from the REST API, which does not return it."""
     consumer: str
     version: int
     work_name: str
@@ -128,7 +154,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """What is left of a resource whose deletion was confirmed, until the table is purged."""
+    """The status event of a confirmed deletion, until the table is purged."""
 
     resource_id: str
     source: str
@@ -140,7 +166,24 @@ class Tombstone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AppliedResource:
+class WorkHold:
+    """A data-safety hold: works that the agent of a consumer keeps as they are, although the database does not ask."""
+
+    consumer: str
+    reason: str
+    message: str = ""
+    work_count: int = 0
+    works: frozenset[str] = frozenset()
+    """The IDs of the works, at most 2,000; empty where they could not be read."""
+    since: str = ""
+
+    def covers(self, work_id: str) -> bool:
+        """Say whether it keeps a work; without the list of its works, it keeps all of its consumer."""
+        return work_id in self.works or not self.works
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedResourceEntry:
     """One line of an applied work's status."""
 
     group: str
@@ -152,7 +195,7 @@ class AppliedResource:
 
     @property
     def key(self) -> ObjectKey:
-        """Which object it means."""
+        """The key of the object."""
         return ObjectKey(group=self.group, plural=self.plural, namespace=self.namespace, name=self.name)
 
 
@@ -170,8 +213,10 @@ class AppliedWork:
     created: datetime | None = None
     deleting: datetime | None = None
     evicting: datetime | None = None
+    origin: str = ""
+    """The database that the applied spec came from, as our agent records it; a Go agent does not."""
     finalizers: tuple[str, ...] = ()
-    resources: tuple[AppliedResource, ...] = ()
+    resources: tuple[AppliedResourceEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,29 +233,29 @@ LiveState = Literal["present", "absent", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class LiveObject:
     """One object as a cluster has it now."""
 
     cluster: str
     key: ObjectKey
     state: LiveState
-    trouble: str = ""
+    problem: str = ""
     uid: str = ""
     deleting: datetime | None = None
     finalizers: tuple[str, ...] = ()
     owners: tuple[Owner, ...] = ()
     content: Json = field(default_factory=dict)
-    """The whole object, where it was asked for."""
+    """The whole object, if requested."""
 
     @property
     def applied_owners(self) -> tuple[Owner, ...]:
         """The applied works that own it."""
-        return tuple(each for each in self.owners if each.kind == "AppliedManifestWork")
+        return tuple(owner for owner in self.owners if owner.kind == "AppliedManifestWork")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestedWork:
-    """A ManifestWork that is itself a manifest of a work, with what became of it on the same cluster."""
+    """A ManifestWork that is a manifest of another work, with its data from the same cluster."""
 
     depth: int
     cluster: str
@@ -219,23 +264,60 @@ class NestedWork:
     manifests: tuple[Json, ...]
     status: Status | None
     applied: tuple[AppliedWork, ...]
-    lives: tuple[Live, ...]
+    live_objects: tuple[LiveObject, ...]
     nested: tuple["NestedWork", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class WorkData:
     """All that is known about one work."""
 
-    row: Row | None
+    row: TracedResource | None
     tombstones: tuple[Tombstone, ...] = ()
     applied: tuple[AppliedWork, ...] = ()
-    lives: tuple[Live, ...] = ()
+    live_objects: tuple[LiveObject, ...] = ()
     nested: tuple[NestedWork, ...] = ()
     plurals: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Plural by (group, kind), as the clusters told; what is missing is guessed by English grammar."""
-    asked: str = ""
-    """The identifier somebody gave, where no row answers to it."""
-    database: Sight
-    clusters: tuple[Sight, ...] = ()
-    looked_at_objects: bool = True
+    """Plural by (group, kind), as the clusters serve them; others are guessed by English grammar."""
+    requested: str = ""
+    """The requested identifier, if no row has it."""
+    database: AccessStatus
+    clusters: tuple[AccessStatus, ...] = ()
+    has_read_objects: bool = True
+    hold: WorkHold | None = None
+    """The data-safety hold that keeps it, if the server lists one."""
+    coverage: SearchCoverage | None = None
+    """For a work without a row: how much of the database was searched for it."""
+
+    @property
+    def reported_hold(self) -> ReportedCondition | None:
+        """The condition by which the agent reports that it holds the work."""
+        condition = self.row.status.condition(DATA_SAFETY_HOLD) if self.row and self.row.status else None
+        return condition if condition is not None and condition.status == "True" else None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a data-safety hold keeps the work."""
+        return self.hold is not None or self.reported_hold is not None
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the whole database was searched, so that no row means that there is none."""
+        return self.coverage is None or self.coverage.is_complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkQueryResult:
+    """The result of a query."""
+
+    query: WorkQuery
+    works: tuple[WorkData, ...] = ()
+    candidates: tuple[TracedResource, ...] = ()
+    """Several works that match a query for one; they were not traced."""
+    starts: tuple[LiveObject, ...] = ()
+    """The objects that match a query for a manifest."""
+    steps: tuple[str, ...] = ()
+    database: AccessStatus
+    clusters: tuple[AccessStatus, ...] = ()
+    coverage: SearchCoverage | None = None
+    """How much of the database was searched; None if all of it, or by ID."""

@@ -1,71 +1,115 @@
-"""When a record without a work is given up."""
+"""When an AppliedManifestWork without a work is evicted."""
 
 from typing import Any
 
 import pytest
-from applied_objects import manifest_work
 
 from maestropy.agent.decide import eviction, ownership
-from maestropy.wire import instant
+from maestropy.wire import timestamps
+from tests.unit.agent.decide.applied_objects import manifest_work
 
-IDENTITY = ownership.Identity(hub_hash="hub", agent_id="agent")
-START = instant.Timestamp(1_000_000)
-LATER = instant.Timestamp(START.seconds + 3600)
-MARK = {"metadata": {"uid": "u", "resourceVersion": "1"}, "status": {"evictionStartTime": START.rfc3339_seconds()}}
+IDENTITY = ownership.AgentIdentity(hub_hash="hub", agent_id="agent")
+START = timestamps.Timestamp(1_000_000)
+LATER = timestamps.Timestamp(START.seconds + 3600)
+START_PATCH = {
+    "metadata": {"uid": "u", "resourceVersion": "1"},
+    "status": {"evictionStartTime": START.rfc3339_seconds()},
+}
 UNMARK = {"metadata": {"uid": "u", "resourceVersion": "1"}, "status": {"evictionStartTime": None}}
 
 
-def record(*, hub: str = "hub", agent: str = "agent", marked: str = "", **metadata: Any) -> dict[str, Any]:
-    found = ownership.new_record(manifest_work(), identity=ownership.Identity(hub_hash=hub, agent_id=agent))
-    found["metadata"] |= {"uid": "u", "resourceVersion": "1", **metadata}
-    return found | {"status": {"evictionStartTime": marked} if marked else {}}
+def applied_work(*, hub: str = "hub", agent: str = "agent", started_at: str = "", **metadata: Any) -> dict[str, Any]:
+    body = ownership.new_applied_work(manifest_work(), identity=ownership.AgentIdentity(hub_hash=hub, agent_id=agent))
+    body["metadata"] |= {"uid": "u", "resourceVersion": "1", **metadata}
+    return body | {"status": {"evictionStartTime": started_at} if started_at else {}}
 
 
-def judged(found: dict[str, Any], *, is_known: bool = False, now: instant.Timestamp = START, **policy: Any) -> Any:
-    chosen = {"grace_seconds": 3600, "answered_at": START} | policy
-    rules = eviction.Policy(identity=IDENTITY, **chosen)
-    return eviction.judge(found, is_work_known=is_known, policy=rules, now=now)
+def decided(body: dict[str, Any], *, is_known: bool = False, now: timestamps.Timestamp = START, **policy: Any) -> Any:
+    chosen: dict[str, Any] = {"grace_seconds": 3600, "resynced_at": START, "is_absence_confirmed": True} | policy
+    rules = eviction.EvictionPolicy(identity=IDENTITY, **chosen)
+    return eviction.decide(body, is_work_known=is_known, policy=rules, now=now)
 
 
-MARKED = START.rfc3339_seconds()
+STARTED = START.rfc3339_seconds()
 
 
 @pytest.mark.parametrize(
     ("verdict", "expected"),
     [
-        pytest.param(judged(record()), eviction.Mark(patch=MARK), id="case-71-start"),
-        pytest.param(judged(record(marked=MARKED)), eviction.Look(at=LATER), id="look-again-when-due"),
-        pytest.param(judged(record(marked=MARKED), now=LATER), eviction.Evict(), id="case-20-due"),
-        pytest.param(judged(record(), is_known=True), eviction.Keep(), id="known-work"),
+        pytest.param(decided(applied_work()), eviction.PatchEvictionStart(patch=START_PATCH), id="eviction-starts"),
         pytest.param(
-            judged(record(marked=MARKED), is_known=True), eviction.Mark(patch=UNMARK), id="case-72-recreated-in-time"
-        ),
-        pytest.param(judged(record(hub="old"), is_known=True), eviction.Mark(patch=MARK), id="case-70-other-hub"),
-        pytest.param(judged(record(agent="other"), now=LATER), eviction.Keep(), id="case-69-other-agent"),
-        pytest.param(judged(record(deletionTimestamp=MARKED)), eviction.Keep(), id="deleting-already"),
-        pytest.param(
-            judged(record(marked=MARKED), grace_seconds=eviction.NEVER_SECONDS, now=LATER),
-            eviction.Mark(patch=UNMARK),
-            id="case-73-never",
-        ),
-        pytest.param(judged(record(), grace_seconds=eviction.NEVER_SECONDS), eviction.Keep(), id="never-and-unmarked"),
-        pytest.param(judged(record(), answered_at=None, now=LATER), eviction.Keep(), id="the-server-has-not-answered"),
-        pytest.param(
-            judged(record(marked=MARKED), answered_at=None, now=LATER),
-            eviction.Keep(),
-            id="not-even-an-old-mark-counts",
+            decided(applied_work(started_at=STARTED)), eviction.WaitForGracePeriod(at=LATER), id="recheck-when-due"
         ),
         pytest.param(
-            judged(record(marked=MARKED), answered_at=LATER, now=LATER),
-            eviction.Look(at=instant.Timestamp(LATER.seconds + 3600)),
-            id="the-time-without-an-answer-does-not-count",
+            decided(applied_work(started_at=STARTED), now=LATER), eviction.EvictAppliedWork(), id="grace-period-over"
         ),
         pytest.param(
-            judged(record(marked="garbage"), now=LATER),
-            eviction.Look(at=instant.Timestamp(LATER.seconds + 3600)),
-            id="unreadable-mark",
+            decided(applied_work(started_at=STARTED), now=LATER, is_absence_confirmed=False),
+            eviction.ConfirmAbsence(),
+            id="server-away-when-due",
+        ),
+        pytest.param(decided(applied_work(), is_known=True), eviction.KeepAppliedWork(), id="known-work"),
+        pytest.param(
+            decided(applied_work(started_at=STARTED), is_known=True),
+            eviction.PatchEvictionStart(patch=UNMARK),
+            id="work-recreated-before-due",
+        ),
+        pytest.param(
+            decided(applied_work(hub="old"), is_known=True),
+            eviction.PatchEvictionStart(patch=START_PATCH),
+            id="other-hub",
+        ),
+        pytest.param(decided(applied_work(agent="other"), now=LATER), eviction.KeepAppliedWork(), id="other-agent"),
+        pytest.param(
+            decided(applied_work(deletionTimestamp=STARTED)), eviction.KeepAppliedWork(), id="deleting-already"
+        ),
+        pytest.param(
+            decided(applied_work(started_at=STARTED), grace_seconds=eviction.DISABLED_SECONDS, now=LATER),
+            eviction.PatchEvictionStart(patch=UNMARK),
+            id="disabled-clears-start-time",
+        ),
+        pytest.param(
+            decided(applied_work(), grace_seconds=eviction.DISABLED_SECONDS),
+            eviction.KeepAppliedWork(),
+            id="disabled-without-start-time",
+        ),
+        pytest.param(
+            decided(applied_work(), resynced_at=None, now=LATER), eviction.KeepAppliedWork(), id="no-resync-yet"
+        ),
+        pytest.param(
+            decided(applied_work(started_at=STARTED), resynced_at=None, now=LATER),
+            eviction.KeepAppliedWork(),
+            id="old-start-time-without-resync",
+        ),
+        pytest.param(
+            decided(applied_work(started_at=STARTED), resynced_at=LATER, now=LATER),
+            eviction.WaitForGracePeriod(at=timestamps.Timestamp(LATER.seconds + 3600)),
+            id="time-before-resync-does-not-count",
+        ),
+        pytest.param(
+            decided(applied_work(started_at="garbage"), now=LATER),
+            eviction.WaitForGracePeriod(at=timestamps.Timestamp(LATER.seconds + 3600)),
+            id="invalid-start-time",
         ),
     ],
 )
-def test_verdict(verdict: eviction.Verdict, expected: eviction.Verdict) -> None:
+def test_eviction_decision(verdict: eviction.Verdict, expected: eviction.Verdict) -> None:
     assert verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_connected", "is_confirmed"),
+    [
+        pytest.param([80.0], True, True, id="answered"),
+        pytest.param([80.0], False, False, id="not-connected"),
+        pytest.param([], True, False, id="never-answered"),
+        pytest.param([95.0], True, False, id="works-may-still-arrive"),
+        pytest.param([39.0], True, False, id="too-long-ago"),
+        pytest.param([39.0, 70.0, 95.0], True, True, id="one-counts"),
+    ],
+)
+def test_absence_is_confirmed_by_a_recent_answer_only(
+    answers: list[float], *, is_connected: bool, is_confirmed: bool
+) -> None:
+    confirmed = eviction.is_absence_confirmed(answers, is_connected=is_connected, now=100.0, arrival_seconds=10.0)
+    assert confirmed is is_confirmed

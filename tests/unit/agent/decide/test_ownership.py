@@ -1,14 +1,23 @@
-"""Who owns what, and what the record of a work says."""
+"""AppliedManifestWorks and owner references."""
 
 from typing import Any
 
 import pytest
-from applied_objects import FOREIGN, NO_OWNER, OTHER_WORK, OWNER, REFERENCE, config_map, living, manifest_work
 
 from maestropy.agent.decide import ownership
-from maestropy.wire import options, status
+from maestropy.wire.works import options, status
+from tests.unit.agent.decide.applied_objects import (
+    FOREIGN,
+    NO_OWNER,
+    OTHER_WORK,
+    OWNER,
+    REFERENCE,
+    config_map,
+    live_object,
+    manifest_work,
+)
 
-IDENTITY = ownership.Identity(hub_hash="hub", agent_id="agent")
+IDENTITY = ownership.AgentIdentity(hub_hash="hub", agent_id="agent")
 META = status.ResourceMeta(
     ordinal=0, version="v1", kind="ConfigMap", resource="configmaps", name="cm1", namespace="ns1"
 )
@@ -20,16 +29,16 @@ def resource(name: str, **members: str) -> ownership.AppliedResource:
     )
 
 
-def test_a_server_is_named_by_its_address() -> None:
-    found = ownership.hub_hash("maestro-mqtt-agent.maestro:1883")
-    assert found.startswith("f1d8a1049b93dffc")
-    assert found.endswith("dde73c8")
+def test_hub_hash_is_hash_of_address() -> None:
+    hub_hash = ownership.hub_hash("maestro-mqtt-agent.maestro:1883")
+    assert hub_hash.startswith("f1d8a1049b93dffc")
+    assert hub_hash.endswith("dde73c8")
     assert ownership.hub_hash("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-def test_case_103_the_record_of_a_work() -> None:
-    wanted = manifest_work(config_map()).with_labels({"a": "b"})
-    assert ownership.new_record(wanted, identity=IDENTITY) == {
+def test_new_applied_work() -> None:
+    labelled_work = manifest_work(config_map()).with_labels({"a": "b"})
+    assert ownership.new_applied_work(labelled_work, identity=IDENTITY) == {
         "apiVersion": "work.open-cluster-management.io/v1",
         "kind": "AppliedManifestWork",
         "metadata": {
@@ -41,43 +50,43 @@ def test_case_103_the_record_of_a_work() -> None:
     }
 
 
-def record(*resources: ownership.AppliedResource, **metadata: Any) -> dict[str, Any]:
-    made = ownership.new_record(manifest_work(), identity=IDENTITY)
-    made["metadata"] |= {"uid": "amw-1", "resourceVersion": "3", **metadata}
-    return made | {"status": {"appliedResources": [found.to_json() for found in resources]}}
+def applied_work(*resources: ownership.AppliedResource, **metadata: Any) -> dict[str, Any]:
+    body = ownership.new_applied_work(manifest_work(), identity=IDENTITY)
+    body["metadata"] |= {"uid": "amw-1", "resourceVersion": "3", **metadata}
+    return body | {"status": {"appliedResources": [entry.to_json() for entry in resources]}}
 
 
-def test_a_record_is_patched_only_if_it_differs() -> None:
-    assert ownership.record_spec_patch(record(), work_name="work1", identity=IDENTITY) is None
-    other = ownership.Identity(hub_hash="hub", agent_id="other")
-    assert ownership.record_spec_patch(record(), work_name="work1", identity=other) == {
+def test_spec_is_patched_only_if_different() -> None:
+    assert ownership.spec_patch(applied_work(), work_name="work1", identity=IDENTITY) is None
+    other = ownership.AgentIdentity(hub_hash="hub", agent_id="other")
+    assert ownership.spec_patch(applied_work(), work_name="work1", identity=other) == {
         "metadata": {"uid": "amw-1", "resourceVersion": "3"},
         "spec": {"hubHash": "hub", "agentID": "other", "manifestWorkName": "work1"},
     }
 
 
-def test_case_79_resources_are_listed_in_order() -> None:
+def test_applied_resources_are_sorted() -> None:
     cms = [resource("cm2", namespace="ns1"), resource("cm3", namespace="ns2")]
     namespace = ownership.AppliedResource(version="v1", resource="namespaces", name="ns1")
     deployment = ownership.AppliedResource(group="apps", version="v1", resource="deployments", name="d")
-    patch = ownership.record_status_patch(record(), [deployment, namespace, *reversed(cms)])
+    patch = ownership.status_patch(applied_work(), [deployment, namespace, *reversed(cms)])
     assert patch is not None
-    names = [(found["resource"], found["name"]) for found in patch["status"]["appliedResources"]]
+    names = [(entry["resource"], entry["name"]) for entry in patch["status"]["appliedResources"]]
     assert names == [("configmaps", "cm2"), ("configmaps", "cm3"), ("namespaces", "ns1"), ("deployments", "d")]
     assert [*patch["status"]["appliedResources"][0]] == ["group", "version", "resource", "namespace", "name", "uid"]
 
 
-def test_an_unchanged_list_is_not_written() -> None:
-    found = [resource("cm1", uid="1"), resource("cm2", uid="2")]
-    assert ownership.record_status_patch(record(*found), reversed(found)) is None
-    assert ownership.record_status_patch(record(*found), [resource("cm1", uid="new"), found[1]]) is not None
+def test_unchanged_applied_resources_are_not_patched() -> None:
+    resources = [resource("cm1", uid="1"), resource("cm2", uid="2")]
+    assert ownership.status_patch(applied_work(*resources), reversed(resources)) is None
+    assert ownership.status_patch(applied_work(*resources), [resource("cm1", uid="new"), resources[1]]) is not None
 
 
-def test_the_finalizer_of_a_record() -> None:
-    assert ownership.finalizer_patch(record(), is_wanted=True) is None
-    removed = ownership.finalizer_patch(record(), is_wanted=False)
+def test_finalizer_is_set_and_removed() -> None:
+    assert ownership.finalizer_patch(applied_work(), is_set=True) is None
+    removed = ownership.finalizer_patch(applied_work(), is_set=False)
     assert removed == {"metadata": {"uid": "amw-1", "resourceVersion": "3", "finalizers": None}}
-    kept = ownership.finalizer_patch(record(finalizers=["other", ownership.FINALIZER]), is_wanted=False)
+    kept = ownership.finalizer_patch(applied_work(finalizers=["other", ownership.FINALIZER]), is_set=False)
     assert kept is not None
     assert kept["metadata"]["finalizers"] == ["other"]
 
@@ -90,8 +99,8 @@ RULE = options.ResourceIdentifier(resource="configmaps", name="cm1", namespace="
     [
         pytest.param(None, (), True, id="no-option"),
         pytest.param("Foreground", (RULE,), True, id="foreground"),
-        pytest.param("Orphan", (), False, id="case-26-orphan"),
-        pytest.param("SelectivelyOrphan", (RULE,), False, id="case-27-selected"),
+        pytest.param("Orphan", (), False, id="orphan"),
+        pytest.param("SelectivelyOrphan", (RULE,), False, id="selected"),
         pytest.param("SelectivelyOrphan", (), True, id="nothing-selected"),
         pytest.param(
             "SelectivelyOrphan",
@@ -103,34 +112,36 @@ RULE = options.ResourceIdentifier(resource="configmaps", name="cm1", namespace="
         pytest.param("Later", (), True, id="unknown-policy-owns"),
     ],
 )
-def test_ownership(policy: str | None, orphaning: tuple[options.ResourceIdentifier, ...], expected: bool) -> None:
+def test_delete_option_decides_ownership(
+    policy: str | None, orphaning: tuple[options.ResourceIdentifier, ...], expected: bool
+) -> None:
     option = None if policy is None else options.DeleteOption(propagation_policy=policy, orphaning_rules=orphaning)
-    assert ownership.is_owned(option, META) is expected
+    assert ownership.is_owned(option, META, orphaned=orphaning) is expected
 
 
 @pytest.mark.parametrize(
-    ("found", "owner", "expected"),
+    ("references", "owner", "expected"),
     [
         pytest.param([], OWNER, [REFERENCE], id="add"),
         pytest.param([FOREIGN], OWNER, [FOREIGN, REFERENCE], id="append"),
-        pytest.param([OTHER_WORK], OWNER, [OTHER_WORK, REFERENCE], id="case-83-two-works"),
-        pytest.param([REFERENCE], OWNER, None, id="there-already"),
-        pytest.param([REFERENCE | {"uid": "old"}, FOREIGN], OWNER, [REFERENCE, FOREIGN], id="record-created-anew"),
+        pytest.param([OTHER_WORK], OWNER, [OTHER_WORK, REFERENCE], id="two-works"),
+        pytest.param([REFERENCE], OWNER, None, id="already-set"),
+        pytest.param([REFERENCE | {"uid": "old"}, FOREIGN], OWNER, [REFERENCE, FOREIGN], id="recreated-applied-work"),
         pytest.param(
             [REFERENCE | {"apiVersion": "work.open-cluster-management.io/v1beta1"}],
             OWNER,
             None,
-            id="version-is-no-matter",
+            id="version-is-ignored",
         ),
         pytest.param([FOREIGN, REFERENCE], NO_OWNER, [FOREIGN], id="remove"),
-        pytest.param([REFERENCE | {"uid": "old"}], NO_OWNER, [], id="remove-what-a-lost-record-left"),
-        pytest.param([FOREIGN], NO_OWNER, None, id="remove-what-is-not-there"),
+        pytest.param([REFERENCE | {"uid": "old"}], NO_OWNER, [], id="remove-reference-to-lost-applied-work"),
+        pytest.param([FOREIGN], NO_OWNER, None, id="remove-missing"),
     ],
 )
-def test_owner_references(
-    found: list[dict[str, str]], owner: ownership.Owner, expected: list[dict[str, str]] | None
+def test_merged_owner_references(
+    references: list[dict[str, str]], owner: ownership.OwnerReference, expected: list[dict[str, str]] | None
 ) -> None:
-    patch = ownership.owners_patch(living(config_map(), owners=tuple(found)), owner)
+    patch = ownership.owner_references_patch(live_object(config_map(), owners=tuple(references)), owner)
     if expected is None:
         assert patch is None
     else:
@@ -141,10 +152,8 @@ def test_owner_references(
 @pytest.mark.parametrize(
     ("previous", "current", "unresolved", "expected"),
     [
-        pytest.param([resource("cm1")], [resource("cm2")], [], [resource("cm1")], id="case-2-replaced"),
-        pytest.param(
-            [resource("cm1", version="v1")], [resource("cm1", version="v2")], [], [], id="case-81-other-version"
-        ),
+        pytest.param([resource("cm1")], [resource("cm2")], [], [resource("cm1")], id="replaced"),
+        pytest.param([resource("cm1", version="v1")], [resource("cm1", version="v2")], [], [], id="other-version"),
         pytest.param([resource("cm1", uid="old")], [resource("cm1", uid="new")], [], [], id="uid-refreshed"),
         pytest.param(
             [resource("cm1", namespace="ns1")],
@@ -156,13 +165,13 @@ def test_owner_references(
         pytest.param(
             [resource("foo", group="my.io", resource="foos"), resource("cm1")],
             [],
-            [ownership.Unresolved(group="my.io", namespace="ns1", name="foo")],
+            [ownership.UnresolvedManifest(group="my.io", namespace="ns1", name="foo")],
             [resource("cm1")],
-            id="a-kind-that-vanished-costs-no-object-and-blocks-no-neighbour",
+            id="unresolved-kind-keeps-its-object-only",
         ),
     ],
 )
-def test_untracked(previous: Any, current: Any, unresolved: Any, expected: Any) -> None:
+def test_untracked_resources(previous: Any, current: Any, unresolved: Any, expected: Any) -> None:
     assert ownership.untracked(previous, current, unresolved=unresolved) == expected
 
 
@@ -171,12 +180,12 @@ def test_untracked(previous: Any, current: Any, unresolved: Any, expected: Any) 
     [
         pytest.param(None, False, id="none"),
         pytest.param([], False, id="empty"),
-        pytest.param([{"kind": "AppliedManifestWork", "name": "hub-w"}], True, id="of-this-server"),
-        pytest.param([{"kind": "AppliedManifestWork", "name": "other-w"}], False, id="of-another-server"),
-        pytest.param([{"kind": "ReplicaSet", "name": "hub-w"}], False, id="of-another-kind"),
-        pytest.param("nonsense", False, id="nonsense"),
+        pytest.param([{"kind": "AppliedManifestWork", "name": "hub-w"}], True, id="same-hub"),
+        pytest.param([{"kind": "AppliedManifestWork", "name": "other-w"}], False, id="other-hub"),
+        pytest.param([{"kind": "ReplicaSet", "name": "hub-w"}], False, id="other-kind"),
+        pytest.param("nonsense", False, id="malformed"),
     ],
 )
-def test_objects_of_this_server(references: object, *, is_ours: bool) -> None:
-    assert ownership.has_owner_of({"metadata": {"ownerReferences": references}}, hub="hub") == is_ours
-    assert not ownership.has_owner_of({}, hub="hub")
+def test_object_is_owned_by_hub(references: object, *, is_ours: bool) -> None:
+    assert ownership.is_owned_by_hub({"metadata": {"ownerReferences": references}}, hub="hub") == is_ours
+    assert not ownership.is_owned_by_hub({}, hub="hub")

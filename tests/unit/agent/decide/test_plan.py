@@ -1,25 +1,26 @@
-"""What a work wants, manifest by manifest, whatever is wrong with some of them."""
+"""The apply plan of a work, also with invalid manifests."""
 
 from typing import Any
 
 import pytest
-from applied_objects import OWNER, SERVED, config_map, deployment, living, manifest_work
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maestropy.agent.decide import identity, plan, strategy
-from maestropy.wire import options, status, work
+from maestropy.agent.decide import manifest_identity, plan, update_strategy
+from maestropy.agent.expressions.budget import Budget
+from maestropy.wire.works import options, status, work
+from tests.unit.agent.decide.applied_objects import OWNER, SERVED, config_map, deployment, live_object, manifest_work
 
-FOO = identity.Kind("my.io", "v1", "Foo")
+FOO = manifest_identity.GroupVersionKind("my.io", "v1", "Foo")
 
 
-def planned(found: work.ManifestWork, **served: Any) -> plan.Plan:
-    verdict = plan.plan(found, served=served.get("served", SERVED))
-    assert isinstance(verdict, plan.Plan)
+def planned(planned_work: work.ManifestWork, **served: Any) -> plan.ApplyPlan:
+    verdict = plan.plan_work(planned_work, served=served.get("served", SERVED))
+    assert isinstance(verdict, plan.ApplyPlan)
     return verdict
 
 
-def test_case_4_one_bad_manifest_blocks_nobody() -> None:
+def test_invalid_manifest_does_not_block_others() -> None:
     nameless = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}
     verdict = planned(manifest_work(nameless, config_map("cm1"), "text", config_map("cm2")))
     assert [(step.meta.name, step.problem) for step in verdict.steps] == [
@@ -36,10 +37,10 @@ def test_case_4_one_bad_manifest_blocks_nobody() -> None:
         pytest.param(
             {"apiVersion": "my.io/v1", "kind": "Foo", "metadata": {"name": "f"}},
             'the server doesn\'t have a resource type "Foo"',
-            id="case-7-unknown-kind",
+            id="unknown-kind",
         ),
         pytest.param({"metadata": {"name": "x"}}, "Object 'Kind' is missing in manifest", id="no-kind"),
-        pytest.param(config_map("", metadata={"name": ""}), "name must be set in manifest", id="case-88-no-name"),
+        pytest.param(config_map("", metadata={"name": ""}), "name must be set in manifest", id="no-name"),
         pytest.param(
             config_map(metadata={"generateName": "x-"}), "generateName must not be set in manifest", id="generate-name"
         ),
@@ -51,20 +52,20 @@ def test_case_4_one_bad_manifest_blocks_nobody() -> None:
         ),
     ],
 )
-def test_problems_of_a_manifest(manifest: dict[str, Any], problem: str) -> None:
+def test_invalid_manifest_has_problem(manifest: dict[str, Any], problem: str) -> None:
     (step,) = planned(manifest_work(manifest)).steps
     assert step.problem == problem
-    assert plan.action(step, live=None, owner=OWNER) == strategy.Refuse(problem=problem)
+    assert plan.action(step, live=None, owner=OWNER, budget=Budget()) == update_strategy.RejectManifest(problem=problem)
 
 
-def test_a_discovery_that_failed_is_told() -> None:
-    served = {FOO: plan.NotServed(problem="the server is currently unable to handle the request")}
+def test_failed_discovery_is_problem_of_manifest() -> None:
+    served = {FOO: plan.DiscoveryFailed(problem="the server is currently unable to handle the request")}
     foo = {"apiVersion": "my.io/v1", "kind": "Foo", "metadata": {"name": "f"}}
     (step,) = planned(manifest_work(foo), served=served).steps
     assert step.problem == "the server is currently unable to handle the request"
 
 
-def test_steps_are_in_order_of_rank_and_keep_their_place() -> None:
+def test_steps_are_in_apply_order_and_keep_ordinals() -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns1"}}
     verdict = planned(manifest_work(deployment(), config_map(), namespace))
     assert [(step.meta.kind, step.meta.ordinal) for step in verdict.steps] == [
@@ -74,7 +75,7 @@ def test_steps_are_in_order_of_rank_and_keep_their_place() -> None:
     ]
 
 
-def test_case_11_a_cluster_scoped_object_has_no_namespace() -> None:
+def test_cluster_scoped_object_has_no_namespace() -> None:
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -85,7 +86,7 @@ def test_case_11_a_cluster_scoped_object_has_no_namespace() -> None:
     assert step.manifest["metadata"] == {"name": "r"}
 
 
-def test_wishes_and_ownership_reach_the_step() -> None:
+def test_step_has_effective_config_and_ownership() -> None:
     identifier = {"group": "", "resource": "configmaps", "name": "cm*", "namespace": "*"}
     verdict = planned(
         manifest_work(
@@ -98,31 +99,36 @@ def test_wishes_and_ownership_reach_the_step() -> None:
             },
         )
     )
-    assert [step.treatment.update_strategy.type for step in verdict.steps] == [options.CREATE_ONLY] * 2
+    assert [step.config.update_strategy.type for step in verdict.steps] == [options.CREATE_ONLY] * 2
     assert [step.is_owned for step in verdict.steps] == [False, True]
-    assert isinstance(plan.action(verdict.steps[0], live=None, owner=OWNER), strategy.Create)
+    assert isinstance(
+        plan.action(verdict.steps[0], live=None, owner=OWNER, budget=Budget()), update_strategy.CreateObject
+    )
 
 
-def test_discovery_is_asked_for_each_kind_once() -> None:
-    found = manifest_work(config_map("cm1"), config_map("cm2"), deployment(), "text", {"apiVersion": 1})
-    assert plan.kinds_of(found) == {identity.Kind("", "v1", "ConfigMap"), identity.Kind("apps", "v1", "Deployment")}
+def test_each_kind_is_discovered_once() -> None:
+    mixed_work = manifest_work(config_map("cm1"), config_map("cm2"), deployment(), "text", {"apiVersion": 1})
+    assert plan.gvks_of(mixed_work) == {
+        manifest_identity.GroupVersionKind("", "v1", "ConfigMap"),
+        manifest_identity.GroupVersionKind("apps", "v1", "Deployment"),
+    }
 
 
-def test_a_complete_work_is_frozen() -> None:
+def test_complete_work_is_not_applied() -> None:
     done = status.WorkStatus({"conditions": [{"type": "Complete", "status": "True"}]})
-    assert plan.plan(manifest_work(config_map()).with_status(done), served=SERVED) == plan.Frozen()
+    assert plan.plan_work(manifest_work(config_map()).with_status(done), served=SERVED) == plan.AlreadyComplete()
 
 
-def test_a_complete_manifest_is_left_alone_wherever_it_moved() -> None:
+def test_complete_manifest_is_not_applied_after_move() -> None:
     meta = status.ResourceMeta(
         ordinal=5, version="v1", kind="ConfigMap", resource="configmaps", name="cm1", namespace="ns1"
     )
     entry = status.manifest_status(meta, conditions=[{"type": "Complete", "status": "True"}])
-    found = manifest_work(config_map("cm1", data={"new": "1"}), config_map("cm2"))
-    verdict = planned(found.with_status(status.WorkStatus().with_manifests([entry])))
+    changed_work = manifest_work(config_map("cm1", data={"new": "1"}), config_map("cm2"))
+    verdict = planned(changed_work.with_status(status.WorkStatus().with_manifests([entry])))
     assert [step.is_complete for step in verdict.steps] == [True, False]
-    left = plan.action(verdict.steps[0], live=living(config_map("cm1")), owner=OWNER)
-    assert left == strategy.Leave(reason="complete")
+    left = plan.action(verdict.steps[0], live=live_object(config_map("cm1")), owner=OWNER, budget=Budget())
+    assert left == update_strategy.LeaveUnchanged(reason="complete")
 
 
 @pytest.mark.parametrize(
@@ -135,8 +141,10 @@ def test_a_complete_manifest_is_left_alone_wherever_it_moved() -> None:
         pytest.param({"workload": {"manifests": {}}}, "spec.workload.manifests must be a list", id="manifests"),
     ],
 )
-def test_a_work_that_cannot_be_read_is_refused(spec: dict[str, Any], problem: str) -> None:
-    assert plan.plan(manifest_work(config_map()).with_spec(**spec), served=SERVED) == plan.Refused(problem=problem)
+def test_invalid_work_is_rejected(spec: dict[str, Any], problem: str) -> None:
+    assert plan.plan_work(manifest_work(config_map()).with_spec(**spec), served=SERVED) == plan.InvalidWork(
+        problem=problem
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +159,7 @@ def test_a_work_that_cannot_be_read_is_refused(spec: dict[str, Any], problem: st
         ),
     ],
 )
-def test_executors(executor: dict[str, Any], problem: str) -> None:
+def test_executor_problem_reaches_every_step(executor: dict[str, Any], problem: str) -> None:
     verdict = planned(manifest_work(config_map(), executor=executor))
     assert verdict.executor is not None
     assert verdict.steps[0].problem == problem
@@ -168,10 +176,10 @@ MANIFEST = JSON | st.fixed_dictionaries({}, optional={"apiVersion": JSON, "kind"
 
 
 @given(st.lists(MANIFEST, max_size=4))
-def test_any_manifest_gets_its_step(manifests: list[Any]) -> None:
-    found = manifest_work(*manifests)
-    plan.kinds_of(found)
-    verdict = planned(found)
+def test_any_manifest_gets_one_step(manifests: list[Any]) -> None:
+    any_work = manifest_work(*manifests)
+    plan.gvks_of(any_work)
+    verdict = planned(any_work)
     assert sorted(step.meta.ordinal for step in verdict.steps) == [*range(len(manifests))]
     for step in verdict.steps:
-        plan.action(step, live=None, owner=OWNER)
+        plan.action(step, live=None, owner=OWNER, budget=Budget())

@@ -1,20 +1,28 @@
-"""The gate before source clients, with Kubernetes at the other end of a real socket."""
+"""Authentication and authorization of source clients, with a Kubernetes API on a real socket."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 
 import pytest
-from certificates import make_ca
-from review_api import ACCESS, TOKENS, ReviewApi, status_body
 
-from maestropy.server.auth.denied import Code, Denied
-from maestropy.server.auth.sources import MOCK_IDENTITY, BadMode, Mode, SourceGate, choose_mode, open_gate
-from maestropy.transport.identity import ANONYMOUS, Identity, Peer
+from maestropy.server.auth.denied import Denied, DeniedCode
+from maestropy.server.auth.sources import (
+    MOCK_IDENTITY,
+    AuthnMode,
+    InvalidAuthnMode,
+    SourceAccessControl,
+    choose_mode,
+    open_access_control,
+)
+from maestropy.transport.peer_identity import ANONYMOUS, Peer, PeerIdentity
+from tests.certificates import make_ca
+from tests.review_api import ACCESS, TOKENS, ReviewApi, status_body
 
-ALICE = Identity(user="alice", groups=("devs",))
+ALICE = PeerIdentity(user="alice", groups=("devs",))
 
 
 class Clock:
@@ -25,19 +33,17 @@ class Clock:
         return self.now
 
 
-def run(tmp_path: Path, mode: Mode, scenario: Callable[[ReviewApi, SourceGate, Clock], Awaitable[None]]) -> None:
-    async def main() -> None:
-        clock = Clock()
-        async with (
-            ReviewApi(tokens={"good": ("alice", ["devs"])}, grants={("alice", "/sources/policy", "pub")}) as api,
-            open_gate(mode, kubeconfig=api.write_kubeconfig(tmp_path), clock=clock) as gate,
-        ):
-            await scenario(api, gate, clock)
-
-    asyncio.run(main())
+@contextlib.asynccontextmanager
+async def opened(tmp_path: Path, mode: AuthnMode) -> AsyncIterator[tuple[ReviewApi, SourceAccessControl, Clock]]:
+    clock = Clock()
+    async with (
+        ReviewApi(tokens={"good": ("alice", ["devs"])}, grants={("alice", "/sources/policy", "pub")}) as api,
+        open_access_control(mode, kubeconfig=api.write_kubeconfig(tmp_path), clock=clock) as gate,
+    ):
+        yield api, gate, clock
 
 
-async def denial(call: Awaitable[object]) -> tuple[Code, str]:
+async def denial(call: Awaitable[object]) -> tuple[DeniedCode, str]:
     with pytest.raises(Denied) as caught:
         await call
     return caught.value.code, caught.value.text
@@ -46,14 +52,14 @@ async def denial(call: Awaitable[object]) -> tuple[Code, str]:
 @pytest.mark.parametrize(
     ("authn_type", "tls", "client_ca", "mode"),
     [
-        pytest.param("mock", True, False, Mode.MOCK, id="mock"),
-        pytest.param("token", True, False, Mode.TOKEN, id="token"),
-        pytest.param("mtls", True, True, Mode.MTLS, id="mtls"),
-        pytest.param("mtls", False, False, Mode.OPEN, id="mtls-without-tls-is-open"),
-        pytest.param("token", False, False, Mode.OPEN, id="token-without-tls-is-open"),
+        pytest.param("mock", True, False, AuthnMode.MOCK, id="mock"),
+        pytest.param("token", True, False, AuthnMode.TOKEN, id="token"),
+        pytest.param("mtls", True, True, AuthnMode.MTLS, id="mtls"),
+        pytest.param("mtls", False, False, AuthnMode.OPEN, id="mtls-without-tls-is-open"),
+        pytest.param("token", False, False, AuthnMode.OPEN, id="token-without-tls-is-open"),
     ],
 )
-def test_mode(authn_type: str, tls: bool, client_ca: bool, mode: Mode) -> None:
+def test_mode(authn_type: str, tls: bool, client_ca: bool, mode: AuthnMode) -> None:
     assert choose_mode(authn_type, tls=tls, client_ca=client_ca) is mode
 
 
@@ -61,35 +67,33 @@ def test_mode(authn_type: str, tls: bool, client_ca: bool, mode: Mode) -> None:
     ("authn_type", "words"),
     [
         pytest.param("kerberos", "give one of mock, mtls, token", id="unknown"),
-        pytest.param("open", "give one of mock, mtls, token", id="open-cannot-be-asked-for"),
+        pytest.param("open", "give one of mock, mtls, token", id="open-is-not-a-flag-value"),
         pytest.param("mtls", "needs --grpc-client-ca-file", id="mtls-without-client-ca"),
     ],
 )
-def test_flags_that_do_not_fit(authn_type: str, words: str) -> None:
-    with pytest.raises(BadMode, match=words):
+def test_invalid_flags(authn_type: str, words: str) -> None:
+    with pytest.raises(InvalidAuthnMode, match=words):
         choose_mode(authn_type, tls=True, client_ca=False)
 
 
 @pytest.mark.parametrize(
     ("mode", "identity"),
-    [pytest.param(Mode.OPEN, ANONYMOUS, id="open"), pytest.param(Mode.MOCK, MOCK_IDENTITY, id="mock")],
+    [pytest.param(AuthnMode.OPEN, ANONYMOUS, id="open"), pytest.param(AuthnMode.MOCK, MOCK_IDENTITY, id="mock")],
 )
-def test_modes_that_ask_nobody(tmp_path: Path, mode: Mode, identity: Identity) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_modes_without_kubernetes(tmp_path: Path, mode: AuthnMode, identity: PeerIdentity) -> None:
+    async with opened(tmp_path, mode) as (api, gate, _):
         assert await gate.authenticate(Peer()) == identity
         await gate.authorize(identity, source="anything", verb="pub")
         await gate.authorize(identity, source="", verb="sub")
         assert not api.requests
 
-    run(tmp_path, mode, scenario)
 
-
-def test_server_that_asks_nobody_never_loads_the_kubernetes_client() -> None:
+def test_modes_without_kubernetes_do_not_import_its_client() -> None:
     program = """
 import asyncio, sys
-from maestropy.server.auth.sources import Mode, open_gate
+from maestropy.server.auth.sources import AuthnMode, open_access_control
 async def main():
-    async with open_gate(Mode.MOCK, kubeconfig="", clock=lambda: 0.0):
+    async with open_access_control(AuthnMode.MOCK, kubeconfig="", clock=lambda: 0.0):
         return [name for name in ("maestropy.kube.client", "aiohttp") if name in sys.modules]
 sys.exit(str(asyncio.run(main()) or ""))
 """
@@ -97,8 +101,8 @@ sys.exit(str(asyncio.run(main()) or ""))
     assert (done.stderr.strip(), done.stdout) == ("", "")
 
 
-def test_mtls(tmp_path: Path) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_mtls(tmp_path: Path) -> None:
+    async with opened(tmp_path, AuthnMode.MTLS) as (api, gate, _):
         ca = make_ca(tmp_path)
         identity = await gate.authenticate(Peer(certificate=ca.issue(cn="alice", o=["devs"]).pem()))
         assert identity == ALICE
@@ -109,11 +113,9 @@ def test_mtls(tmp_path: Path) -> None:
             (Peer(certificate=ca.issue(cn="alice").pem()), "could not find group in peer certificate"),
         ]
         for peer, text in table:
-            assert await denial(gate.authenticate(peer)) == (Code.UNAUTHENTICATED, text)
+            assert await denial(gate.authenticate(peer)) == (DeniedCode.UNAUTHENTICATED, text)
         assert TOKENS not in api.requests
         await gate.authorize(identity, source="policy", verb="pub")
-
-    run(tmp_path, Mode.MTLS, scenario)
 
 
 @pytest.mark.parametrize(
@@ -125,44 +127,39 @@ def test_mtls(tmp_path: Path) -> None:
         pytest.param("Bearer bad", "token not authenticated", id="rejected"),
     ],
 )
-def test_token_denied(tmp_path: Path, authorization: str | None, text: str) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_token_denied(tmp_path: Path, authorization: str | None, text: str) -> None:
+    async with opened(tmp_path, AuthnMode.TOKEN) as (_, gate, _):
         call = gate.authenticate(Peer(authorization=authorization))
-        assert await denial(call) == (Code.UNAUTHENTICATED, text)
-
-    run(tmp_path, Mode.TOKEN, scenario)
+        assert await denial(call) == (DeniedCode.UNAUTHENTICATED, text)
 
 
 @pytest.mark.parametrize("authorization", ["Bearer good", "good"])
-def test_token_accepted(tmp_path: Path, authorization: str) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_token_accepted(tmp_path: Path, authorization: str) -> None:
+    async with opened(tmp_path, AuthnMode.TOKEN) as (_, gate, _):
         assert await gate.authenticate(Peer(authorization=authorization)) == ALICE
 
-    run(tmp_path, Mode.TOKEN, scenario)
 
-
-def test_authorize(tmp_path: Path) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_authorize(tmp_path: Path) -> None:
+    async with opened(tmp_path, AuthnMode.TOKEN) as (api, gate, _):
         await gate.authorize(ALICE, source="policy", verb="pub")
         assert await denial(gate.authorize(ALICE, source="policy", verb="sub")) == (
-            Code.PERMISSION_DENIED,
+            DeniedCode.PERMISSION_DENIED,
             "unauthorized to subscribe the event from source policy",
         )
         assert await denial(gate.authorize(ALICE, source="other", verb="pub")) == (
-            Code.PERMISSION_DENIED,
+            DeniedCode.PERMISSION_DENIED,
             "unauthorized to publish the event from source other",
         )
         assert await denial(gate.authorize(ALICE, source="", verb="pub")) == (
-            Code.INVALID_ARGUMENT,
+            DeniedCode.INVALID_ARGUMENT,
             "failed to authorize the request: resource cannot be empty",
         )
         assert api.requests == {ACCESS: 3}
 
-    run(tmp_path, Mode.TOKEN, scenario)
 
+async def test_reviews_are_cached_for_a_short_time(tmp_path: Path) -> None:
+    async with opened(tmp_path, AuthnMode.TOKEN) as (api, gate, clock):
 
-def test_answers_are_remembered_for_a_short_while(tmp_path: Path) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
         async def publish() -> None:
             identity = await gate.authenticate(Peer(authorization="Bearer good"))
             await gate.authorize(identity, source="policy", verb="pub")
@@ -176,52 +173,44 @@ def test_answers_are_remembered_for_a_short_while(tmp_path: Path) -> None:
         await publish()
         clock.now += 0.2
         code, _ = await denial(publish())
-        assert code is Code.UNAUTHENTICATED
+        assert code is DeniedCode.UNAUTHENTICATED
         api.tokens["good"] = ("alice", ["devs"])
         clock.now += 2.1
         await publish()
 
-    run(tmp_path, Mode.TOKEN, scenario)
 
-
-def test_one_identity_never_uses_the_grant_of_another(tmp_path: Path) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_cached_access_is_not_shared_between_identities(tmp_path: Path) -> None:
+    async with opened(tmp_path, AuthnMode.TOKEN) as (_, gate, _):
         await gate.authorize(ALICE, source="policy", verb="pub")
-        for identity in (Identity(user="bob", groups=("devs",)), Identity(user="", groups=("alice",))):
+        for identity in (PeerIdentity(user="bob", groups=("devs",)), PeerIdentity(user="", groups=("alice",))):
             code, _ = await denial(gate.authorize(identity, source="policy", verb="pub"))
-            assert code is Code.PERMISSION_DENIED
-
-    run(tmp_path, Mode.TOKEN, scenario)
+            assert code is DeniedCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("response", "words"),
     [
-        pytest.param(None, "cannot be reached", id="gone"),
+        pytest.param(None, "cannot be reached", id="unreachable"),
         pytest.param(status_body(500, "InternalError"), "HTTP 500", id="failing"),
-        pytest.param(status_body(403, "Forbidden"), "needs the verb create", id="not-allowed-to-ask"),
+        pytest.param(status_body(403, "Forbidden"), "needs the verb create", id="reviews-forbidden"),
     ],
 )
-def test_no_answer_is_never_a_yes(tmp_path: Path, answer: tuple[int, str, str] | None, words: str) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_failed_review_denies_access(tmp_path: Path, response: tuple[int, str, str] | None, words: str) -> None:
+    async with opened(tmp_path, AuthnMode.TOKEN) as (api, gate, clock):
         peer = Peer(authorization="Bearer good")
         await gate.authorize(await gate.authenticate(peer), source="policy", verb="pub")
         clock.now += 10.1
-        if answer is None:
+        if response is None:
             await api.stop()
-        api.answer_with = answer
+        api.answer_with = response
         for call in (gate.authenticate(peer), gate.authorize(ALICE, source="policy", verb="pub")):
             code, text = await denial(call)
-            assert code is Code.UNAVAILABLE
+            assert code is DeniedCode.UNAVAILABLE
             assert words in text
             assert "good" not in text
 
-    run(tmp_path, Mode.TOKEN, scenario)
 
-
-def test_no_token_is_kept(tmp_path: Path) -> None:
-    async def scenario(api: ReviewApi, gate: SourceGate, clock: Clock) -> None:
+async def test_tokens_are_not_stored(tmp_path: Path) -> None:
+    async with opened(tmp_path, AuthnMode.TOKEN) as (_, gate, _):
         await gate.authenticate(Peer(authorization="Bearer good"))
         assert b"good" not in repr(vars(gate._tokens)).encode()
-
-    run(tmp_path, Mode.TOKEN, scenario)

@@ -1,11 +1,11 @@
-"""Ownership must be what every other instance, Go ones included, computes."""
+"""Ownership of consumers must equal what every other instance computes, Go instances included."""
 
 import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maestropy.server.decide import ring
+from maestropy.server.decide import hash_ring
 
 PODS = [f"maestro-7d9f8c6b5-{suffix}" for suffix in ("abcde", "fghij", "klmno", "pqrst")]
 
@@ -21,12 +21,12 @@ PODS = [f"maestro-7d9f8c6b5-{suffix}" for suffix in ("abcde", "fghij", "klmno", 
     ],
 )
 def test_xxh64_vectors(data: bytes, expected: int) -> None:
-    assert ring.xxh64(data) == expected
+    assert hash_ring.xxh64(data) == expected
 
 
 @given(st.binary(max_size=200))
 def test_xxh64_equals_the_library(data: bytes) -> None:
-    assert ring.xxh64(data) == xxhash.xxh64_intdigest(data)
+    assert hash_ring.xxh64(data) == xxhash.xxh64_intdigest(data)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_xxh64_equals_the_library(data: bytes) -> None:
 def test_tables_computed_by_the_go_library(
     instances: list[str], owners: list[int], cluster1: int, cluster2: int
 ) -> None:
-    found = ring.build(instances)
-    assert [instances.index(owner) for owner in found.owners] == owners
-    assert found.owner("cluster1") == instances[cluster1]
-    assert found.owner("cluster2") == instances[cluster2]
+    table = hash_ring.build(instances)
+    assert [instances.index(owner) for owner in table.owners] == owners
+    assert table.owner("cluster1") == instances[cluster1]
+    assert table.owner("cluster2") == instances[cluster2]
 
 
-def test_nobody_ready() -> None:
-    assert ring.build([]).owner("cluster1") is None
+def test_no_ready_instance_owns_nothing() -> None:
+    assert hash_ring.build([]).owner("cluster1") is None
 
 
 names = st.lists(st.text("abc-0123", min_size=1, max_size=8), min_size=1, max_size=30, unique=True)
@@ -58,14 +58,14 @@ names = st.lists(st.text("abc-0123", min_size=1, max_size=8), min_size=1, max_si
 
 @given(names, st.integers(1, 20))
 def test_any_number_of_instances_can_share_any_number_of_partitions(instances: list[str], partitions: int) -> None:
-    found = ring.build(instances, partitions=partitions)
-    assert len(found.owners) == partitions
-    assert set(found.owners) <= set(instances)
-    assert ring.build(reversed(instances), partitions=partitions) == found
+    table = hash_ring.build(instances, partitions=partitions)
+    assert len(table.owners) == partitions
+    assert set(table.owners) <= set(instances)
+    assert hash_ring.build(reversed(instances), partitions=partitions) == table
     if len(instances) >= partitions:
-        assert max(map(found.owners.count, found.owners)) <= 2
+        assert max(map(table.owners.count, table.owners)) <= 2
 
 
-def test_more_instances_than_partitions_give_one_each() -> None:
-    found = ring.build([f"maestro-{number}" for number in range(12)])
-    assert len(set(found.owners)) == 7
+def test_more_instances_than_partitions_get_one_each() -> None:
+    table = hash_ring.build([f"maestro-{number}" for number in range(12)])
+    assert len(set(table.owners)) == 7

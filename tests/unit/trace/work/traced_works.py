@@ -5,26 +5,26 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from maestropy.trace.work.model import (
-    AppliedResource,
+    AccessStatus,
+    AppliedResourceEntry,
     AppliedWork,
-    Condition,
-    Gathered,
-    Live,
+    LiveObject,
     ManifestReport,
     ObjectKey,
     Owner,
-    Row,
-    Sight,
+    ReportedCondition,
     Status,
+    TracedResource,
+    WorkData,
 )
-from maestropy.wire import identity
+from maestropy.wire.works import resource_id
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 HUB = "f1d8a1049b93dffc1929d57a719c3a09a4dcbfe0cd6e42840325be3b2dde73c8"
 BROKER = "maestro-mqtt-agent.maestro:1883"
-WORK_ID = identity.resource_id("client", namespace="mgmt-1", name="nginx-work")
-DATABASE = Sight(place="database", is_clear=True)
-CLUSTER = Sight(place="cluster mgmt", is_clear=True, consumer="mgmt-1", kubectl="--context mgmt")
+WORK_ID = resource_id.resource_id("client", namespace="mgmt-1", name="nginx-work")
+DATABASE = AccessStatus(description="database", is_readable=True)
+CLUSTER = AccessStatus(description="cluster mgmt", is_readable=True, consumer="mgmt-1", kubectl="--context mgmt")
 KEY = ObjectKey(group="apps", kind="Deployment", plural="deployments", namespace="default", name="nginx")
 MANIFEST: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -38,10 +38,10 @@ def ago(**parts: float) -> datetime:
     return NOW - timedelta(**parts)
 
 
-def conditions(applied: str = "True", available: str = "True", message: str = "") -> tuple[Condition, ...]:
+def conditions(applied: str = "True", available: str = "True", message: str = "") -> tuple[ReportedCondition, ...]:
     return (
-        Condition(type="Applied", status=applied, message=message),
-        Condition(type="Available", status=available, message=message),
+        ReportedCondition(type="Applied", status=applied, message=message),
+        ReportedCondition(type="Available", status=available, message=message),
     )
 
 
@@ -52,7 +52,7 @@ STATUS = Status(
     conditions=conditions(),
     manifests=(ManifestReport(key=KEY, conditions=conditions()),),
 )
-ROW = Row(
+ROW = TracedResource(
     id=WORK_ID,
     source="client",
     consumer="mgmt-1",
@@ -74,27 +74,27 @@ APPLIED = AppliedWork(
     work_name=WORK_ID,
     created=ago(hours=5),
     resources=(
-        AppliedResource(
+        AppliedResourceEntry(
             group="apps", version="v1", plural="deployments", namespace="default", name="nginx", uid="uid-1"
         ),
     ),
 )
-LIVE = Live(
+LIVE = LiveObject(
     cluster="mgmt",
     key=KEY,
     state="present",
     uid="uid-1",
     owners=(Owner(group="work", kind="AppliedManifestWork", name=APPLIED.name, uid="record-uid"),),
 )
-ABSENT = Live(cluster="mgmt", key=KEY, state="absent")
-HEALTHY = Gathered(row=ROW, applied=(APPLIED,), lives=(LIVE,), database=DATABASE, clusters=(CLUSTER,))
+ABSENT = LiveObject(cluster="mgmt", key=KEY, state="absent")
+HEALTHY = WorkData(row=ROW, applied=(APPLIED,), live_objects=(LIVE,), database=DATABASE, clusters=(CLUSTER,))
 
 
-def gathered(**changes: Any) -> Gathered:
+def data(**changes: Any) -> WorkData:
     return replace(HEALTHY, **changes)
 
 
-def row(**changes: Any) -> Row:
+def row(**changes: Any) -> TracedResource:
     return replace(ROW, **changes)
 
 

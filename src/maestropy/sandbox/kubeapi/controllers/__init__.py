@@ -1,1 +1,1 @@
-"""What makes objects progress: the parts of a cluster that act on what the API keeps."""
+"""The controllers of the sandbox cluster: garbage collection, custom resource definitions, workloads."""

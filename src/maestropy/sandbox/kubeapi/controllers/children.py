@@ -1,22 +1,22 @@
-"""What all controllers do: find and make the objects of an owner, and write conditions."""
+"""Helpers of all controllers: find and create the objects that an owner controls, and set conditions."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from maestropy.sandbox.kubeapi.objects import Objects, Options
-from maestropy.sandbox.kubeapi.store import Resource, Stored
+from maestropy.sandbox.kubeapi.objects import Objects, ObjectWriteOptions
+from maestropy.sandbox.kubeapi.storage.store import Resource, StoredObject
 
 Json = dict[str, Any]
 
 
-def owned(objects: Objects, owner: Stored, resource: Resource) -> list[Stored]:
-    """Return the objects of a resource that `owner` controls, oldest name first."""
-    found = [each for each in objects.store.dependents(owner.uid) if each.resource == resource]
-    return sorted(found, key=lambda each: each.name)
+def owned(objects: Objects, owner: StoredObject, resource: Resource) -> list[StoredObject]:
+    """Return the objects of a resource that `owner` controls, sorted by name."""
+    children = [dependent for dependent in objects.store.dependents(owner.uid) if dependent.resource == resource]
+    return sorted(children, key=lambda child: child.name)
 
 
-def owner_reference(owner: Stored) -> Json:
-    """Return the reference a controlled object carries."""
+def owner_reference(owner: StoredObject) -> Json:
+    """Return the controller owner reference to `owner`."""
     return {
         "apiVersion": owner.obj["apiVersion"],
         "kind": owner.obj["kind"],
@@ -27,21 +27,21 @@ def owner_reference(owner: Stored) -> Json:
     }
 
 
-def make_child(objects: Objects, owner: Stored, resource: Resource, child: Json) -> Stored:
+def make_child(objects: Objects, owner: StoredObject, resource: Resource, child: Json) -> StoredObject:
     """Create an object that `owner` controls."""
     kind = objects.registry.of_resource(*resource)
     assert kind is not None
     metadata = {**child["metadata"], "ownerReferences": [owner_reference(owner)]}
     sent = {**child, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
-    return objects.create(kind, owner.namespace, sent, Options(manager="kube-controller-manager"))
+    return objects.create(kind, owner.namespace, sent, ObjectWriteOptions(manager="kube-controller-manager"))
 
 
-def conditions(old: Iterable[Json] | None, now: str, *wanted: Json) -> list[Json]:
-    """Return `wanted` with times: those of `old` where nothing but the words changed."""
-    known = {each["type"]: each for each in old or []}
+def conditions(old: Iterable[Json] | None, now: str, *updated: Json) -> list[Json]:
+    """Return `updated` with timestamps: lastTransitionTime of `old` is kept where the status is the same."""
+    previous = {condition["type"]: condition for condition in old or []}
     result = []
-    for condition in wanted:
-        before = known.get(condition["type"])
+    for condition in updated:
+        before = previous.get(condition["type"])
         moved = before is None or before["status"] != condition["status"]
         same = before is not None and all(before.get(name) == value for name, value in condition.items())
         result.append(

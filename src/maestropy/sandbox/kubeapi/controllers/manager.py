@@ -1,17 +1,17 @@
-"""Runs the controllers: a change makes its object and its owners due after a short delay, once for many changes."""
+"""Run the controllers: a change enqueues its object and its owners; changes within the delay cause one reconcile."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 
-from maestropy.sandbox.kubeapi.controllers import jobs, pods, surroundings, workloads
+from maestropy.sandbox.kubeapi.controllers import infrastructure, jobs, pods, workloads
+from maestropy.sandbox.kubeapi.errors import StatusError
 from maestropy.sandbox.kubeapi.objects import Objects
-from maestropy.sandbox.kubeapi.problems import Problem
-from maestropy.sandbox.kubeapi.store import Event, Resource, Stored
+from maestropy.sandbox.kubeapi.storage.store import Resource, StoredObject, StoreEvent
 
 _log = logging.getLogger(__name__)
 
-Controller = Callable[[Objects, Stored], None]
+Controller = Callable[[Objects, StoredObject], None]
 _CONTROLLERS: dict[Resource, Controller] = {
     ("apps", "deployments"): workloads.deployment,
     ("apps", "replicasets"): workloads.replica_set,
@@ -19,55 +19,55 @@ _CONTROLLERS: dict[Resource, Controller] = {
     ("apps", "daemonsets"): workloads.daemon_set,
     ("batch", "jobs"): jobs.job,
     ("", "pods"): pods.pod,
-    ("", "namespaces"): surroundings.namespace,
-    ("", "nodes"): surroundings.node,
-    ("", "persistentvolumeclaims"): surroundings.claim,
-    ("rbac.authorization.k8s.io", "clusterroles"): surroundings.cluster_role,
-    ("policy", "poddisruptionbudgets"): surroundings.budget,
+    ("", "namespaces"): infrastructure.namespace,
+    ("", "nodes"): infrastructure.node,
+    ("", "persistentvolumeclaims"): infrastructure.claim,
+    ("rbac.authorization.k8s.io", "clusterroles"): infrastructure.cluster_role,
+    ("policy", "poddisruptionbudgets"): infrastructure.budget,
 }
 
 
-class Manager:
+class ControllerManager:
     """The controllers of one cluster."""
 
     def __init__(self, objects: Objects, *, delay: float) -> None:
         self._objects = objects
         self._delay = delay
         self._due: dict[str, float] = {}
-        self._news = asyncio.Event()
-        objects.store.listen(self._note)
+        self._wake_up = asyncio.Event()
+        objects.store.add_event_handler(self._on_event)
 
-    def _note(self, event: Event) -> None:
-        self._plan(event.last)
+    def _on_event(self, event: StoreEvent) -> None:
+        self._enqueue(event.last)
         for owner in event.last.obj["metadata"].get("ownerReferences") or []:
             stored = self._objects.store.by_uid(owner["uid"])
             if stored is not None:
-                self._plan(stored)
+                self._enqueue(stored)
 
-    def _plan(self, stored: Stored) -> None:
+    def _enqueue(self, stored: StoredObject) -> None:
         if stored.resource in _CONTROLLERS and stored.uid not in self._due:
             self._due[stored.uid] = asyncio.get_running_loop().time() + self._delay
-            self._news.set()
+            self._wake_up.set()
 
     async def run(self) -> None:
-        """Act on what is due, for ever."""
+        """Reconcile what is due until cancelled."""
         clock = asyncio.get_running_loop().time
         while True:
             if not self._due:
-                self._news.clear()
-                await self._news.wait()
+                self._wake_up.clear()
+                await self._wake_up.wait()
             uid, moment = next(iter(self._due.items()))
             await asyncio.sleep(max(0.0, moment - clock()))
             del self._due[uid]
-            self.act(uid)
+            self.reconcile(uid)
 
-    def act(self, uid: str) -> None:
-        """Let its controller look at one object."""
+    def reconcile(self, uid: str) -> None:
+        """Run the controller of one object."""
         stored = self._objects.store.by_uid(uid)
         if stored is None:
             return
         try:
             _CONTROLLERS[stored.resource](self._objects, stored)
-        except Problem as problem:
-            # Such as a namespace that ends meanwhile; the next change of the object brings it back here.
-            _log.debug("a controller was refused: %s", problem)
+        except StatusError as error:
+            # For example, the namespace is being deleted. The next change of the object enqueues it again.
+            _log.debug("the API rejected a request of a controller: %s", error)

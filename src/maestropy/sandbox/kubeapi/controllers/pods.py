@@ -1,44 +1,46 @@
-"""Makes Pods run: scheduled, started and ready at once; pods of jobs end, well unless told otherwise."""
+"""Run Pods without containers: schedule them and set them ready, or completed if they do not restart."""
 
 from typing import Any
 
+from maestropy.sandbox.kubeapi.initial_objects import NODE
 from maestropy.sandbox.kubeapi.objects import Objects
-from maestropy.sandbox.kubeapi.seeds import NODE
-from maestropy.sandbox.kubeapi.store import Stored
+from maestropy.sandbox.kubeapi.storage.store import StoredObject
 
 Json = dict[str, Any]
 FAIL = "sandbox.maestropy/fail"
-"""Annotation: a pod or job that carries it as "true" fails."""
+"""Annotation: a Pod or Job with the value "true" fails."""
 
 
-def pod(objects: Objects, stored: Stored) -> None:
-    """Bring a pod to the state it is to have."""
+def pod(objects: Objects, stored: StoredObject) -> None:
+    """Schedule a Pod and write its status."""
     status = stored.obj.get("status") or {}
     if stored.obj["metadata"].get("deletionTimestamp") or status.get("phase") in ("Succeeded", "Failed"):
         return
     if not stored.obj["spec"].get("nodeName"):
-        objects.amend(stored, lambda obj: {**obj, "spec": {**obj["spec"], "nodeName": NODE}})
+        objects.guaranteed_update(stored, lambda obj: {**obj, "spec": {**obj["spec"], "nodeName": NODE}})
     fails = (stored.obj["metadata"].get("annotations") or {}).get(FAIL) == "true"
     phase = "Failed" if fails else "Succeeded"
     if stored.obj["spec"].get("restartPolicy") == "Always":
         phase = "Running"
     ready = phase == "Running" and not fails
-    wanted = _status(stored, phase, ready=ready, now=objects.timestamp())
+    new_status = _status(stored, phase, ready=ready, now=objects.timestamp())
     if status.get("phase") != phase or _readiness(status) != ready:
-        objects.write_status(stored, wanted, manager="kubelet")
+        objects.write_status(stored, new_status, manager="kubelet")
 
 
 def _readiness(status: Json) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or [])
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions") or []
+    )
 
 
-def _status(stored: Stored, phase: str, *, ready: bool, now: str) -> Json:
+def _status(stored: StoredObject, phase: str, *, ready: bool, now: str) -> Json:
     mark = "True" if ready else "False"
     marks = {"PodScheduled": "True", "Initialized": "True", "ContainersReady": mark, "Ready": mark}
     containers = [
         {
-            "name": each["name"],
-            "image": each.get("image", ""),
+            "name": container["name"],
+            "image": container.get("image", ""),
             "imageID": "",
             "ready": ready,
             "started": ready,
@@ -46,7 +48,7 @@ def _status(stored: Stored, phase: str, *, ready: bool, now: str) -> Json:
             "state": _container_state(phase, now),
             "lastState": {},
         }
-        for each in stored.obj["spec"]["containers"]
+        for container in stored.obj["spec"]["containers"]
     ]
     return {
         "phase": phase,

@@ -1,4 +1,4 @@
-"""Makes Deployments, ReplicaSets, StatefulSets and DaemonSets progress: children, counts and conditions."""
+"""Reconcile Deployments, ReplicaSets, StatefulSets and DaemonSets: children, replica counts and conditions."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from maestropy.sandbox.kubeapi.controllers.children import conditions, make_child, owned
-from maestropy.sandbox.kubeapi.deleting import Deletion
 from maestropy.sandbox.kubeapi.objects import Objects
-from maestropy.sandbox.kubeapi.store import Stored
+from maestropy.sandbox.kubeapi.storage.deletion import DeletionRequest
+from maestropy.sandbox.kubeapi.storage.store import StoredObject
 
 Json = dict[str, Any]
 MANAGER = "kube-controller-manager"
@@ -17,23 +17,25 @@ PODS, REPLICA_SETS = ("", "pods"), ("apps", "replicasets")
 _HASH = "pod-template-hash"
 
 
-def _is_ready(pod: Stored) -> bool:
+def _is_ready(pod: StoredObject) -> bool:
     status = pod.obj.get("status") or {}
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or [])
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions") or []
+    )
 
 
-def _is_leaving(stored: Stored) -> bool:
+def _is_leaving(stored: StoredObject) -> bool:
     return bool(stored.obj["metadata"].get("deletionTimestamp"))
 
 
-def _remove(objects: Objects, stored: Stored) -> None:
+def _remove(objects: Objects, stored: StoredObject) -> None:
     kind = objects.registry.of_resource(*stored.resource)
     assert kind is not None
-    objects.delete(kind, stored.namespace, stored.name, Deletion(propagation="Background", uid=stored.uid))
+    objects.delete(kind, stored.namespace, stored.name, DeletionRequest(propagation="Background", uid=stored.uid))
 
 
-def deployment(objects: Objects, stored: Stored) -> None:
-    """Keep one ReplicaSet per template, the current one at full size and the others at none."""
+def deployment(objects: Objects, stored: StoredObject) -> None:
+    """Keep one ReplicaSet per pod template; scale the current one up and the others to zero."""
     if _is_leaving(stored):
         return
     spec, now = stored.obj["spec"], objects.timestamp()
@@ -42,12 +44,12 @@ def deployment(objects: Objects, stored: Stored) -> None:
     if spec.get("paused"):
         _report_deployment(objects, stored, sets, current=current, now=now)
         return
-    if current not in {each.obj["metadata"]["labels"].get(_HASH) for each in sets}:
+    if current not in {child.obj["metadata"]["labels"].get(_HASH) for child in sets}:
         _new_replica_set(objects, stored, current)
         sets = owned(objects, stored, REPLICA_SETS)
-    for each in sets:
-        is_current = each.obj["metadata"]["labels"].get(_HASH) == current
-        _resize(objects, each, spec["replicas"] if is_current else 0)
+    for child in sets:
+        is_current = child.obj["metadata"]["labels"].get(_HASH) == current
+        _resize(objects, child, spec["replicas"] if is_current else 0)
     _report_deployment(objects, stored, owned(objects, stored, REPLICA_SETS), current=current, now=now)
 
 
@@ -56,7 +58,7 @@ def _template_hash(template: Json) -> str:
     return digest[:10]
 
 
-def _new_replica_set(objects: Objects, stored: Stored, current: str) -> None:
+def _new_replica_set(objects: Objects, stored: StoredObject, current: str) -> None:
     spec = stored.obj["spec"]
     template = spec["template"]
     labels = {**(template.get("metadata") or {}).get("labels", {}), _HASH: current}
@@ -72,7 +74,7 @@ def _new_replica_set(objects: Objects, stored: Stored, current: str) -> None:
     make_child(objects, stored, REPLICA_SETS, child)
 
 
-def _resize(objects: Objects, stored: Stored, replicas: int) -> None:
+def _resize(objects: Objects, stored: StoredObject, replicas: int) -> None:
     def change(obj: Json) -> Json:
         if obj["spec"].get("replicas") == replicas:
             return obj
@@ -83,21 +85,23 @@ def _resize(objects: Objects, stored: Stored, replicas: int) -> None:
             "spec": {**obj["spec"], "replicas": replicas},
         }
 
-    objects.amend(stored, change)
+    objects.guaranteed_update(stored, change)
 
 
-def _report_deployment(objects: Objects, stored: Stored, sets: Iterable[Stored], *, current: str, now: str) -> None:
-    known = list(sets)
-    updated = [each for each in known if each.obj["metadata"]["labels"].get(_HASH) == current]
+def _report_deployment(
+    objects: Objects, stored: StoredObject, sets: Iterable[StoredObject], *, current: str, now: str
+) -> None:
+    replica_sets = list(sets)
+    updated = [child for child in replica_sets if child.obj["metadata"]["labels"].get(_HASH) == current]
     counts = {
-        "replicas": _sum(known, "replicas"),
+        "replicas": _sum(replica_sets, "replicas"),
         "updatedReplicas": _sum(updated, "replicas"),
-        "readyReplicas": _sum(known, "readyReplicas"),
-        "availableReplicas": _sum(known, "availableReplicas"),
+        "readyReplicas": _sum(replica_sets, "readyReplicas"),
+        "availableReplicas": _sum(replica_sets, "availableReplicas"),
     }
-    wanted = stored.obj["spec"]["replicas"]
-    missing = wanted - counts["availableReplicas"]
-    complete = missing <= 0 and counts["updatedReplicas"] == wanted == counts["replicas"]
+    replicas = stored.obj["spec"]["replicas"]
+    missing = replicas - counts["availableReplicas"]
+    complete = missing <= 0 and counts["updatedReplicas"] == replicas == counts["replicas"]
     name = f"{stored.name}-{current}"
     old = (stored.obj.get("status") or {}).get("conditions")
     status: Json = {name: value for name, value in counts.items() if value}
@@ -118,7 +122,7 @@ def _report_deployment(objects: Objects, stored: Stored, sets: Iterable[Stored],
     objects.write_status(stored, status, manager=MANAGER)
 
 
-def _progress(stored: Stored, *, complete: bool, name: str) -> Json:
+def _progress(stored: StoredObject, *, complete: bool, name: str) -> Json:
     if stored.obj["spec"].get("paused"):
         reason, message = "DeploymentPaused", "Deployment is paused"
         return {"type": "Progressing", "status": "Unknown", "reason": reason, "message": message}
@@ -131,15 +135,15 @@ def _progress(stored: Stored, *, complete: bool, name: str) -> Json:
     }
 
 
-def _sum(sets: Iterable[Stored], field: str) -> int:
-    return sum((each.obj.get("status") or {}).get(field, 0) for each in sets)
+def _sum(sets: Iterable[StoredObject], field: str) -> int:
+    return sum((child.obj.get("status") or {}).get(field, 0) for child in sets)
 
 
-def replica_set(objects: Objects, stored: Stored) -> None:
-    """Keep as many pods as wanted."""
+def replica_set(objects: Objects, stored: StoredObject) -> None:
+    """Keep `spec.replicas` pods."""
     if _is_leaving(stored):
         return
-    pods = _sized(objects, stored, wanted=stored.obj["spec"]["replicas"])
+    pods = _sized(objects, stored, replicas=stored.obj["spec"]["replicas"])
     ready = sum(1 for pod in pods if _is_ready(pod))
     status: Json = {"replicas": len(pods), "observedGeneration": stored.obj["metadata"]["generation"]}
     if pods:
@@ -149,24 +153,24 @@ def replica_set(objects: Objects, stored: Stored) -> None:
     objects.write_status(stored, status, manager=MANAGER)
 
 
-def _sized(objects: Objects, stored: Stored, *, wanted: int) -> list[Stored]:
+def _sized(objects: Objects, stored: StoredObject, *, replicas: int) -> list[StoredObject]:
     pods = [pod for pod in owned(objects, stored, PODS) if not _is_leaving(pod)]
-    for _ in range(wanted - len(pods)):
+    for _ in range(replicas - len(pods)):
         _new_pod(objects, stored, {"generateName": f"{stored.name}-"})
-    for pod in pods[wanted:]:
+    for pod in pods[replicas:]:
         _remove(objects, pod)
     return [pod for pod in owned(objects, stored, PODS) if not _is_leaving(pod)]
 
 
-def _new_pod(objects: Objects, stored: Stored, naming: Json) -> None:
+def _new_pod(objects: Objects, stored: StoredObject, naming: Json) -> None:
     template = stored.obj["spec"]["template"]
-    given = template.get("metadata") or {}
-    metadata = {name: given[name] for name in ("labels", "annotations") if name in given}
+    template_metadata = template.get("metadata") or {}
+    metadata = {name: template_metadata[name] for name in ("labels", "annotations") if name in template_metadata}
     make_child(objects, stored, PODS, {"metadata": {**metadata, **naming}, "spec": template["spec"]})
 
 
-def stateful_set(objects: Objects, stored: Stored) -> None:
-    """Keep pods with fixed names, and replace those of an older template."""
+def stateful_set(objects: Objects, stored: StoredObject) -> None:
+    """Keep pods with ordinal names, and replace those of an older revision."""
     if _is_leaving(stored):
         return
     spec = stored.obj["spec"]
@@ -197,12 +201,12 @@ def stateful_set(objects: Objects, stored: Stored) -> None:
     objects.write_status(stored, status | ({"readyReplicas": ready} if ready else {}), manager=MANAGER)
 
 
-def daemon_set(objects: Objects, stored: Stored) -> None:
+def daemon_set(objects: Objects, stored: StoredObject) -> None:
     """Keep one pod on every node."""
     if _is_leaving(stored):
         return
     nodes = len(objects.store.select(("", "nodes")))
-    pods = _sized(objects, stored, wanted=nodes)
+    pods = _sized(objects, stored, replicas=nodes)
     ready = sum(1 for pod in pods if _is_ready(pod))
     status: Json = {
         "currentNumberScheduled": len(pods),

@@ -1,1 +1,1 @@
-"""One file per hop: what it asks, what it teaches the others, and how it is judged by what was answered."""
+"""The hops of the walk. Each module defines the queries of one hop, what it learns, and how it is judged."""

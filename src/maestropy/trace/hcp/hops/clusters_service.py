@@ -1,80 +1,82 @@
-"""Clusters Service: how far it thinks it is."""
+"""Clusters Service: check the state of the cluster, its errors and its inflight checks."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from maestropy.trace.hcp import reading, views
-from maestropy.trace.hcp.identity import ArmId, Known
-from maestropy.trace.hcp.model import Fact, Report, Scene, State
-from maestropy.trace.hcp.question import Document, Outcome, Question, Topic
+from maestropy.trace.hcp import lookup
+from maestropy.trace.hcp.hops import views
+from maestropy.trace.hcp.identity import ArmId, KnownIds
+from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
 NAME = "clusters-service"
+_AZURE = ("subscription_id", "resource_group_name", "resource_name", "managed_resource_group_name", "tenant_id")
 
 
-def asks(known: Known) -> Iterable[Question]:
-    """Ask for the cluster by id, or by what Azure calls it; then for the rest of it."""
+def queries(known: KnownIds) -> Iterable[HopQuery]:
+    """Query the cluster by ID, or by its Azure names; then its status, checks and node pools."""
     if known.cid:
-        yield Question(topic=Topic.CS_CLUSTER, cid=known.cid)
+        yield HopQuery(topic=Topic.CS_CLUSTER, cid=known.cid)
         for topic in (Topic.CS_STATUS, Topic.CS_CHECKS, Topic.CS_NODE_POOLS):
-            yield Question(topic=topic, cid=known.cid)
+            yield HopQuery(topic=topic, cid=known.cid)
     elif known.arm:
-        yield Question(topic=Topic.CS_CLUSTER, arm=str(known.arm))
+        yield HopQuery(topic=Topic.CS_CLUSTER, arm=str(known.arm))
 
 
-def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
+def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
     """Learn the id, the prefix and the ARM ID; nothing, if there is more than one cluster."""
-    found = [each for topic, each in documents if topic is Topic.CS_CLUSTER]
-    if len({reading.text(each.value, "id") for each in found}) != 1:
+    clusters = [document for topic, document in documents if topic is Topic.CS_CLUSTER]
+    if len({lookup.text(cluster.value, "id") for cluster in clusters}) != 1:
         return known
-    value = found[0].value
-    azure = [reading.text(value, "azure", key) for key in ("subscription_id", "resource_group_name", "resource_name")]
+    value = clusters[0].value
+    azure = [lookup.text(value, "azure", key) for key in ("subscription_id", "resource_group_name", "resource_name")]
     arm = ArmId(subscription=azure[0], group=azure[1], name=azure[2]) if all(azure) else None
-    return known.with_gaps_filled(cid=reading.text(value, "id"), prefix=reading.text(value, "domain_prefix"), arm=arm)
+    return known.with_gaps_filled(cid=lookup.text(value, "id"), prefix=lookup.text(value, "domain_prefix"), arm=arm)
 
 
-def judge(scene: Scene) -> Report:
+def judge(context: WalkContext) -> HopReport:
     """Judge by the state, with the checks where they decide."""
-    found = views.cluster(scene)
-    if found is None:
-        return _without(scene)
-    state = views.cluster_state(scene)
-    failed = [each for each in scene.documents(Topic.CS_CHECKS) if reading.text(each.value, "state") == "failed"]
-    report = Report(
+    cluster = views.cluster(context)
+    if cluster is None:
+        return _without(context)
+    state = views.cluster_state(context)
+    failed = [check for check in context.documents(Topic.CS_CHECKS) if lookup.text(check.value, "state") == "failed"]
+    report = HopReport(
         name=NAME,
-        state=State.OK,
+        state=HopState.OK,
         reason=f"the cluster is {state}",
-        facts=_facts(scene, found),
-        evidence=(Evidence(where=found.where, says=f"state = {state}"),),
-        notes=scene.notes(Topic.CS_CLUSTER, Topic.CS_STATUS, Topic.CS_CHECKS),
+        facts=_facts(context, cluster),
+        evidence=(Evidence(where=cluster.where, says=f"state = {state}"),),
+        notes=context.notes(Topic.CS_CLUSTER, Topic.CS_STATUS, Topic.CS_CHECKS),
     )
-    checks = tuple(Evidence(where=each.where, says=_check(each)) for each in failed)
+    checks = tuple(Evidence(where=check.where, says=_check(check)) for check in failed)
     if failed and state in {"validating", "error"}:
-        reason = f"inflight checks failed: {'; '.join(each.says for each in checks)}"
-        return replace(report, state=State.BAD, code="HCP-301", reason=reason, evidence=checks)
+        reason = f"inflight checks failed: {'; '.join(check.says for check in checks)}"
+        return replace(report, state=HopState.BAD, code="HCP-301", reason=reason, evidence=checks)
     if failed:
         passed = "although the cluster went on to"
-        report = replace(report, notes=(*report.notes, *(f"{each.says}, {passed} {state}" for each in checks)))
-    return _by_state(scene, report, state=state, found=found)
+        report = replace(report, notes=(*report.notes, *(f"{check.says}, {passed} {state}" for check in checks)))
+    return _by_state(context, report, state=state, cluster=cluster)
 
 
-def _by_state(scene: Scene, report: Report, *, state: str, found: Document) -> Report:
+def _by_state(context: WalkContext, report: HopReport, *, state: str, cluster: Document) -> HopReport:
     if state == "ready":
         return report
     if state == "error":
-        said = " ".join(_errors(scene, found)) or "no reason is given"
-        return replace(report, state=State.BAD, code="HCP-303", reason=f"the cluster is in error: {said}")
+        errors = " ".join(_errors(context, cluster)) or "no reason is given"
+        return replace(report, state=HopState.BAD, code="HCP-303", reason=f"the cluster is in error: {errors}")
     if state in _OWN_WORK:
         code, reason = _OWN_WORK[state]
-    elif own := _own_omission(scene, state):
+    elif own := _own_omission(context, state):
         code, reason = own
     elif state in {"installing", "updating", "uninstalling"}:
         reason = f"the cluster is {state}: it waits for the hops below"
-        return replace(report, state=State.BEHIND, code="HCP-305", waits=True, reason=reason)
+        return replace(report, state=HopState.BEHIND, code="HCP-305", waits=True, reason=reason)
     else:
         code = "HCP-309"
         reason = f"the cluster is {state or 'without a state'}, which the resource provider does not handle"
-    return replace(report, state=State.BEHIND, code=code, reason=reason)
+    return replace(report, state=HopState.BEHIND, code=code, reason=reason)
 
 
 _OWN_WORK = {
@@ -83,76 +85,80 @@ _OWN_WORK = {
 }
 
 
-def _own_omission(scene: Scene, state: str) -> tuple[str, str] | None:
+def _own_omission(context: WalkContext, state: str) -> tuple[str, str] | None:
     """Return what it has not done, where it seems to wait for others."""
-    bundles = views.bundles(scene)
-    if state == "installing" and scene.outcome(Topic.BUNDLE) is Outcome.ABSENT:
+    bundles = views.bundles(context)
+    if state == "installing" and context.outcome(Topic.BUNDLE) is QueryOutcome.ABSENT:
         return "HCP-304", "it says installing, but Maestro has no bundle of it: nothing was sent"
-    if state == "installing" and views.is_available(scene):
+    if state == "installing" and views.is_available(context):
         return "HCP-306", "it says installing, but the HostedCluster is available: it has not taken note"
-    if state == "uninstalling" and bundles and not any(each.deleted for each in bundles):
+    if state == "uninstalling" and bundles and not any(bundle.deleted for bundle in bundles):
         return "HCP-310", "it is uninstalling and has deleted no bundle yet: its log names the destructor not through"
     return None
 
 
-def _without(scene: Scene) -> Report:
-    if scene.outcome(Topic.CS_CLUSTER) is not Outcome.ABSENT:
-        why = scene.why(Topic.CS_CLUSTER, unasked="neither its id nor its ARM resource ID is known")
-        return Report(name=NAME, state=State.UNKNOWN, reason=why)
-    said = scene.why(Topic.CS_CLUSTER, unasked="")
-    if views.arm_state(scene) in {"Accepted", "Provisioning"}:
-        return Report(
+def _without(context: WalkContext) -> HopReport:
+    if context.outcome(Topic.CS_CLUSTER) is not QueryOutcome.ABSENT:
+        why = context.why(Topic.CS_CLUSTER, unasked="neither its id nor its ARM resource ID is known")
+        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+    absence = context.why(Topic.CS_CLUSTER, unasked="")
+    if views.arm_state(context) in {"Accepted", "Provisioning"}:
+        return HopReport(
             name=NAME,
-            state=State.BEHIND,
+            state=HopState.BEHIND,
             code="HCP-307",
-            reason=f"it does not know the cluster yet ({said})",
+            reason=f"it does not know the cluster yet ({absence})",
             waits=True,
         )
-    if views.is_deleting(scene):
-        return Report(name=NAME, state=State.OK, reason=f"the cluster is gone, as a deletion wants it ({said})")
-    return Report(name=NAME, state=State.BAD, code="HCP-307", reason=f"it does not know the cluster ({said})")
+    if views.is_deleting(context):
+        return HopReport(name=NAME, state=HopState.OK, reason=f"the cluster is deleted, as expected ({absence})")
+    return HopReport(name=NAME, state=HopState.BAD, code="HCP-307", reason=f"it does not know the cluster ({absence})")
 
 
-def _check(each: Document) -> str:
-    why = reading.text(each.value, "details", "error") or "no error is given"
-    return f"{reading.text(each.value, 'name')} failed: {why}"
+def _check(check: Document) -> str:
+    why = lookup.text(check.value, "details", "error") or "no error is given"
+    return f"{lookup.text(check.value, 'name')} failed: {why}"
 
 
-def _errors(scene: Scene, found: Document) -> list[str]:
-    places = [*(each.value for each in scene.documents(Topic.CS_STATUS)), reading.mapping(found.value, "status")]
+def _errors(context: WalkContext, cluster: Document) -> list[str]:
+    statuses = [
+        *(status.value for status in context.documents(Topic.CS_STATUS)),
+        lookup.mapping(cluster.value, "status"),
+    ]
     names = ("provision_error_code", "provision_error_message", "description")
-    words = [reading.text(place, name) for place in places for name in names]
-    return list(dict.fromkeys(filter(None, words)))
+    messages = [lookup.text(status, name) for status in statuses for name in names]
+    return list(dict.fromkeys(filter(None, messages)))
 
 
-def _facts(scene: Scene, found: Document) -> tuple[Fact, ...]:
-    value, where = found.value, found.where
-    created = reading.moment(value, "creation_timestamp")
-    given = [
-        Fact(name="id", value=reading.text(value, "id"), since=created, where=where),
-        Fact(name="href", value=reading.text(value, "href"), where=where),
-        Fact(name="state", value=views.cluster_state(scene), where=where),
-        Fact(name="domain_prefix", value=reading.text(value, "domain_prefix"), where=where),
-        Fact(name="version", value=reading.text(value, "version", "id"), where=where),
-        Fact(name="dns_ready", value=reading.text(value, "status", "dns_ready"), where=where),
-        Fact(name="oidc_ready", value=reading.text(value, "status", "oidc_ready"), where=where),
-        Fact(name="error", value=" ".join(_errors(scene, found)), where=where),
+def _facts(context: WalkContext, cluster: Document) -> tuple[Fact, ...]:
+    value, where = cluster.value, cluster.where
+    created = lookup.moment(value, "creation_timestamp")
+    facts = [
+        Fact(name="id", value=lookup.text(value, "id"), since=created, where=where),
+        Fact(name="href", value=lookup.text(value, "href"), where=where),
+        *(Fact(name=f"azure.{name}", value=lookup.text(value, "azure", name), where=where) for name in _AZURE),
+        Fact(name="state", value=views.cluster_state(context), where=where),
+        Fact(name="domain_prefix", value=lookup.text(value, "domain_prefix"), where=where),
+        Fact(name="version", value=lookup.text(value, "version", "id"), where=where),
+        Fact(name="dns_ready", value=lookup.text(value, "status", "dns_ready"), where=where),
+        Fact(name="oidc_ready", value=lookup.text(value, "status", "oidc_ready"), where=where),
+        Fact(name="error", value=" ".join(_errors(context, cluster)), where=where),
     ]
-    given += [
+    facts += [
         Fact(
-            name=f"check {reading.text(each.value, 'name')}",
-            value=reading.text(each.value, "state"),
-            since=reading.moment(each.value, "ended_at") or reading.moment(each.value, "started_at"),
-            where=each.where,
+            name=f"check {lookup.text(check.value, 'name')}",
+            value=lookup.text(check.value, "state"),
+            since=lookup.moment(check.value, "ended_at") or lookup.moment(check.value, "started_at"),
+            where=check.where,
         )
-        for each in scene.documents(Topic.CS_CHECKS)
+        for check in context.documents(Topic.CS_CHECKS)
     ]
-    given += [
+    facts += [
         Fact(
-            name=f"node pool {reading.text(each.value, 'id')}",
-            value=reading.text(each.value, "status", "state", "value") or reading.text(each.value, "state") or "listed",
-            where=each.where,
+            name=f"node pool {lookup.text(pool.value, 'id')}",
+            value=lookup.text(pool.value, "status", "state", "value") or lookup.text(pool.value, "state") or "listed",
+            where=pool.where,
         )
-        for each in scene.documents(Topic.CS_NODE_POOLS)
+        for pool in context.documents(Topic.CS_NODE_POOLS)
     ]
-    return tuple(each for each in given if each.value)
+    return tuple(fact for fact in facts if fact.value)

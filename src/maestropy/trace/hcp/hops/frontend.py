@@ -1,93 +1,94 @@
-"""RP frontend: what ARM is told."""
+"""RP frontend: check the provisioning state that ARM reports."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from maestropy.trace.hcp import reading, views
-from maestropy.trace.hcp.identity import Known, arm_of
-from maestropy.trace.hcp.model import Fact, Report, Scene, State
-from maestropy.trace.hcp.question import Document, Outcome, Question, Topic
+from maestropy.trace.hcp import lookup
+from maestropy.trace.hcp.hops import views
+from maestropy.trace.hcp.identity import KnownIds, arm_of
+from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
 NAME = "frontend"
 
 
-def asks(known: Known) -> Iterable[Question]:
-    """Ask for the HCP, and for its operation once that is known."""
+def queries(known: KnownIds) -> Iterable[HopQuery]:
+    """Query the HCP, and its operation once that is known."""
     if known.arm:
-        yield Question(topic=Topic.ARM_CLUSTER, arm=str(known.arm))
+        yield HopQuery(topic=Topic.ARM_CLUSTER, arm=str(known.arm))
     if known.arm and known.operation and known.location:
         operation = known.operation.rpartition("/")[2]
-        yield Question(topic=Topic.OPERATION, arm=str(known.arm), name=operation, namespace=known.location)
+        yield HopQuery(topic=Topic.OPERATION, arm=str(known.arm), name=operation, namespace=known.location)
 
 
-def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
+def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
     """Learn the spelling of the ARM ID and the domain prefix."""
-    for topic, each in documents:
+    for topic, document in documents:
         if topic is Topic.ARM_CLUSTER:
-            own = arm_of(reading.text(each.value, "id"))
-            prefix = reading.text(each.value, "properties", "dns", "baseDomainPrefix")
-            known = known.with_gaps_filled(prefix=prefix, location=reading.text(each.value, "location"))
-            # The question was asked with the user's spelling and must stay the same question.
+            own = arm_of(lookup.text(document.value, "id"))
+            prefix = lookup.text(document.value, "properties", "dns", "baseDomainPrefix")
+            known = known.with_gaps_filled(prefix=prefix, location=lookup.text(document.value, "location"))
+            # The query uses the user's spelling and must not change, or it would run again.
             known = known if known.arm or not own else replace(known, arm=own)
     return known
 
 
-def judge(scene: Scene) -> Report:
+def judge(context: WalkContext) -> HopReport:
     """Judge by the provisioning state."""
-    found = next(iter(scene.documents(Topic.ARM_CLUSTER)), None)
-    if found is None:
-        return _without(scene)
-    state = reading.text(found.value, "properties", "provisioningState")
-    facts = _facts(found) + _operation(scene)
-    notes = scene.notes(Topic.ARM_CLUSTER, Topic.OPERATION)
-    report = Report(name=NAME, state=State.OK, reason=f"ARM says {state}", facts=facts, notes=notes)
-    evidence = (Evidence(where=found.where, says=f"properties.provisioningState = {state}"),)
+    cluster = next(iter(context.documents(Topic.ARM_CLUSTER)), None)
+    if cluster is None:
+        return _without(context)
+    state = lookup.text(cluster.value, "properties", "provisioningState")
+    facts = _facts(cluster) + _operation(context)
+    notes = context.notes(Topic.ARM_CLUSTER, Topic.OPERATION)
+    report = HopReport(name=NAME, state=HopState.OK, reason=f"ARM says {state}", facts=facts, notes=notes)
+    evidence = (Evidence(where=cluster.where, says=f"properties.provisioningState = {state}"),)
     match state:
         case "Succeeded":
             return report
-        case "Accepted" if scene.outcome(Topic.CS_CLUSTER) is Outcome.ABSENT:
+        case "Accepted" if context.outcome(Topic.CS_CLUSTER) is QueryOutcome.ABSENT:
             reason = (
                 "the request is stored (Accepted), and nothing was dispatched: the backend has not created the cluster"
             )
-            return replace(report, state=State.BEHIND, code="HCP-101", reason=reason, evidence=evidence)
+            return replace(report, state=HopState.BEHIND, code="HCP-101", reason=reason, evidence=evidence)
         case "Failed" | "Canceled":
             reason = f"ARM says {state}, which is final: the cause is below, or the deadline passed"
-            return replace(report, state=State.BAD, code="HCP-103", waits=True, reason=reason, evidence=evidence)
+            return replace(report, state=HopState.BAD, code="HCP-103", waits=True, reason=reason, evidence=evidence)
         case _:
-            url = reading.text(found.value, "properties", "api", "url")
+            url = lookup.text(cluster.value, "properties", "api", "url")
             empty = "" if url or state != "Provisioning" else "; api.url is still empty"
             reason = f"ARM says {state or 'nothing about its state'}: it waits for the hops below{empty}"
-            return replace(report, state=State.BEHIND, code="HCP-102", waits=True, reason=reason, evidence=evidence)
+            return replace(report, state=HopState.BEHIND, code="HCP-102", waits=True, reason=reason, evidence=evidence)
 
 
-def _without(scene: Scene) -> Report:
-    if scene.outcome(Topic.ARM_CLUSTER) is not Outcome.ABSENT:
-        why = scene.why(Topic.ARM_CLUSTER, unasked="its ARM resource ID is not known")
-        return Report(name=NAME, state=State.UNKNOWN, reason=why)
-    said = scene.why(Topic.ARM_CLUSTER, unasked="")
-    if views.is_deleting(scene):
-        return Report(name=NAME, state=State.OK, reason=f"gone from ARM, as a deletion wants it ({said})")
-    reason = f"ARM does not know it ({said})"
-    return Report(name=NAME, state=State.BAD, code="HCP-104", reason=reason)
+def _without(context: WalkContext) -> HopReport:
+    if context.outcome(Topic.ARM_CLUSTER) is not QueryOutcome.ABSENT:
+        why = context.why(Topic.ARM_CLUSTER, unasked="its ARM resource ID is not known")
+        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+    absence = context.why(Topic.ARM_CLUSTER, unasked="")
+    if views.is_deleting(context):
+        return HopReport(name=NAME, state=HopState.OK, reason=f"not in ARM, as expected for a deletion ({absence})")
+    reason = f"ARM does not know it ({absence})"
+    return HopReport(name=NAME, state=HopState.BAD, code="HCP-104", reason=reason)
 
 
-def _facts(found: Document) -> tuple[Fact, ...]:
-    value, where = found.value, found.where
-    properties = reading.mapping(value, "properties")
-    created = reading.moment(value, "systemData", "createdAt")
-    given = [
-        Fact(name="id", value=reading.text(value, "id"), where=where),
-        Fact(name="provisioningState", value=reading.text(properties, "provisioningState"), since=created, where=where),
-        Fact(name="version", value=reading.text(properties, "version", "id"), where=where),
-        Fact(name="api.url", value=reading.text(properties, "api", "url") or "(empty)", where=where),
-        Fact(name="dns.baseDomain", value=reading.text(properties, "dns", "baseDomain"), where=where),
-        Fact(name="dns.baseDomainPrefix", value=reading.text(properties, "dns", "baseDomainPrefix"), where=where),
+def _facts(cluster: Document) -> tuple[Fact, ...]:
+    value, where = cluster.value, cluster.where
+    properties = lookup.mapping(value, "properties")
+    created = lookup.moment(value, "systemData", "createdAt")
+    facts = [
+        Fact(name="id", value=lookup.text(value, "id"), where=where),
+        Fact(name="provisioningState", value=lookup.text(properties, "provisioningState"), since=created, where=where),
+        Fact(name="version", value=lookup.text(properties, "version", "id"), where=where),
+        Fact(name="api.url", value=lookup.text(properties, "api", "url") or "(empty)", where=where),
+        Fact(name="dns.baseDomain", value=lookup.text(properties, "dns", "baseDomain"), where=where),
+        Fact(name="dns.baseDomainPrefix", value=lookup.text(properties, "dns", "baseDomainPrefix"), where=where),
     ]
-    return tuple(each for each in given if each.value)
+    return tuple(fact for fact in facts if fact.value)
 
 
-def _operation(scene: Scene) -> tuple[Fact, ...]:
+def _operation(context: WalkContext) -> tuple[Fact, ...]:
     return tuple(
         Fact(
             name="operation",
@@ -95,14 +96,14 @@ def _operation(scene: Scene) -> tuple[Fact, ...]:
                 filter(
                     None,
                     (
-                        reading.text(each.value, "name"),
-                        reading.text(each.value, "status"),
-                        reading.text(each.value, "error", "message"),
+                        lookup.text(operation.value, "name"),
+                        lookup.text(operation.value, "status"),
+                        lookup.text(operation.value, "error", "message"),
                     ),
                 )
             ),
-            since=reading.moment(each.value, "startTime"),
-            where=each.where,
+            since=lookup.moment(operation.value, "startTime"),
+            where=operation.where,
         )
-        for each in scene.documents(Topic.OPERATION)
+        for operation in context.documents(Topic.OPERATION)
     )

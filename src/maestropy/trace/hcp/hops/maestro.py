@@ -1,164 +1,177 @@
-"""Maestro: whether each bundle was delivered, reported about, and about the spec of now."""
+"""Maestro server: check that each bundle was delivered, and that its status is about the current version."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from maestropy.trace.hcp import decode, views
-from maestropy.trace.hcp.decode import Bundle
-from maestropy.trace.hcp.identity import Known
-from maestropy.trace.hcp.model import Fact, Report, Scene, State, since_text
-from maestropy.trace.hcp.question import Document, Outcome, Question, Topic
+from maestropy.trace.hcp.documents import decode
+from maestropy.trace.hcp.documents.decode import Bundle
+from maestropy.trace.hcp.hops import views
+from maestropy.trace.hcp.identity import KnownIds
+from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext, since_text
+from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
 NAME = "maestro"
-PATIENCE_MINUTES = 10
-"""After that Maestro itself takes a bundle for undelivered and sends it again."""
+GRACE_MINUTES = 10
+"""The threshold after which Maestro re-publishes an undelivered bundle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class BundleProblem:
     """What is wrong with one bundle."""
 
-    state: State
+    state: HopState
     code: str
     says: str
     waits: bool = False
 
 
-def asks(known: Known) -> Iterable[Question]:
-    """Ask for the bundles by label, for the one the walk was entered by, and for the consumer."""
+def queries(known: KnownIds) -> Iterable[HopQuery]:
+    """Query the bundles by label, the bundle of the identifier, and the consumer."""
     if known.bundle_id:
-        yield Question(topic=Topic.BUNDLE, name=known.bundle_id)
+        yield HopQuery(topic=Topic.BUNDLE, name=known.bundle_id)
     if known.cid:
-        yield Question(topic=Topic.BUNDLE, cid=known.cid)
+        yield HopQuery(topic=Topic.BUNDLE, cid=known.cid)
     if known.consumer:
-        yield Question(topic=Topic.CONSUMER, name=known.consumer)
+        yield HopQuery(topic=Topic.CONSUMER, name=known.consumer)
 
 
-def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
+def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
     """Learn ids, environment and consumer; and the name of the HostedCluster, which is the domain prefix."""
-    for topic, each in documents:
+    for topic, document in documents:
         if topic is Topic.BUNDLE:
-            found = decode.bundle(each.value, where=each.where)
-            known = replace(known, bundle_ids=known.bundle_ids | {found.id})
-            known = known.with_gaps_filled(cid=found.cid, environment=found.environment, consumer=found.consumer)
-            for seen in decode.every(found.observed):
-                if seen.kind == "HostedCluster":
-                    known = known.with_gaps_filled(prefix=seen.name, entry_namespace=seen.namespace)
+            bundle = decode.bundle(document.value, where=document.where)
+            known = replace(known, bundle_ids=known.bundle_ids | {bundle.id})
+            known = known.with_gaps_filled(cid=bundle.cid, environment=bundle.environment, consumer=bundle.consumer)
+            for observed in decode.every(bundle.observed):
+                if observed.kind == "HostedCluster":
+                    known = known.with_gaps_filled(prefix=observed.name, entry_namespace=observed.namespace)
     return known
 
 
-def judge(scene: Scene) -> Report:
+def judge(context: WalkContext) -> HopReport:
     """Judge by the worst bundle."""
-    found = views.bundles(scene)
-    if not found:
-        return _without(scene)
-    troubles = [(each, trouble) for each in found if (trouble := _trouble(scene, each))]
-    report = Report(
+    bundles = views.bundles(context)
+    if not bundles:
+        return _without(context)
+    problems = [(bundle, problem) for bundle in bundles if (problem := _problem(context, bundle))]
+    report = HopReport(
         name=NAME,
-        state=State.OK,
-        reason=f"{len(found)} of {len(found)} bundles are delivered, applied and reported",
-        facts=tuple(fact for each in found for fact in (_fact(each), *_feedback(each))),
-        notes=(*scene.notes(Topic.BUNDLE, Topic.CONSUMER), *_unsynced(found), *_hidden_feedback(found)),
+        state=HopState.OK,
+        reason=f"{len(bundles)} of {len(bundles)} bundles are delivered, applied and reported",
+        facts=tuple(fact for bundle in bundles for fact in (_fact(bundle), *_updated(bundle), *_feedback(bundle))),
+        notes=(*context.notes(Topic.BUNDLE, Topic.CONSUMER), *_unsynced(bundles), *_hidden_feedback(bundles)),
     )
-    if not troubles:
+    if not problems:
         return report
-    bundle, worst = min(troubles, key=lambda each: (each[1].waits, each[1].state is not State.BAD))
-    more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
-    evidence = tuple(Evidence(where=each.where, says=f"{each.title}: {trouble.says}") for each, trouble in troubles)
+    bundle, worst = min(problems, key=lambda problem: (problem[1].waits, problem[1].state is not HopState.BAD))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    evidence = tuple(
+        Evidence(where=bundle.where, says=f"{bundle.title}: {problem.says}") for bundle, problem in problems
+    )
     reason = f"bundle {bundle.id} ({bundle.title}) {worst.says}{more}"
     return replace(report, state=worst.state, code=worst.code, waits=worst.waits, reason=reason, evidence=evidence)
 
 
-def _trouble(scene: Scene, found: Bundle) -> Trouble | None:
-    if found.deleted:
-        return _deletion(scene, found)
-    if scene.outcome(Topic.CS_CLUSTER) is Outcome.ABSENT and not found.read_only:
-        says = "is left behind: Clusters Service has forgotten its cluster, and nobody will delete it"
-        return Trouble(state=State.BAD, code="HCP-408", says=says)
-    if not found.has_status:
-        late = scene.is_older(found.created, PATIENCE_MINUTES)
-        age = since_text(scene.age(found.created))
-        return Trouble(
-            state=State.BAD if late else State.BEHIND,
+def _problem(context: WalkContext, bundle: Bundle) -> BundleProblem | None:
+    if bundle.deleted:
+        return _deletion(context, bundle)
+    if context.outcome(Topic.CS_CLUSTER) is QueryOutcome.ABSENT and not bundle.read_only:
+        says = "remains, but Clusters Service has no cluster for it: no component will delete it"
+        return BundleProblem(state=HopState.BAD, code="HCP-408", says=says)
+    if not bundle.has_status:
+        late = context.is_older(bundle.created, GRACE_MINUTES)
+        age = since_text(context.age(bundle.created))
+        return BundleProblem(
+            state=HopState.BAD if late else HopState.BEHIND,
             code="HCP-402",
-            says=f"was never reported on in {age}: not delivered, or the agent is down",
+            says=f"has had no status for {age}: not delivered, or the agent is down",
         )
-    if (found.observed_version or 0) < found.version:
-        late = scene.is_older(found.updated, PATIENCE_MINUTES)
-        return Trouble(
-            state=State.BAD if late else State.BEHIND,
+    if (bundle.observed_version or 0) < bundle.version:
+        late = context.is_older(bundle.updated, GRACE_MINUTES)
+        return BundleProblem(
+            state=HopState.BAD if late else HopState.BEHIND,
             code="HCP-403",
-            says=f"is at version {found.version}, its status speaks about {found.observed_version}",
+            says=f"is at version {bundle.version}, its status is about {bundle.observed_version}",
         )
-    applied = decode.named(found.conditions, "Applied")
+    applied = decode.named(bundle.conditions, "Applied")
     if applied and applied.status != "True":
-        return Trouble(state=State.BAD, code="HCP-404", says=f"was not applied by the agent: {applied}")
+        return BundleProblem(state=HopState.BAD, code="HCP-404", says=f"was not applied by the agent: {applied}")
     return None
 
 
-def _deletion(scene: Scene, found: Bundle) -> Trouble:
-    age = since_text(scene.age(found.deleted))
-    is_work_gone = scene.outcome(Topic.WORK) is Outcome.ABSENT
-    if is_work_gone and scene.is_older(found.deleted, PATIENCE_MINUTES):
+def _deletion(context: WalkContext, bundle: Bundle) -> BundleProblem:
+    age = since_text(context.age(bundle.deleted))
+    is_work_gone = context.outcome(Topic.WORK) is QueryOutcome.ABSENT
+    if is_work_gone and context.is_older(bundle.deleted, GRACE_MINUTES):
         says = f"is deleted for {age} and still here, although its object is gone: the agent's word never came"
-        return Trouble(state=State.BAD, code="HCP-406", says=says)
-    says = f"is deleted for {age} and waits for the agent to say that its object is gone"
-    return Trouble(state=State.BEHIND, code="HCP-406", says=says, waits=True)
+        return BundleProblem(state=HopState.BAD, code="HCP-406", says=says)
+    says = f"is deleted for {age} and waits for the agent to confirm the deletion"
+    return BundleProblem(state=HopState.BEHIND, code="HCP-406", says=says, waits=True)
 
 
-def _without(scene: Scene) -> Report:
-    consumer = scene.known.consumer
-    if scene.outcome(Topic.BUNDLE) is not Outcome.ABSENT:
-        why = scene.why(Topic.BUNDLE, unasked="the Clusters Service id is not known")
-        return Report(name=NAME, state=State.UNKNOWN, reason=why)
-    if consumer and scene.outcome(Topic.CONSUMER) is Outcome.ABSENT:
+def _without(context: WalkContext) -> HopReport:
+    consumer = context.known.consumer
+    if context.outcome(Topic.BUNDLE) is not QueryOutcome.ABSENT:
+        why = context.why(Topic.BUNDLE, unasked="the Clusters Service id is not known")
+        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+    if consumer and context.outcome(Topic.CONSUMER) is QueryOutcome.ABSENT:
         reason = f"there is no bundle, and no consumer {consumer} to send one to: register it"
-        return Report(name=NAME, state=State.BAD, code="HCP-401", reason=reason)
-    if views.is_deleting(scene):
-        return Report(name=NAME, state=State.OK, reason="no bundle is left, as a deletion wants it")
+        return HopReport(name=NAME, state=HopState.BAD, code="HCP-401", reason=reason)
+    if views.is_deleting(context):
+        return HopReport(name=NAME, state=HopState.OK, reason="no bundle remains, as expected for a deletion")
     reason = "there is no bundle with this id label: Clusters Service has not sent any"
-    return Report(name=NAME, state=State.BEHIND, code="HCP-407", reason=reason)
+    return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-407", reason=reason)
 
 
-def _unsynced(found: Iterable[Bundle]) -> Iterable[str]:
-    for bundle in found:
-        for seen in decode.every(bundle.observed):
-            synced = decode.named(seen.applied, "StatusFeedbackSynced")
+def _unsynced(bundles: Iterable[Bundle]) -> Iterable[str]:
+    for bundle in bundles:
+        for observed in decode.every(bundle.observed):
+            synced = decode.named(observed.applied, "StatusFeedbackSynced")
             if synced and synced.status != "True" and synced.reason != "NoStatusFeedbackSynced":
-                yield f"feedback of {seen.title} is not synced, so an old value may still show: {synced}"
+                yield f"feedback of {observed.title} is not synced, so an old value may still show: {synced}"
 
 
-def _hidden_feedback(found: Iterable[Bundle]) -> Iterable[str]:
-    for bundle in found:
-        for seen in decode.every(bundle.observed):
-            if seen.kind == "ManifestWork" and bundle.has_status and not seen.has_feedback:
-                yield f"bundle {bundle.id} brings no feedback of {seen.title}: what is inside cannot be seen from here"
+def _hidden_feedback(bundles: Iterable[Bundle]) -> Iterable[str]:
+    for bundle in bundles:
+        for observed in decode.every(bundle.observed):
+            if observed.kind == "ManifestWork" and bundle.has_status and not observed.has_feedback:
+                yield f"bundle {bundle.id} has no feedback of {observed.title}: its contents cannot be seen here"
 
 
-def _feedback(found: Bundle) -> Iterable[Fact]:
-    """Yield what the bundle tells about objects, unwrapped to the innermost."""
-    for seen in decode.every(found.observed):
-        said = [f"{each.type}={each.status}" + (f" ({each.reason})" if each.reason else "") for each in seen.own]
-        said += [f"{name}={value}" for name, value in seen.values.items() if isinstance(value, str | int | float)]
-        if said:
-            since = max((each.since for each in seen.own if each.since), default=None)
-            yield Fact(name=f"  tells {seen.title}", value=", ".join(said), since=since, where=found.where)
+def _feedback(bundle: Bundle) -> Iterable[Fact]:
+    """Yield the feedback of the bundle about its objects, including nested ones."""
+    for observed in decode.every(bundle.observed):
+        parts = [
+            f"{condition.type}={condition.status}" + (f" ({condition.reason})" if condition.reason else "")
+            for condition in observed.own
+        ]
+        parts += [f"{name}={value}" for name, value in observed.values.items() if isinstance(value, str | int | float)]
+        if parts:
+            since = max((condition.since for condition in observed.own if condition.since), default=None)
+            yield Fact(name=f"  feedback {observed.title}", value=", ".join(parts), since=since, where=bundle.where)
 
 
-def _fact(found: Bundle) -> Fact:
+def _updated(bundle: Bundle) -> Iterable[Fact]:
+    """Yield when the bundle received its last update, of spec or status."""
+    if bundle.updated:
+        value = f"{bundle.updated:%Y-%m-%dT%H:%M:%SZ}"
+        yield Fact(name="  updated_at", value=value, since=bundle.updated, where=bundle.where)
+
+
+def _fact(bundle: Bundle) -> Fact:
     spec = (
-        f"v{found.version}"
-        if found.observed_version in (None, found.version)
-        else (f"v{found.version}, status of v{found.observed_version}")
+        f"v{bundle.version}"
+        if bundle.observed_version in (None, bundle.version)
+        else (f"v{bundle.version}, status of v{bundle.observed_version}")
     )
     state = (
         "deleted"
-        if found.deleted
+        if bundle.deleted
         else "no status"
-        if not found.has_status
-        else (", ".join(f"{each.type}={each.status}" for each in found.conditions) or "no conditions")
+        if not bundle.has_status
+        else (", ".join(f"{condition.type}={condition.status}" for condition in bundle.conditions) or "no conditions")
     )
-    kind = " read-only" if found.read_only else ""
-    value = f"{found.title}{kind} {spec} {state}"
-    return Fact(name=f"bundle {found.id}", value=value, since=found.deleted or found.updated, where=found.where)
+    kind = " read-only" if bundle.read_only else ""
+    value = f"{bundle.title}{kind} {spec} {state}"
+    return Fact(name=f"bundle {bundle.id}", value=value, since=bundle.deleted or bundle.updated, where=bundle.where)

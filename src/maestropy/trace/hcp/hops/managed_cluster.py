@@ -1,75 +1,84 @@
-"""ACM's ManagedCluster: whether the hub accepted it and its klusterlet joined."""
+"""ManagedCluster of ACM: check that it is accepted, joined and available."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from maestropy.trace.hcp import decode, expected, reading, views
-from maestropy.trace.hcp.decode import Condition
-from maestropy.trace.hcp.identity import Known
-from maestropy.trace.hcp.model import Fact, Report, Scene, State
-from maestropy.trace.hcp.question import Document, Outcome, Question, Topic
+from maestropy.trace.hcp import lookup
+from maestropy.trace.hcp.documents import decode
+from maestropy.trace.hcp.documents.decode import ObjectCondition
+from maestropy.trace.hcp.hops import expected_conditions, views
+from maestropy.trace.hcp.identity import KnownIds
+from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
 NAME = "managed-cluster"
 
 
-def asks(known: Known) -> Iterable[Question]:
-    """Ask for the one that is named after the Clusters Service id."""
+def queries(known: KnownIds) -> Iterable[HopQuery]:
+    """Query the ManagedCluster that is named after the Clusters Service ID."""
     if known.cid:
-        yield Question(topic=Topic.MANAGED_CLUSTER, name=known.cid, cid=known.cid)
+        yield HopQuery(topic=Topic.MANAGED_CLUSTER, name=known.cid, cid=known.cid)
 
 
-def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
+def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
     """Learn nothing."""
     del documents
     return known
 
 
-def judge(scene: Scene) -> Report:
+def judge(context: WalkContext) -> HopReport:
     """Judge by its three expected conditions. Before the control plane serves, its klusterlet cannot join."""
-    waits = not views.is_available(scene)
-    live = next(iter(scene.documents(Topic.MANAGED_CLUSTER)), None)
-    if live is None and scene.outcome(Topic.MANAGED_CLUSTER) is Outcome.ABSENT:
-        if views.is_deleting(scene):
-            return Report(name=NAME, state=State.OK, reason="it is gone, as a deletion wants it")
-        reason = f"there is no ManagedCluster {scene.known.cid}"
-        return Report(name=NAME, state=State.BEHIND, code="HCP-614", reason=reason, waits=waits)
-    conditions, where = _seen(scene, live)
+    waits = not views.is_available(context)
+    live = next(iter(context.documents(Topic.MANAGED_CLUSTER)), None)
+    if live is None and context.outcome(Topic.MANAGED_CLUSTER) is QueryOutcome.ABSENT:
+        if views.is_deleting(context):
+            return HopReport(name=NAME, state=HopState.OK, reason="it is gone, as a deletion wants it")
+        reason = f"there is no ManagedCluster {context.known.cid}"
+        return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-614", reason=reason, waits=waits)
+    conditions, where = _conditions(context, live)
     if not conditions and live is None:
-        why = scene.why(Topic.MANAGED_CLUSTER, unasked="the Clusters Service id is not known")
-        return Report(name=NAME, state=State.UNKNOWN, reason=why)
-    report = Report(
+        why = context.why(Topic.MANAGED_CLUSTER, unasked="the Clusters Service id is not known")
+        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+    report = HopReport(
         name=NAME,
-        state=State.OK,
+        state=HopState.OK,
         reason="accepted, joined and available",
-        facts=tuple(Fact(name=each.type, value=str(each), since=each.since, where=where) for each in conditions),
-        notes=scene.notes(Topic.MANAGED_CLUSTER),
+        facts=tuple(
+            Fact(name=condition.type, value=str(condition), since=condition.since, where=where)
+            for condition in conditions
+        ),
+        notes=context.notes(Topic.MANAGED_CLUSTER),
     )
-    wrong = expected.MANAGED_CLUSTER.deviations(conditions)
-    missing = expected.MANAGED_CLUSTER.unreported(conditions)
-    evidence = tuple(Evidence(where=where, says=str(each)) for each in wrong)
+    wrong = expected_conditions.MANAGED_CLUSTER.deviations(conditions)
+    missing = expected_conditions.MANAGED_CLUSTER.unreported(conditions)
+    evidence = tuple(Evidence(where=where, says=str(condition)) for condition in wrong)
     detaching = decode.named(conditions, "ManagedClusterImportSucceeded")
     if detaching and detaching.reason == "ManagedClusterForceDetaching":
         reason = f"it is being detached by force: {detaching}"
-        return replace(report, state=State.BAD, code="HCP-613", reason=reason, evidence=evidence)
-    if live and reading.is_going(live.value):
-        finalizers = reading.finalizers(live.value)
+        return replace(report, state=HopState.BAD, code="HCP-613", reason=reason, evidence=evidence)
+    if live and lookup.is_deleting(live.value):
+        finalizers = lookup.finalizers(live.value)
         reason = f"it is being deleted and held by {finalizers}"
-        return replace(report, state=State.BEHIND, code="HCP-615", reason=reason, waits=False)
-    if views.is_deleting(scene):
-        reason = "it is still there, and nobody has deleted it yet"
-        return replace(report, state=State.BEHIND, code="HCP-616", reason=reason, waits=True)
+        return replace(report, state=HopState.BEHIND, code="HCP-615", reason=reason, waits=False)
+    if views.is_deleting(context):
+        reason = "it still exists and is not being deleted"
+        return replace(report, state=HopState.BEHIND, code="HCP-616", reason=reason, waits=True)
     if wrong or missing:
-        code = "HCP-612" if any(each.type == expected.MANAGED_CLUSTER_TRUE[2] for each in wrong) else "HCP-611"
-        said = str(wrong[0]) if wrong else f"{missing[0]} is not reported yet"
-        return replace(report, state=State.BEHIND, code=code, reason=said, waits=waits, evidence=evidence)
+        code = (
+            "HCP-612"
+            if any(condition.type == expected_conditions.MANAGED_CLUSTER_TRUE[2] for condition in wrong)
+            else "HCP-611"
+        )
+        text = str(wrong[0]) if wrong else f"{missing[0]} is not reported yet"
+        return replace(report, state=HopState.BEHIND, code=code, reason=text, waits=waits, evidence=evidence)
     return report
 
 
-def _seen(scene: Scene, live: Document | None) -> tuple[tuple[Condition, ...], str]:
+def _conditions(context: WalkContext, live: Document | None) -> tuple[tuple[ObjectCondition, ...], str]:
     if live is not None:
-        return decode.conditions(reading.objects(live.value, "status", "conditions")), live.where
-    for bundle, seen in views.reported(scene, "ManagedCluster"):
-        if seen.own:
-            return seen.own, f"feedback in bundle {bundle.id}"
+        return decode.conditions(lookup.objects(live.value, "status", "conditions")), live.where
+    for bundle, observed in views.reported(context, "ManagedCluster"):
+        if observed.own:
+            return observed.own, f"feedback in bundle {bundle.id}"
     return (), ""

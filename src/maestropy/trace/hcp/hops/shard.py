@@ -1,55 +1,57 @@
-"""Provision shard: which management cluster the HCP is placed on, and under which consumer Maestro knows that one."""
+"""Provision shard: find the management cluster of the HCP and its consumer name in Maestro."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from maestropy.trace.hcp import identity, reading
-from maestropy.trace.hcp.identity import Known
-from maestropy.trace.hcp.model import Fact, Report, Scene, State
-from maestropy.trace.hcp.question import Document, Question, Topic
+from maestropy.trace.hcp import identity, lookup
+from maestropy.trace.hcp.identity import KnownIds
+from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.query import Document, HopQuery, Topic
 from maestropy.trace.output import Evidence
 
 NAME = "shard"
+_VAULTS = ("cx_managed_identities_key_vault_url", "cx_secrets_key_vault_url")
+"""Their names end with the stamp number, by which people find the management cluster."""
 
 
-def asks(known: Known) -> Iterable[Question]:
-    """Ask for the shard of the cluster."""
+def queries(known: KnownIds) -> Iterable[HopQuery]:
+    """Query the shard of the cluster."""
     if known.cid:
-        yield Question(topic=Topic.SHARD, cid=known.cid)
+        yield HopQuery(topic=Topic.SHARD, cid=known.cid)
 
 
-def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
+def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
     """Learn the consumer."""
-    for topic, each in documents:
+    for topic, document in documents:
         if topic is Topic.SHARD:
-            known = known.with_gaps_filled(consumer=reading.text(each.value, "maestro_config", "consumer_name"))
+            known = known.with_gaps_filled(consumer=lookup.text(document.value, "maestro_config", "consumer_name"))
     return known
 
 
-def judge(scene: Scene) -> Report:
+def judge(context: WalkContext) -> HopReport:
     """Judge by the shard's status."""
-    shards = scene.documents(Topic.SHARD)
+    shards = context.documents(Topic.SHARD)
     if not shards:
-        why = scene.why(Topic.SHARD, unasked="the Clusters Service id is not known")
-        return Report(name=NAME, state=State.UNKNOWN, reason=why)
+        why = context.why(Topic.SHARD, unasked="the Clusters Service id is not known")
+        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
     value, where = shards[0].value, shards[0].where
-    status = reading.text(value, "status")
+    status = lookup.text(value, "status")
     management = identity.management_cluster(value)
     placed = (
         f"placed on {management.name} (by {management.found_by})" if management else "no management cluster is named"
     )
-    report = Report(name=NAME, state=State.OK, reason=placed, facts=_facts(value, where=where))
-    several = (f"{len(shards)} shards are told; {where} counts",) if len(shards) > 1 else ()
-    report = replace(report, notes=(*scene.notes(Topic.SHARD), *several, *_notes(management, status)))
+    report = HopReport(name=NAME, state=HopState.OK, reason=placed, facts=_facts(value, where=where))
+    several = (f"{len(shards)} shards were found; {where} is used",) if len(shards) > 1 else ()
+    report = replace(report, notes=(*context.notes(Topic.SHARD), *several, *_notes(management, status)))
     if status == "offline":
         evidence = (Evidence(where=where, says="status = offline"),)
         return replace(
-            report, state=State.BAD, code="HCP-351", reason=f"the shard is offline; {placed}", evidence=evidence
+            report, state=HopState.BAD, code="HCP-351", reason=f"the shard is offline; {placed}", evidence=evidence
         )
     return report
 
 
-def _notes(management: identity.ManagementCluster | None, status: str) -> Iterable[str]:
+def _notes(management: identity.HcpManagementCluster | None, status: str) -> Iterable[str]:
     if management and management.disagreement:
         yield f"its stamp numbers disagree: {management.disagreement}"
     if management and management.found_by == "stamp number":
@@ -58,20 +60,22 @@ def _notes(management: identity.ManagementCluster | None, status: str) -> Iterab
         yield "the shard is in maintenance: nothing new is placed here"
 
 
-def _facts(value: reading.Json, *, where: str) -> tuple[Fact, ...]:
+def _facts(value: lookup.Json, *, where: str) -> tuple[Fact, ...]:
     management = identity.management_cluster(value)
-    given = [
-        Fact(name="id", value=reading.text(value, "id"), where=where),
+    facts = [
+        Fact(name="id", value=lookup.text(value, "id"), where=where),
+        Fact(name="href", value=lookup.text(value, "href"), where=where),
         Fact(
             name="status",
-            value=reading.text(value, "status"),
-            since=reading.moment(value, "last_update_timestamp"),
+            value=lookup.text(value, "status"),
+            since=lookup.moment(value, "last_update_timestamp"),
             where=where,
         ),
         Fact(name="management cluster", value=management.name if management else "", where=where),
         Fact(name="resource id", value=management.resource_id if management else "", where=where),
+        *(Fact(name=name, value=lookup.text(value, "azure_shard", name), where=where) for name in _VAULTS),
         Fact(name="stamp", value=management.stamp if management else "", where=where),
-        Fact(name="consumer", value=reading.text(value, "maestro_config", "consumer_name"), where=where),
-        Fact(name="maestro", value=reading.text(value, "maestro_config", "rest_api_config", "url"), where=where),
+        Fact(name="consumer", value=lookup.text(value, "maestro_config", "consumer_name"), where=where),
+        Fact(name="maestro", value=lookup.text(value, "maestro_config", "rest_api_config", "url"), where=where),
     ]
-    return tuple(each for each in given if each.value)
+    return tuple(fact for fact in facts if fact.value)

@@ -1,13 +1,15 @@
-"""ACM's work agent: whether what is inside the ManifestWorks of `local-cluster` was applied."""
+"""ACM work agent: check that the contents of the ManifestWorks in `local-cluster` are applied."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from maestropy.trace.hcp import decode, reading, views
-from maestropy.trace.hcp.decode import Condition, Observed
-from maestropy.trace.hcp.identity import Known
-from maestropy.trace.hcp.model import Fact, Report, Scene, State, since_text
-from maestropy.trace.hcp.question import Document, Outcome, Question, Topic
+from maestropy.trace.hcp import lookup
+from maestropy.trace.hcp.documents import decode
+from maestropy.trace.hcp.documents.decode import ObjectCondition, Observed
+from maestropy.trace.hcp.hops import views
+from maestropy.trace.hcp.identity import KnownIds
+from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext, since_text
+from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
 NAME = "works"
@@ -15,129 +17,135 @@ NAMESPACE = "local-cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A ManifestWork: as it is, or as Maestro was told."""
+class WorkState:
+    """A ManifestWork: live, or as reported to Maestro."""
 
     name: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[ObjectCondition, ...]
     inner: tuple[Observed, ...]
     where: str
     document: Document | None = None
 
 
-def asks(known: Known) -> Iterable[Question]:
-    """Ask for the ManifestWorks by label."""
+def queries(known: KnownIds) -> Iterable[HopQuery]:
+    """Query the ManifestWorks by label."""
     if known.cid:
-        yield Question(topic=Topic.WORK, cid=known.cid, namespace=NAMESPACE)
+        yield HopQuery(topic=Topic.WORK, cid=known.cid, namespace=NAMESPACE)
 
 
-def learns(known: Known, documents: Iterable[tuple[Topic, Document]]) -> Known:
+def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
     """Learn the environment from labels, and the HostedCluster's name from what is inside."""
-    for topic, each in documents:
+    for topic, document in documents:
         if topic is Topic.WORK:
-            known = known.with_gaps_filled(environment=reading.label(each.value, "api.openshift.com/environment"))
-            for manifest in reading.objects(each.value, "spec", "workload", "manifests"):
-                if reading.text(manifest, "kind") == "HostedCluster":
+            known = known.with_gaps_filled(environment=lookup.label(document.value, "api.openshift.com/environment"))
+            for manifest in lookup.objects(document.value, "spec", "workload", "manifests"):
+                if lookup.text(manifest, "kind") == "HostedCluster":
                     known = known.with_gaps_filled(
-                        prefix=reading.name(manifest), entry_namespace=reading.namespace(manifest)
+                        prefix=lookup.name(manifest), entry_namespace=lookup.namespace(manifest)
                     )
     return known
 
 
-def judge(scene: Scene) -> Report:
+def judge(context: WalkContext) -> HopReport:
     """Judge by what is not applied, then by what is not available, then by what does not go away."""
-    live = [_live(each) for each in scene.documents(Topic.WORK)]
-    if not live and scene.outcome(Topic.WORK) is Outcome.ABSENT:
-        return _absent(scene)
-    seen = live or [_told(bundle.id, work) for bundle, work in views.reported(scene, "ManifestWork") if work.own]
-    if not seen:
-        why = scene.why(Topic.WORK, unasked="the Clusters Service id is not known")
-        return Report(name=NAME, state=State.UNKNOWN, reason=why)
-    how = "" if live else ", as Maestro was told"
-    report = Report(
+    live = [_live(work) for work in context.documents(Topic.WORK)]
+    if not live and context.outcome(Topic.WORK) is QueryOutcome.ABSENT:
+        return _absent(context)
+    works = live or [_reported(bundle.id, work) for bundle, work in views.reported(context, "ManifestWork") if work.own]
+    if not works:
+        why = context.why(Topic.WORK, unasked="the Clusters Service id is not known")
+        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+    how = "" if live else ", as reported to Maestro"
+    report = HopReport(
         name=NAME,
-        state=State.OK,
-        reason=f"{len(seen)} of {len(seen)} ManifestWorks are applied{how}",
-        facts=tuple(_fact(each) for each in seen),
-        notes=scene.notes(Topic.WORK),
+        state=HopState.OK,
+        reason=f"{len(works)} of {len(works)} ManifestWorks are applied{how}",
+        facts=tuple(_fact(work) for work in works),
+        notes=context.notes(Topic.WORK),
     )
-    return _going(scene, report, live) or _failing(report, seen) or report
+    return _deleting(context, report, live) or _failing(report, works) or report
 
 
-def _going(scene: Scene, report: Report, live: Iterable[Seen]) -> Report | None:
-    held = [each for each in live if each.document and reading.is_going(each.document.value)]
-    if not held:
+def _deleting(context: WalkContext, report: HopReport, live: Iterable[WorkState]) -> HopReport | None:
+    deleting = [work for work in live if work.document and lookup.is_deleting(work.document.value)]
+    if not deleting:
         return None
-    says = [_held(scene, each) for each in held]
-    evidence = tuple(Evidence(where=each.where, says=text) for each, text in zip(held, says, strict=True))
-    return replace(report, state=State.BEHIND, code="HCP-605", reason=says[0], waits=True, evidence=evidence)
+    says = [_deletion_text(context, work) for work in deleting]
+    evidence = tuple(Evidence(where=work.where, says=text) for work, text in zip(deleting, says, strict=True))
+    return replace(report, state=HopState.BEHIND, code="HCP-605", reason=says[0], waits=True, evidence=evidence)
 
 
-def _held(scene: Scene, each: Seen) -> str:
-    assert each.document
-    since = reading.moment(each.document.value, "metadata", "deletionTimestamp")
-    age = since_text(scene.age(since))
-    return f"ManifestWork {each.name} is being deleted for {age} and waits until what it applied is gone"
+def _deletion_text(context: WalkContext, work: WorkState) -> str:
+    assert work.document
+    since = lookup.moment(work.document.value, "metadata", "deletionTimestamp")
+    age = since_text(context.age(since))
+    return f"ManifestWork {work.name} is being deleted for {age} and waits until its objects are deleted"
 
 
-def _failing(report: Report, seen: Iterable[Seen]) -> Report | None:
+def _failing(report: HopReport, works: Iterable[WorkState]) -> HopReport | None:
     wrong = [
-        (each, condition)
+        (work, condition)
         for name in ("Applied", "Available")
-        for each in seen
-        if (condition := decode.named(each.conditions, name)) and condition.status != "True"
+        for work in works
+        if (condition := decode.named(work.conditions, name)) and condition.status != "True"
     ]
-    silent = [each for each in seen if not each.conditions]
+    silent = [work for work in works if not work.conditions]
     if wrong:
-        each, condition = wrong[0]
-        inner = [_inner(one) for one in each.inner if not decode.is_true(one.applied, condition.type)]
+        first, condition = wrong[0]
+        inner = [_inner(one) for one in first.inner if not decode.is_true(one.applied, condition.type)]
         why = f": {inner[0]}" if inner else ""
         is_applied = condition.type != "Applied"
-        evidence = tuple(Evidence(where=one.where, says=f"{one.name}: {what}") for one, what in wrong)
+        evidence = tuple(Evidence(where=one.where, says=f"{one.name}: {failed}") for one, failed in wrong)
         return replace(
             report,
-            state=State.BEHIND if is_applied else State.BAD,
+            state=HopState.BEHIND if is_applied else HopState.BAD,
             code="HCP-603" if is_applied else "HCP-602",
-            reason=f"ManifestWork {each.name} has {condition}{why}",
+            reason=f"ManifestWork {first.name} has {condition}{why}",
             evidence=evidence,
         )
     if silent:
         reason = f"ManifestWork {silent[0].name} has no status: ACM's work agent has not taken it"
-        evidence = tuple(Evidence(where=each.where, says=f"{each.name} has no status") for each in silent)
-        return replace(report, state=State.BEHIND, code="HCP-604", reason=reason, evidence=evidence)
+        evidence = tuple(Evidence(where=work.where, says=f"{work.name} has no status") for work in silent)
+        return replace(report, state=HopState.BEHIND, code="HCP-604", reason=reason, evidence=evidence)
     return None
 
 
-def _inner(seen: Observed) -> str:
-    applied = decode.named(seen.applied, "Applied") or decode.named(seen.applied, "Available")
-    return f"{seen.title} {applied}" if applied else seen.title
+def _inner(observed: Observed) -> str:
+    applied = decode.named(observed.applied, "Applied") or decode.named(observed.applied, "Available")
+    return f"{observed.title} {applied}" if applied else observed.title
 
 
-def _absent(scene: Scene) -> Report:
-    if views.is_deleting(scene):
-        return Report(name=NAME, state=State.OK, reason="no ManifestWork is left, as a deletion wants it")
-    delivered = any(each.has_status and not each.read_only for each in views.bundles(scene))
+def _absent(context: WalkContext) -> HopReport:
+    if views.is_deleting(context):
+        return HopReport(name=NAME, state=HopState.OK, reason="no ManifestWork remains, as expected for a deletion")
+    delivered = any(bundle.has_status and not bundle.read_only for bundle in views.bundles(context))
     reason = f"no ManifestWork with this id label is in {NAMESPACE}"
-    return Report(name=NAME, state=State.BEHIND, code="HCP-601", reason=reason, waits=not delivered)
+    return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-601", reason=reason, waits=not delivered)
 
 
-def _live(each: Document) -> Seen:
-    meta = {"kind": "ManifestWork", "name": reading.name(each.value), "namespace": reading.namespace(each.value)}
-    status = reading.mapping(each.value, "status")
+def _live(document: Document) -> WorkState:
+    meta = {"kind": "ManifestWork", "name": lookup.name(document.value), "namespace": lookup.namespace(document.value)}
+    status = lookup.mapping(document.value, "status")
     wrapped = {
         "resourceMeta": meta,
         "statusFeedback": {"values": [{"name": "status", "fieldValue": {"jsonRaw": status}}]},
     }
-    seen = decode.observed(wrapped)
-    return Seen(name=seen.name, conditions=seen.own, inner=seen.inner, where=each.where, document=each)
+    observed = decode.observed(wrapped)
+    return WorkState(
+        name=observed.name, conditions=observed.own, inner=observed.inner, where=document.where, document=document
+    )
 
 
-def _told(bundle_id: str, seen: Observed) -> Seen:
-    return Seen(name=seen.name, conditions=seen.own, inner=seen.inner, where=f"feedback in bundle {bundle_id}")
+def _reported(bundle_id: str, observed: Observed) -> WorkState:
+    return WorkState(
+        name=observed.name, conditions=observed.own, inner=observed.inner, where=f"feedback in bundle {bundle_id}"
+    )
 
 
-def _fact(each: Seen) -> Fact:
-    holds = ", ".join(one.title for one in each.inner)
-    said = ", ".join(f"{one.type}={one.status}" for one in each.conditions) or "no status"
-    since = max((one.since for one in each.conditions if one.since), default=None)
-    return Fact(name=each.name, value=f"{said}; holds {holds or 'nothing reported'}", since=since, where=each.where)
+def _fact(work: WorkState) -> Fact:
+    holds = ", ".join(one.title for one in work.inner)
+    conditions = ", ".join(f"{one.type}={one.status}" for one in work.conditions) or "no status"
+    since = max((one.since for one in work.conditions if one.since), default=None)
+    return Fact(
+        name=work.name, value=f"{conditions}; holds {holds or 'nothing reported'}", since=since, where=work.where
+    )

@@ -88,7 +88,7 @@ func syncAgent(ctx context.Context, given settings, bundles []bundle, seen *tall
 	return nil
 }
 
-// echo is the agents of -consumers that report every wish as applied and available at once. It prints {"subscribed":n}
+// echo is the agents of -consumers that report every spec as applied and available at once. It prints {"subscribed":n}
 // once all of them listen, and goes on until the deadline or a signal. A latency is the time a report took to be taken.
 func echo(ctx context.Context, given settings) (report, error) {
 	sequences, err := snowflake.NewNode(2)

@@ -1,0 +1,83 @@
+"""Classify a failure: retry the event later, or report it as final.
+
+| failure | retry? | reported as |
+|---|---|---|
+| server unreachable, overloaded or timed out | yes, after the client's retries | nothing, if the event is retried |
+| version conflict, several times | yes | nothing, if the event is retried |
+| not authenticated, or not authorized | no | Health=False, Unauthorized or Forbidden |
+| the consumer does not exist | no | Health=False, ConsumerNotFound |
+| the work or object has another owner | no | Applied=False, OwnedByAnother |
+| the work is invalid | no | Health=False, Invalid |
+| the adapter's own code failed | no | Health=False, ExecutionFailed, with the file and the line |
+| the process was asked to stop | yes | nothing: the event is handled again |
+
+Applied is False only if a work was rejected. After any other failure it is Unknown, or what the works say.
+
+"No" is not final for the resource: HyperFleet sends the next event by itself. Pure.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import Literal
+
+from maestropy.adapter.errors import AdapterError, Interrupted
+from maestropy.sdk import errors
+
+_PACKAGE = Path(__file__).parents[2]
+"""The folder of maestropy: frames of its modules are not the adapter's own code."""
+
+
+Phase = Literal["param_extraction", "preconditions", "resources", "post_actions"]
+"""Where an event failed, in the words of the framework's metrics: the resource was read, works, the status."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A classified failure."""
+
+    reason: str
+    message: str
+    is_transient: bool
+    error: Exception | None = field(default=None, compare=False, repr=False)
+    """The exception of the adapter's own code, for its traceback; None for other failures."""
+    phase: Phase = "resources"
+
+
+def classify(error: Exception) -> Failure:
+    """Return the class of a failure."""
+    maestro_error = errors.find(error, errors.MaestroError)
+    if maestro_error is not None:
+        is_transient = maestro_error.is_retryable or isinstance(maestro_error, errors.Conflict)
+        return Failure(reason=type(maestro_error).__name__, message=str(maestro_error), is_transient=is_transient)
+    if isinstance(error, TimeoutError):
+        return Failure(reason="Timeout", message="the time for one event is over", is_transient=True)
+    if isinstance(error, AdapterError):
+        is_transient = isinstance(error, Interrupted)
+        return Failure(reason=type(error).__name__, message=str(error), is_transient=is_transient)
+    return Failure(reason="ExecutionFailed", message=describe(error), is_transient=False, error=error)
+
+
+def describe(error: Exception) -> str:
+    """Return an exception of the adapter's own code on one line, with the file and the line where it was raised."""
+    code, line = origin(error)
+    location = f" ({code.co_filename}, line {line}, in {code.co_name})" if code else ""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}{location}"
+
+
+def origin(error: Exception) -> tuple[CodeType | None, int]:
+    """Return the code and the line where the adapter's own folder raised; libraries that it called are deeper."""
+    trace: TracebackType | None = error.__traceback__
+    folder: Path | None = None
+    innermost: tuple[CodeType | None, int] = (None, 0)
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        path = Path(code.co_filename)
+        # The first frame outside of maestropy and of the import system belongs to the adapter.
+        if folder is None and not path.is_relative_to(_PACKAGE) and not code.co_filename.startswith("<frozen "):
+            folder = path.parent
+        if path.parent == folder:
+            innermost = (code, trace.tb_lineno)
+        trace = trace.tb_next
+    return innermost

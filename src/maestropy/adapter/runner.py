@@ -1,0 +1,80 @@
+"""Handle one event within its timeout, for a Job and for a service; choose the exit code of a Job."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+
+from maestropy.adapter.decide import outcomes
+from maestropy.adapter.decide.failure import classify
+from maestropy.adapter.decide.pipeline import EventOutcome, PipelineOptions
+from maestropy.adapter.definition import Adapter
+from maestropy.adapter.errors import UnknownKind
+from maestropy.adapter.event import Event
+from maestropy.adapter.resource import Resource
+from maestropy.adapter.transports.performer import Performer, drive
+from maestropy.sdk.errors import ConfigError
+
+DONE = 0
+"""The status was reported, whatever it is."""
+FAILED = 1
+"""A retry cannot help; the reported status gives the reason."""
+MISUSED = 2
+"""A setting is missing or wrong, as for every command."""
+AGAIN = 75
+"""A retry may help, or the resource is not available yet: run it again (EX_TEMPFAIL of sysexits.h)."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventTimeouts:
+    """Timeouts of one event."""
+
+    event_seconds: float = 120.0
+    """For everything except the wait for a condition."""
+    wait_seconds: float = 0.0
+    """For Available, or for the end of a deletion; 0 reports the current state."""
+    settle_seconds: float = 3.0
+    """For Applied of a work that was just sent, if `wait_seconds` is 0."""
+
+
+async def handle(
+    adapter: Adapter, event: Event, *, performer: Performer, timeouts: EventTimeouts, reports_transient: bool = False
+) -> EventOutcome:
+    """Reconcile the resource of an event and return the outcome; raises nothing."""
+    resource = Resource(id=event.resource_id, kind=event.kind, generation=event.generation)
+    try:
+        event = replace(event, kind=adapter.declared_kind(event.kind))
+        options = PipelineOptions(
+            adapter=adapter.name,
+            handler=adapter.handler(event.kind),
+            wait_seconds=timeouts.wait_seconds,
+            settle_seconds=timeouts.settle_seconds,
+            reports_transient=reports_transient,
+        )
+        async with asyncio.timeout(timeouts.event_seconds + timeouts.wait_seconds):
+            outcome = await drive(adapter.steps(event, options), performer)
+    except (TimeoutError, UnknownKind) as error:
+        failure = classify(error)
+        outcome = EventOutcome(status=outcomes.of_failure(adapter.name, resource, failure=failure), failure=failure)
+    if outcome.failure is not None:
+        ending = "will be retried" if outcome.is_retryable else "failed"
+        # The traceback of the adapter's own code is long: it is logged when the user asks for details.
+        trace = outcome.failure.error if _log.isEnabledFor(logging.DEBUG) else None
+        _log.warning(
+            "event of %s %s %s: %s", event.kind, event.resource_id, ending, outcome.failure.message, exc_info=trace
+        )
+    return outcome
+
+
+def exit_code(outcome: EventOutcome, *, is_awaited: bool) -> int:
+    """Return the exit code of a Job; `is_awaited` says that it had to wait for success."""
+    if outcome.failure is not None:
+        if outcome.failure.reason == ConfigError.__name__:
+            return MISUSED
+        return AGAIN if outcome.is_retryable else FAILED
+    if outcome.status is None:
+        return DONE
+    if outcome.status.health.status != "True":
+        return FAILED
+    return AGAIN if is_awaited and not outcome.status.is_success else DONE

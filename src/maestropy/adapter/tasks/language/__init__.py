@@ -1,0 +1,1 @@
+"""Evaluate the languages of tasks: Go templates, CEL, and the operators of preconditions."""

@@ -1,0 +1,1 @@
+"""Read task and deployment files, and report every problem that HyperFleet's loader reports."""

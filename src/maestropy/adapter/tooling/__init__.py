@@ -1,0 +1,1 @@
+"""Tools for adapter authors: find an adapter, lint it, create a new one."""

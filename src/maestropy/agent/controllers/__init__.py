@@ -1,0 +1,1 @@
+"""The agent's controllers: each watches something and acts on it."""

@@ -1,0 +1,1 @@
+"""Conditions, status feedback and condition rules of a work. Pure."""

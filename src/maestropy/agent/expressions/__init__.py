@@ -1,0 +1,1 @@
+"""Parse and evaluate the expressions of works: JSONPath, jq paths and CEL. Pure and bounded."""

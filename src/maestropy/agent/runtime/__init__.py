@@ -1,0 +1,1 @@
+"""Wiring of one agent process: controllers, leadership, health."""

@@ -1,0 +1,1 @@
+"""State that the agent keeps between two reconciles."""

@@ -1,0 +1,1 @@
+"""Metrics and log fields of the agent."""

@@ -1,0 +1,1 @@
+"""`maestro adapter`: create, lint, run and serve HyperFleet adapters."""

@@ -1,0 +1,28 @@
+"""Write the log records of the adapter and its libraries to standard error: one line each, no control characters."""
+
+import logging
+import sys
+
+from maestropy.untrusted import printable
+
+
+class OneLineFormatter(logging.Formatter):
+    """Formats a log record of a library on one line; a traceback keeps its lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of the base class
+        """Return the line, escaped."""
+        return printable.escape(super().formatMessage(record))
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the name of the base class
+        """Return the traceback, escaped line by line and indented, so that none of its lines looks like a record."""
+        trace = super().formatException(ei)  # type: ignore[arg-type]  # as the base class gets it
+        return "\t" + printable.escape_lines(trace).replace("\n", "\n\t")
+
+
+def write_to_standard_error(level: int, *, line_format: str, verbose: bool = False) -> None:
+    """Write the log records of libraries from `level` on to standard error; `verbose` adds the adapter's details."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLineFormatter(line_format))
+    logging.basicConfig(level=level, handlers=[handler])
+    if verbose:
+        logging.getLogger("maestropy.adapter").setLevel(logging.DEBUG)

@@ -1,0 +1,1 @@
+"""`maestro consumer` and `maestro resourcebundle`, and their shared flags, inputs and output."""

@@ -1,0 +1,1 @@
+"""`maestro resourcebundle`: find, read, apply, compare, edit, await and delete resource bundles."""

@@ -1,0 +1,150 @@
+"""Commands of `maestro resourcebundle` that change: apply, diff, delete; and wait, for what became of it."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from maestropy.cli import errors, screen
+from maestropy.cli.client import inputs
+from maestropy.cli.client.bundles import applying, steps, wait_conditions
+from maestropy.cli.client.bundles.reads import BundleKey
+from maestropy.cli.client.bundles.targets import TargetFlags, find
+from maestropy.cli.client.connection import GrpcFlags, RestFlags, open_client, wait_seconds
+from maestropy.cli.client.formats import TABLE, OutputFlag
+from maestropy.cli.errors import UsageError
+
+Files = Annotated[
+    tuple[Path, ...],
+    Parameter(
+        name=("-f", "--file", "--filename"),
+        help="A YAML or JSON file; - is standard input; may be repeated.",
+        allow_leading_hyphen=True,
+        negative=(),
+    ),
+]
+Wait = Annotated[bool, Parameter(help="Wait until it is done, at most --timeout.", negative=())]
+Yes = Annotated[bool, Parameter(name=("-y", "--yes"), help="Do not ask for confirmation.", negative=())]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkFlags:
+    """What a file with plain manifests does not say."""
+
+    consumer: Annotated[str, Parameter(help="The consumer, if the file does not name it.")] = ""
+    name: Annotated[str, Parameter(help="The name of the work for plain manifests.")] = ""
+
+
+def apply(  # noqa: PLR0913 - one for each flag
+    *,
+    file: Files,
+    work: WorkFlags | None = None,
+    wait: Wait = False,
+    dry_run: Annotated[
+        Literal["none", "client", "server"],
+        Parameter(help="client: only check the files; server: also compare with the server. Nothing is stored."),
+    ] = "none",
+    output: OutputFlag = TABLE,
+    rest: RestFlags | None = None,
+    grpc: GrpcFlags | None = None,
+) -> int:
+    """Create or update ManifestWorks, resource bundles or plain manifests from files."""
+    if wait and dry_run != "none":
+        raise UsageError("--wait waits for nothing with --dry-run; give one of them")
+    works, bundles = _read(file, work or WorkFlags())
+    with open_client(rest, grpc) as client:
+        run = applying.Applying(client, dry_run=dry_run, output=output, count=len(works) + len(bundles))
+        for desired in works:
+            run.apply_work(desired)
+        for bundle in bundles:
+            run.apply_bundle(bundle)
+        run.finish()
+        if wait:
+            seconds = wait_seconds(rest)
+            for applied in run.applied:
+                steps.wait_applied(
+                    client, applied.id, seconds=seconds, name=applied.name if len(run.applied) > 1 else ""
+                )
+    return 0
+
+
+def diff(
+    *, file: Files, work: WorkFlags | None = None, rest: RestFlags | None = None, grpc: GrpcFlags | None = None
+) -> int:
+    """Show what apply would change; exit with 1 if there are differences."""
+    with errors.comparison(), ExitStack() as stack:
+        works, bundles = _read(file, work or WorkFlags())
+        client = stack.enter_context(open_client(rest, grpc))
+        has_changes = [steps.diff_work(client, desired) for desired in works]
+        has_changes += [steps.diff_bundle(client, bundle) for bundle in bundles]
+    return 1 if any(has_changes) else 0
+
+
+def _read(files: Sequence[Path], flags: WorkFlags) -> Any:
+    documents = [document for file in files for document in inputs.documents(file)]
+    return inputs.sort(documents, consumer=flags.consumer, name=flags.name)
+
+
+def delete(
+    *keys: BundleKey,
+    targets: TargetFlags | None = None,
+    yes: Yes = False,
+    wait: Wait = False,
+    rest: RestFlags | None = None,
+    grpc: GrpcFlags | None = None,
+) -> int:
+    """Delete resource bundles: by ID or name, those of files, or those with labels.
+
+    All are looked up first: if one does not exist, nothing is deleted.
+    """
+    with open_client(rest, grpc) as client:
+        bundles = find(client, keys, targets or TargetFlags())
+        if not bundles:
+            screen.write_error("No resource bundles found\n")
+            return 0
+        names = [steps.full_name(bundle) for bundle in bundles]
+        inputs.confirm(_question(bundles, names), yes=yes)
+        for bundle in bundles:
+            client.resource_bundles.delete(bundle["id"])
+        for bundle, name in zip(bundles, names, strict=True):
+            if wait:
+                steps.wait_gone(client, bundle["id"], seconds=wait_seconds(rest))
+            shown = f"{bundle['id']} ({name})" if len(bundles) > 1 else bundle["id"]
+            screen.write(f"Resource bundle {shown} deleted successfully\n")
+    return 0
+
+
+def _question(bundles: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
+    if len(bundles) == 1:
+        name = (bundles[0].get("metadata") or {}).get("name") or bundles[0]["id"]
+        return f"Delete resource bundle {name} on {bundles[0].get('consumer_name')}?"
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"Delete {len(names)} resource bundles: {', '.join(names[:10])}{more}?"
+
+
+def wait(
+    *keys: BundleKey,
+    targets: TargetFlags | None = None,
+    goal: Annotated[
+        str,
+        Parameter(name="--for", help="condition=TYPE, condition=TYPE=STATUS, delete, or jsonpath='{PATH}'=VALUE."),
+    ] = "condition=Applied",
+    rest: RestFlags | None = None,
+    grpc: GrpcFlags | None = None,
+) -> int:
+    """Wait until resource bundles have a condition, a value, or are gone; at most --timeout.
+
+    A condition counts for the current version only: the status of an older version is not enough.
+    """
+    awaited = wait_conditions.parse(goal)
+    with open_client(rest, grpc) as client:
+        flags = targets or TargetFlags()
+        bundles = find(client, keys, flags, may_be_missing=awaited.kind == "delete")
+        if not bundles and not awaited.kind == "delete":
+            raise errors.CommandError("no resource bundles found to wait for")
+        steps.wait_for(client, bundles, awaited, seconds=wait_seconds(rest))
+    return 0

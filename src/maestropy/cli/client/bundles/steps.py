@@ -1,0 +1,229 @@
+"""Shared steps of the resource bundle commands: read one, compare it, wait for it, describe it."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from maestropy.cli import screen
+from maestropy.cli.client.bundles import wait_conditions
+from maestropy.cli.errors import CommandError
+from maestropy.untrusted import printable
+
+if TYPE_CHECKING:
+    from maestropy.sdk.blocking import Maestro
+    from maestropy.sdk.work import Work
+
+_POLL_SECONDS = 0.2
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class BundleNotFound(CommandError):
+    """There is no such resource bundle."""
+
+
+def get(client: "Maestro", key: str) -> dict[str, Any]:
+    """Return the resource bundle of an ID or of a work's name; raises CommandError."""
+    with translated_errors(key):
+        return client.resource_bundles.get(key) if _UUID.fullmatch(key) else _named(client, key)
+
+
+def get_if_exists(client: "Maestro", key: str) -> dict[str, Any] | None:
+    """Return the resource bundle of an ID or of a work's name, or None."""
+    try:
+        return get(client, key)
+    except BundleNotFound:
+        return None
+
+
+def _named(client: "Maestro", key: str) -> dict[str, Any]:
+    """Return the resource bundle of a work called NAME or CONSUMER/NAME; an ambiguous name is rejected."""
+    from maestropy.sdk import selector
+
+    consumer, _, name = key.rpartition("/")
+    terms = [f"payload->'metadata'->>'name' = {selector.quoted(name)}"]
+    terms += [f"consumer_name = {selector.quoted(consumer)}"] if consumer else []
+    items = client.resource_bundles.page(search=" and ".join(terms))["items"]
+    if not items:
+        raise BundleNotFound(f"resource bundle not found: {key}")
+    if len(items) > 1:
+        choices = "".join(f"\n  {item['id']} {item.get('consumer_name')}/{name}" for item in items)
+        raise CommandError(f"{len(items)} resource bundles are called {key}; name one by its ID:{choices}")
+    bundle: dict[str, Any] = items[0]
+    return bundle
+
+
+@contextmanager
+def translated_errors(bundle_id: str) -> Iterator[None]:
+    """Translate errors to the messages of the Go command line, which scripts match."""
+    from maestropy.sdk import errors
+
+    try:
+        yield
+    except errors.ConsumerNotFound:
+        raise
+    except errors.NotFound as error:
+        raise BundleNotFound(f"resource bundle not found: {bundle_id}") from error
+
+
+def full_name(bundle: dict[str, Any]) -> str:
+    """Return CONSUMER/NAME of a resource bundle; one without a name has only its consumer."""
+    name = str((bundle.get("metadata") or {}).get("name") or bundle.get("name") or "")
+    return f"{bundle.get('consumer_name') or ''}/{name}".strip("/")
+
+
+def stored(client: "Maestro", desired: "Work") -> "Work | None":
+    """Return the stored work of the same name, or None."""
+    from maestropy.sdk import errors
+
+    try:
+        return client.works(desired.consumer).get(desired.name)
+    except errors.NotFound:
+        return None
+
+
+def diff_work(client: "Maestro", desired: "Work") -> bool:
+    """Print what applying a work would change; return whether it would change anything."""
+    from maestropy.sdk._operations import changes as changing
+
+    before = stored(client, desired)
+    if before is None:
+        client.consumers.get(desired.consumer)
+    changes = ["  + it would be created"] if before is None else lines(changing.differences(before, desired))
+    screen.write("".join(f"{line}\n" for line in [f"{desired.consumer}/{desired.name}", *changes] if changes))
+    return bool(changes)
+
+
+def diff_bundle(client: "Maestro", bundle: dict[str, Any]) -> bool:
+    """Print what applying a resource bundle would change; return whether it would change anything."""
+    from maestropy.sdk._operations import changes as changing
+
+    if not bundle.get("id"):
+        screen.write("a new resource bundle\n  + it would be created\n")
+        return True
+    before = get(client, str(bundle["id"]))
+    changes = lines(changing.differences(work(before), work({**before, **bundle})))
+    screen.write("".join(f"{line}\n" for line in [str(bundle["id"]), *changes] if changes))
+    return bool(changes)
+
+
+def lines(differences: list[tuple[str, Any, Any]]) -> list[str]:
+    """Return differences as lines with - and +."""
+    shown = []
+    for path, old, new in differences:
+        shown += [f"  - {path}: {json.dumps(old)}"] if old is not None else []
+        shown += [f"  + {path}: {json.dumps(new)}"] if new is not None else []
+    return [printable.escape(line) for line in shown]
+
+
+def work(bundle: dict[str, Any]) -> "Work":
+    """Return a resource bundle as a work."""
+    from maestropy.sdk.work import Work
+
+    return Work.from_resource_bundle(bundle)
+
+
+def sentence(bundle: dict[str, Any]) -> str:
+    """Return the state of a resource bundle as a sentence."""
+    from maestropy.sdk._operations import summary
+
+    state = summary.sentence(work(bundle))
+    return f"{printable.escape(f'{state[:1].upper()}{state[1:]}')}.\n\n"
+
+
+def condition_lines(bundle: dict[str, Any]) -> list[list[str]]:
+    """Return the rows of a table with all conditions."""
+    parsed = work(bundle)
+    rows = [("(work)", condition) for condition in parsed.conditions]
+    rows += [(f"{item.kind}/{item.name}", condition) for item in parsed.manifests for condition in item.conditions]
+    heads = ["OF", "CONDITION", "STATUS", "REASON", "MESSAGE"]
+    return [
+        heads,
+        *([owner, condition.type, condition.status, condition.reason, condition.message] for owner, condition in rows),
+    ]
+
+
+def wait_applied(client: "Maestro", bundle_id: str, *, seconds: float, name: str = "") -> None:
+    """Wait until the agent has applied a resource bundle; `name` is shown beside its ID."""
+    goal = wait_conditions.WaitGoal(kind="condition", name="Applied", value="True")
+    last = "no status was read"
+
+    def is_applied() -> bool:
+        nonlocal last
+        current = get(client, bundle_id)
+        last = goal.missing(current)
+        return goal.is_met(current)
+
+    shown = f"{bundle_id} ({name})" if name else bundle_id
+    if not _is_reached(is_applied, seconds=seconds):
+        raise CommandError(f"resource bundle {shown} is not applied after {seconds:g} seconds: {last}")
+    screen.write(printable.escape(f"Resource bundle {shown} is applied") + "\n")
+
+
+def wait_for(
+    client: "Maestro", bundles: list[dict[str, Any]], goal: wait_conditions.WaitGoal, *, seconds: float
+) -> None:
+    """Wait until all resource bundles have reached the goal; one that is gone can only reach a deletion."""
+    import time
+
+    end = time.monotonic() + seconds
+    for bundle in bundles:
+        shown = f"{bundle['id']} ({full_name(bundle)})"
+        left = max(0.0, end - time.monotonic())
+        last = _wait_for_one(client, str(bundle["id"]), goal, seconds=left)
+        if last:
+            awaited = "gone" if goal.kind == "delete" else f"{goal.name}={goal.value}"
+            raise CommandError(f"resource bundle {shown} is not {awaited} after {seconds:g} seconds: {last}")
+        screen.write(
+            printable.escape(f"Resource bundle {shown} {'deleted' if goal.kind == 'delete' else 'condition met'}")
+            + "\n"
+        )
+
+
+def _wait_for_one(client: "Maestro", bundle_id: str, goal: wait_conditions.WaitGoal, *, seconds: float) -> str:
+    """Return why the goal was not reached in time; empty if it was."""
+    last = "no status was read"
+
+    def is_met() -> bool:
+        nonlocal last
+        try:
+            current = get(client, bundle_id)
+        except BundleNotFound:
+            if goal.kind == "delete":
+                return True
+            raise
+        last = goal.missing(current)
+        return goal.is_met(current)
+
+    return "" if _is_reached(is_met, seconds=seconds) else last
+
+
+def wait_gone(client: "Maestro", bundle_id: str, *, seconds: float) -> None:
+    """Wait until a resource bundle is gone."""
+    last = _wait_for_one(client, bundle_id, wait_conditions.WaitGoal(kind="delete"), seconds=seconds)
+    if last:
+        raise CommandError(f"resource bundle {bundle_id} still exists after {seconds:g} seconds; {last}")
+
+
+def _is_reached(state: Callable[[], bool], *, seconds: float) -> bool:
+    """Poll until a state is reached or the time is over; return whether it was reached."""
+    import time
+
+    from maestropy.sdk import errors
+
+    def is_reached_now() -> bool:
+        try:
+            return state()
+        except errors.MaestroError as error:
+            # The server may be restarting.
+            if not error.is_retryable:
+                raise
+            return False
+
+    end = time.monotonic() + seconds
+    while not is_reached_now():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True

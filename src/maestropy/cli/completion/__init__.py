@@ -1,0 +1,1 @@
+"""`maestro completion`: scripts for shells, and the candidates that they ask for."""

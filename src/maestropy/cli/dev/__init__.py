@@ -1,0 +1,1 @@
+"""The commands `maestro up` and `maestro demo`."""

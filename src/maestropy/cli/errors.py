@@ -1,0 +1,101 @@
+"""Turn an exception into one sentence and an exit code. A traceback is printed only with -v=4."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from maestropy import installation
+from maestropy.untrusted import printable
+
+USAGE = 2
+FAILED = 1
+COMPARISON_FAILED = 3
+INTERRUPTED = 130
+OUTPUT_CLOSED = 141
+
+
+class CommandError(Exception):
+    """A command failed; the message gives the cause and the remedy."""
+
+
+class UsageError(CommandError):
+    """A mistake in the command line, in an environment variable or in the configuration file."""
+
+
+class ComparisonFailed(CommandError):
+    """A comparison failed. It needs an exit code of its own, because FAILED means that there are differences."""
+
+
+@contextmanager
+def comparison() -> Iterator[None]:
+    """Turn failures inside into ComparisonFailed, except usage errors and Ctrl-C."""
+    try:
+        yield
+    except Exception as error:
+        cause = innermost(error)
+        if exit_code(cause) == USAGE or was_interrupted(error):
+            raise
+        raise ComparisonFailed(sentence(cause)) from error
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the first error inside exception groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def sentence(error: BaseException) -> str:
+    """Return the error message for the user."""
+    kind = type(error)
+    # Our own errors are written for users; a system error gives the file or the address.
+    if kind.__module__.startswith("maestropy.sdk."):
+        # It quotes the server: one line, so that no part of it looks like output of the command.
+        return printable.escape(str(error))
+    if kind.__module__.startswith("maestropy."):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        file_name = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror}{file_name}"
+    missing = error.__cause__ if isinstance(error.__cause__, ModuleNotFoundError) else error
+    if isinstance(missing, ModuleNotFoundError) and (missing.name or "").startswith("maestropy.sandbox"):
+        return (
+            "the embedded database and the sandbox are not part of this installation, such as the production image; "
+            f"give --db-dsn, or {installation.hint('all')}"
+        )
+    if isinstance(missing, ModuleNotFoundError) and not (missing.name or "maestropy").startswith("maestropy"):
+        extras: dict[str, installation.Extra] = {"google": "pubsub", "aio_pika": "rabbitmq"}
+        extra = extras.get((missing.name or "").partition(".")[0], "all")
+        return f"{missing.name} is not installed, and this command needs it; {installation.hint(extra)}"
+    message = " ".join(str(error).split())
+    return f"unexpected error ({kind.__name__}: {message}); run again with -v=4 to see the traceback"
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Return whether an error is a consequence of Ctrl-C: cleaning up after it may fail."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def exit_code(error: BaseException) -> int:
+    """Return 2 for a usage error (command line, variables, files), 3 for a failed comparison, else 1."""
+    if isinstance(error, ComparisonFailed):
+        return COMPARISON_FAILED
+    # By name, because importing the settings and the client for their errors slows every command down.
+    is_usage = isinstance(error, UsageError) or type(error).__name__ in {"SettingsError", "ConfigError", "BadResults"}
+    return USAGE if is_usage else FAILED
+
+
+def report(error: BaseException, *, verbosity: int) -> str:
+    """Return the text for standard error."""
+    cause = innermost(error)
+    return f"{_trace(error) if verbosity >= 4 else ''}Error: {sentence(cause)}\n"
+
+
+def _trace(error: BaseException) -> str:
+    import traceback
+
+    return "".join(traceback.format_exception(error))

@@ -1,0 +1,1 @@
+"""The commands `maestro server` and `maestro migration`."""

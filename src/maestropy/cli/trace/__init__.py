@@ -1,0 +1,1 @@
+"""`maestro trace`: trace works, requests and hosted clusters."""

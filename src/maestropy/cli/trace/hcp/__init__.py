@@ -1,0 +1,1 @@
+"""`maestro trace hcp`."""

@@ -1,0 +1,1 @@
+"""`maestro trace request`, `requests`, `logs` and `explain`."""

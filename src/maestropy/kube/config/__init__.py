@@ -1,0 +1,1 @@
+"""Address, credentials and TLS of a Kubernetes API server."""

@@ -1,0 +1,1 @@
+"""The served kinds and their schemas. Pure."""

@@ -1,0 +1,1 @@
+"""Store objects, serve list and watch from the store, and save it to a file."""

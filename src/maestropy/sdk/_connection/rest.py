@@ -1,0 +1,149 @@
+"""Call the REST API: single requests with retries, and lists that fetch their pages.
+
+Pages follow each other by ID, not by number: an object that is created or deleted while a list is read can neither hide
+another object nor repeat one.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+
+from maestropy.aio import clock
+from maestropy.sdk import selector
+from maestropy.sdk._connection import error_mapping
+from maestropy.sdk._connection.connections import ReloadingConnection
+from maestropy.sdk.errors import Invalid, MaestroError, ServerError, Unauthorized
+from maestropy.sdk.retry import Retrier
+from maestropy.sdk.settings import Settings
+
+PAGE_SIZE = 400
+"""The page size of the Go client; a page of large resource bundles has some megabytes."""
+
+_NOT_REACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+WITH_EXECUTOR = {"include": "executor"}
+"""A query that asks for the executor too: without it, writing back what was read would drop the executor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestCall:
+    """One REST request."""
+
+    method: str
+    path: str
+    doing: str
+    query: dict[str, str] | None = None
+    body: object = None
+    operation_id: str = ""
+    is_idempotent: bool = True
+
+
+class RestClient:
+    """A client of the REST API."""
+
+    def __init__(
+        self, connection: ReloadingConnection[httpx.AsyncClient], *, settings: Settings, retrier: Retrier
+    ) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._retrier = retrier
+
+    async def ask(self, call: RestCall) -> Any:
+        """Return the decoded JSON of the response, None for an empty response."""
+        operation_id = call.operation_id or clock.new_id()
+        request = error_mapping.Operation(doing=call.doing, operation_id=operation_id)
+
+        async def once() -> Any:
+            return await self._once(call, request=request)
+
+        return await self._retrier.run(once, is_idempotent=call.is_idempotent)
+
+    async def _once(self, call: RestCall, *, request: error_mapping.Operation) -> Any:
+        client = self._connection.current()
+        headers = {"X-Operation-ID": request.operation_id}
+        token = self._settings.current_token()
+        # A token must not be sent without TLS.
+        if token and client.base_url.scheme == "https":
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            response = await client.request(call.method, call.path, params=call.query, json=call.body, headers=headers)
+        except httpx.TransportError as error:
+            raise _no_response(error, client=client, request=request) from error
+        if response.is_success:
+            return _decode(response, request=request)
+        if token and "Authorization" not in headers and response.status_code == httpx.codes.UNAUTHORIZED:
+            raise Unauthorized(
+                "the server wants a token, and a token is not sent without TLS",
+                doing=request.doing,
+                advice=f"use the https address of the server, not {client.base_url.copy_with(path='/')}",
+                operation_id=request.operation_id,
+            )
+        raise _error_response(response, request=request)
+
+    async def page(self, path: str, *, doing: str, query: Mapping[str, str | int]) -> dict[str, Any]:
+        """Return one page of a collection as the server sends it."""
+        parameters = {name: str(value) for name, value in query.items() if value != ""}
+        page: dict[str, Any] = await self.ask(RestCall(method="GET", path=path, doing=doing, query=parameters))
+        return page
+
+    async def pages(
+        self, path: str, *, doing: str, search: str, page_size: int = PAGE_SIZE
+    ) -> AsyncGenerator[Any, None]:
+        """Yield every object of a collection that matches the search, each once, ordered by ID."""
+        if page_size < 1:
+            raise Invalid(f"page_size is {page_size}", doing=doing, advice="use 1 or more")
+        last = ""
+        while True:
+            query = {"orderBy": "id", "page": "1", "size": str(page_size)}
+            terms = [f"({search})" if search and last else search, f"id > {selector.quoted(last)}" if last else ""]
+            if any(terms):
+                query["search"] = " and ".join(filter(None, terms))
+            page = await self.ask(RestCall(method="GET", path=path, doing=doing, query=query))
+            items = page.get("items") or [] if isinstance(page, dict) else []
+            for item in items:
+                yield item
+            if len(items) < page_size:
+                return
+            last = str(items[-1]["id"])
+
+
+def _decode(response: httpx.Response, *, request: error_mapping.Operation) -> Any:
+    if not response.content:
+        return None
+    try:
+        return msgspec.json.decode(response.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ServerError(
+            "the response is not JSON",
+            doing=request.doing,
+            advice="check that MAESTRO_API_URL leads to Maestro's REST API",
+            operation_id=request.operation_id,
+        ) from error
+
+
+def _no_response(
+    error: httpx.TransportError, *, client: httpx.AsyncClient, request: error_mapping.Operation
+) -> MaestroError:
+    in_time = not isinstance(error, httpx.TimeoutException)
+    # httpx leaves the text of a timeout empty.
+    text = f"no response from {client.base_url.copy_with(path='/')}: {str(error) or type(error).__name__}"
+    return error_mapping.from_no_response(
+        text, request=request, was_sent=not isinstance(error, _NOT_REACHED), in_time=in_time
+    )
+
+
+def _error_response(response: httpx.Response, *, request: error_mapping.Operation) -> MaestroError:
+    try:
+        body = msgspec.json.decode(response.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        body = None
+    code, reason = "", ""
+    if isinstance(body, dict):
+        code, reason = str(body.get("code") or ""), str(body.get("reason") or "")
+    error = error_mapping.from_http(response.status_code, code=code, reason=reason, request=request)
+    wait = response.headers.get("Retry-After", "")
+    error.retry_after = float(wait) if wait.isascii() and wait.isdecimal() else None
+    return error

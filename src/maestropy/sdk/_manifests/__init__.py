@@ -1,0 +1,1 @@
+"""Manifests of a work: where they come from, their options, their status. Not public."""

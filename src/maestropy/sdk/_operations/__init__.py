@@ -1,0 +1,1 @@
+"""Operations on works: write, wait, compare, summarize. Not public."""

@@ -1,0 +1,187 @@
+"""Read, apply and delete resource bundles of all sources, as plain JSON of the REST API."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import quote
+
+from maestropy.aio import clock
+from maestropy.sdk import selector
+from maestropy.sdk._connection import error_mapping
+from maestropy.sdk._connection.publisher import PublishAttempts, Publisher
+from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
+from maestropy.sdk.consumers import AsyncConsumers
+from maestropy.sdk.errors import Conflict, Invalid, NotFound
+from maestropy.sdk.selector import Labels, LabelSelector
+from maestropy.sdk.settings import Settings
+from maestropy.wire import codec, json_types, kubernetes_names, timestamps
+from maestropy.wire import errors as wire_errors
+from maestropy.wire.events import event
+from maestropy.wire.works import unknown_fields, validation
+from maestropy.wire.works import work as wire
+
+_PATH = "/resource-bundles"
+_FIELDS = (
+    *("id", "kind", "href", "name", "consumer_name", "version", "created_at", "updated_at", "deleted_at"),
+    *("metadata", "manifests", "manifest_configs", "delete_option", "executor", "status"),
+)
+
+
+class AsyncResourceBundles:
+    """The resource bundles of all sources, by ID. To create works, use `client.works`.
+
+    >>> bundle = await client.resource_bundles.get("55c61e54-a3f6-563d-9fec-b1fe297bdfdb")
+    >>> bundle["status"]["ObservedVersion"]
+    """
+
+    def __init__(self, rest: RestClient, *, publisher: Publisher, settings: Settings) -> None:
+        self._rest = rest
+        self._publisher = publisher
+        self._settings = settings
+
+    async def get(self, bundle_id: str) -> dict[str, Any]:
+        """Return a resource bundle; raises NotFound. One that is being deleted has `deleted_at`."""
+        path = f"{_PATH}/{quote(bundle_id, safe='')}"
+        bundle: dict[str, Any] = await self._rest.ask(
+            RestCall(method="GET", path=path, doing=f"get resource bundle {bundle_id}", query=WITH_EXECUTOR)
+        )
+        return bundle
+
+    async def page(
+        self,
+        *,
+        page: int = 1,
+        size: int = 100,
+        search: str = "",
+        order_by: str = "",
+        consumer: str = "",
+        source: str = "",
+    ) -> dict[str, Any]:
+        """Return one page of resource bundles as the REST API sends it, with `total`.
+
+        With `consumer` or `source`, only those of that consumer or source.
+        """
+        scope = _scope(consumer=consumer, source=source)
+        scoped = " and ".join([*scope, *([f"({search})"] if search else [])]) if scope else search
+        query: dict[str, str | int] = {"page": page, "size": size, "search": scoped, "orderBy": order_by}
+        return await self._rest.page(_PATH, doing="list resource bundles", query=query)
+
+    async def list(
+        self,
+        *,
+        labels: Labels = None,
+        search: str = "",
+        consumer: str = "",
+        source: str = "",
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the resource bundles that match the labels and the search, ordered by ID.
+
+        >>> [bundle["id"] async for bundle in client.resource_bundles.list(consumer="cluster1", labels="app=web")]
+        """
+        label_selector = selector.parse(labels)
+        terms = [*_scope(consumer=consumer, source=source), *([f"({search})"] if search else [])]
+        full_search = search_for(terms, label_selector=label_selector)
+        pages = self._rest.pages(_PATH, doing="list resource bundles", search=full_search, page_size=page_size)
+        async with aclosing(pages) as items:
+            async for item in items:
+                bundle: dict[str, Any] = item
+                if label_selector.matches((bundle.get("metadata") or {}).get("labels") or {}):
+                    yield bundle
+
+    async def apply(self, bundle: Mapping[str, Any], *, dry_run: bool = False, operation_id: str = "") -> str:
+        """Store a resource bundle in the form of the REST API, and return its ID.
+
+        Without `id` a new resource bundle gets a random ID. With `id` it must exist; a `version` must be the stored
+        version, without one any stored version is updated. Without `executor` the stored one stays. With `dry_run` it
+        is only checked, and compared with what is stored.
+        """
+        is_new = not bundle.get("id")
+        bundle_id = clock.new_id() if is_new else str(bundle["id"])
+        request = error_mapping.Operation(
+            doing=f"apply resource bundle {bundle_id}", operation_id=operation_id or clock.new_id()
+        )
+        _check_fields(bundle, request=request)
+        stored = {} if is_new else await self.get(bundle_id)
+        version = int(bundle.get("version") or 0)
+        if not is_new and version not in (0, stored["version"]):
+            raise Conflict(
+                f"version {version} is not the latest, the latest version: {stored['version']}", doing=request.doing
+            )
+        consumer = str(bundle.get("consumer_name") or stored.get("consumer_name") or "")
+        if not consumer:
+            raise Invalid("consumer_name is missing", doing=request.doing, advice="set the name of its consumer")
+        desired = _valid_work(
+            {"executor": stored.get("executor"), **bundle, "id": bundle_id, "consumer_name": consumer}, request=request
+        )
+        desired = desired.with_metadata(uid=bundle_id, generation=0 if is_new else stored["version"])
+        action = event.EventAction.CREATE_REQUEST if is_new else event.EventAction.UPDATE_REQUEST
+        if dry_run:
+            await AsyncConsumers(self._rest).get(consumer)
+        else:
+            await self._publish(desired, action, request=request)
+        return bundle_id
+
+    async def delete(self, bundle_id: str, *, operation_id: str = "") -> None:
+        """Request the deletion of a resource bundle; a missing one counts as deleted."""
+        request = error_mapping.Operation(
+            doing=f"delete resource bundle {bundle_id}", operation_id=operation_id or clock.new_id()
+        )
+        try:
+            bundle = await self.get(bundle_id)
+        except NotFound:
+            return
+        moment = timestamps.from_datetime(clock.Clock().now()).rfc3339_seconds()
+        # Not validated: what is stored must be deletable, whatever an older server accepted.
+        deleting = codec.work_from_resource_bundle({**bundle, "status": {}, "version": 0}).with_metadata(
+            uid=bundle_id, deletionTimestamp=moment
+        )
+        await self._publish(deleting, event.EventAction.DELETE_REQUEST, request=request)
+
+    async def _publish(
+        self, desired: wire.ManifestWork, action: event.EventAction, *, request: error_mapping.Operation
+    ) -> None:
+        marked = desired.with_annotations({event.OPERATION_ID_KEY: request.operation_id})
+        moment = timestamps.from_datetime(clock.Clock().now())
+        attributes = codec.ContextAttributes(id=clock.new_id(), source=self._settings.needs("source"), time=moment)
+        spec_event = codec.spec_event(marked, action=action, attributes=attributes)
+        await self._publisher.publish(spec_event, request=request, attempts=PublishAttempts())
+
+
+def validate(bundle: Mapping[str, Any]) -> None:
+    """Check a resource bundle without a server; raises Invalid."""
+    request = error_mapping.Operation(doing="use the resource bundle")
+    _check_fields(bundle, request=request)
+    if not bundle.get("consumer_name"):
+        raise Invalid("consumer_name is missing", doing=request.doing, advice="set the name of its consumer")
+    _valid_work({**bundle, "id": str(bundle.get("id") or clock.new_id())}, request=request)
+
+
+def _scope(*, consumer: str, source: str) -> "tuple[str, ...]":
+    """Return the search terms for one consumer or source."""
+    terms = [f"consumer_name = {selector.quoted(consumer)}"] if consumer else []
+    terms += [f"source = {selector.quoted(source)}"] if source else []
+    return tuple(terms)
+
+
+def search_for(terms: Iterable[str], *, label_selector: LabelSelector) -> str:
+    """Join search terms; label terms are added only if the server can parse both in one dialect."""
+    all_terms = [*terms]
+    is_plain = all("(" not in term or "->>" in term or "@>" in term for term in all_terms)
+    return " and ".join([*all_terms, *(label_selector.search_terms() if is_plain else [])])
+
+
+def _check_fields(bundle: Mapping[str, Any], *, request: error_mapping.Operation) -> None:
+    problems = [unknown_fields.problem(name, _FIELDS) for name in bundle if name not in _FIELDS]
+    if not problems:
+        return
+    raise Invalid(kubernetes_names.join(problems), doing=request.doing)
+
+
+def _valid_work(bundle: Mapping[str, Any], *, request: error_mapping.Operation) -> wire.ManifestWork:
+    try:
+        work = codec.work_from_resource_bundle({**bundle, "status": {}, "version": 0})
+        validation.validate_manifest_bundle(json_types.encode(codec.manifest_bundle_from_spec(work.spec)))
+    except (wire_errors.WireError, TypeError) as error:
+        raise Invalid(str(error), doing=request.doing) from error
+    return work

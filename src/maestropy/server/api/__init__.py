@@ -1,0 +1,1 @@
+"""The REST API and the gRPC services for sources and agents."""

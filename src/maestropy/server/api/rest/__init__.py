@@ -1,0 +1,1 @@
+"""The REST API for consumers and resource bundles, compatible with Go Maestro."""

@@ -1,0 +1,1 @@
+"""HTTP parts of the REST API: bodies, compression, middleware, routing, errors."""

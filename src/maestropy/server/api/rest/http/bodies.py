@@ -1,0 +1,151 @@
+"""Read and validate the body of a request, with limits on size and time.
+
+Single fields are validated here; every rejection names the field.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Annotated, Final
+
+import msgspec
+from starlette.requests import Request
+
+from maestropy.server.api.rest.http import error_catalogue, errors
+
+MAX_BYTES: Final = 1024 * 1024
+_SECONDS: Final = 30.0
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_MAX: Final = 63
+# The text of the Go server, from Kubernetes; clients match it.
+_LABEL_RULE: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+    "with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+# msgspec does not wrap the errors of the UTF-8 decoder and of the recursion limit.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class NewConsumer(msgspec.Struct, frozen=True):
+    """The body of a create request; unknown keys are ignored."""
+
+    id: str | None = None
+    name: str | None = None
+    labels: dict[str, str] | None = None
+
+
+class ConsumerPatch(msgspec.Struct, frozen=True):
+    """The body of a patch request: labels, or nothing."""
+
+    labels: dict[str, str] | None = None
+
+
+class Adoption(msgspec.Struct, frozen=True):
+    """The body of an adoption: the hold that it ends, and who asks for it."""
+
+    hold_id: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+    requested_by: Annotated[str, msgspec.Meta(max_length=253)] = ""
+
+
+_adoption = msgspec.json.Decoder(Adoption).decode
+_new_consumer = msgspec.json.Decoder(NewConsumer).decode
+_consumer_patch = msgspec.json.Decoder(ConsumerPatch).decode
+
+
+async def new_consumer(request: Request) -> NewConsumer:
+    """Return the consumer in the body of a create request."""
+    raw = await _read(request)
+    try:
+        body = _new_consumer(raw)
+    except _UNREADABLE as error:
+        raise _malformed(error) from error
+    if body.id:
+        raise errors.RestError(error_catalogue.VALIDATION, "id must be empty")
+    if body.name:
+        _check_name(body.name)
+    _check_labels(body.labels)
+    return body
+
+
+async def consumer_patch(request: Request) -> ConsumerPatch:
+    """Return the patch in the body of a request."""
+    raw = await _read(request)
+    try:
+        body = _consumer_patch(raw)
+    except _UNREADABLE as error:
+        raise _malformed(error) from error
+    _check_labels(body.labels)
+    return body
+
+
+async def adoption(request: Request) -> Adoption:
+    """Return the adoption in the body of a request."""
+    raw = await _read(request)
+    try:
+        body = _adoption(raw)
+    except _UNREADABLE as error:
+        raise _malformed(error) from error
+    if "\0" in body.hold_id or "\0" in body.requested_by:
+        raise errors.RestError(error_catalogue.VALIDATION, "hold_id and requested_by cannot hold a NUL character")
+    return body
+
+
+async def _read(request: Request) -> bytes:
+    _check_content_type(request.headers.get("content-type", ""))
+    content = bytearray()
+    try:
+        async with asyncio.timeout(_SECONDS):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > MAX_BYTES:
+                    reason = f"Unable to read request body: it is larger than {MAX_BYTES} bytes"
+                    raise errors.RestError(error_catalogue.MALFORMED, reason)
+    except TimeoutError as error:
+        reason = f"Unable to read request body: it did not arrive within {_SECONDS:.0f} seconds"
+        raise errors.RestError(error_catalogue.MALFORMED, reason) from error
+    return bytes(content)
+
+
+def _check_content_type(header: str) -> None:
+    """Reject bodies that a web page of another origin could send without asking: a form, plain text, no type."""
+    media_type = header.partition(";")[0].strip().lower()
+    if media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json")):
+        return
+    reason = f"{error_catalogue.MALFORMED.reason}: send it with the header Content-Type: application/json"
+    raise errors.RestError(error_catalogue.MALFORMED, reason, status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+
+
+def _malformed(error: Exception) -> errors.RestError:
+    match error:
+        case RecursionError():
+            detail = "it is nested too deeply"
+        case UnicodeDecodeError():
+            detail = "it is not UTF-8"
+        case _:
+            detail = str(error)
+    return errors.RestError(error_catalogue.MALFORMED, f"Invalid request format: {detail}")
+
+
+def _check_name(name: str) -> None:
+    if len(name) > _LABEL_MAX:
+        rule = f"must be no more than {_LABEL_MAX} characters"
+    elif not _LABEL.fullmatch(name):
+        rule = _LABEL_RULE
+    else:
+        return
+    quoted = msgspec.json.encode(errors.shorten(name)).decode()
+    reason = f"Unable to create Consumer: consumer.name: Invalid value: {quoted}: {rule}"
+    raise errors.RestError(error_catalogue.VALIDATION, reason)
+
+
+def _check_labels(labels: Mapping[str, str] | None) -> None:
+    for key, value in (labels or {}).items():
+        if "\0" in key or "\0" in value:
+            shown = errors.shorten(key.replace("\0", "\\u0000"))
+            reason = f"labels: '{shown}' holds a NUL character, which cannot be stored; remove it"
+            raise errors.RestError(error_catalogue.VALIDATION, reason)

@@ -1,0 +1,1 @@
+"""Message brokers: how specs reach agents and status updates come back."""

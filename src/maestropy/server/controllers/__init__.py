@@ -1,0 +1,1 @@
+"""The server's controllers, writers and dispatchers: each reads the database, asks `decide` and acts."""

@@ -1,0 +1,1 @@
+"""Shared parts of the dispatchers: the wake-up loop and the ordered sender of specs."""

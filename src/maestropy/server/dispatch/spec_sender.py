@@ -1,0 +1,185 @@
+"""Read specs and send them to agents in the order in which they were read.
+
+An agent must never get an older state of a resource after a newer one. So rows are read and sent under one lock: a lock
+of this process where only this instance reaches the agents, an advisory lock of the database where every instance does.
+The spec dispatcher and the resync send through here. Marking events as reconciled is for the dispatcher.
+"""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from maestropy.journal.fields import Logger, LogKey, SpecDispatcherPhrase
+from maestropy.server.brokers import port
+from maestropy.server.brokers.port import Outcome
+from maestropy.server.context import Context
+from maestropy.server.decide import delete_recovery, delivery
+from maestropy.server.telemetry import log_fields
+from maestropy.store import data_safety, pool, resources, rows
+from maestropy.store.postgres import locks
+from maestropy.wire import codec, errors, resync
+from maestropy.wire.events import event
+
+RESOURCES_AT_ONCE = 64
+"""How many resources are read and sent under the lock at a time."""
+
+
+class SpecSender:
+    """Sends specs in order."""
+
+    def __init__(
+        self,
+        context: Context,
+        broker: port.Broker,
+        *,
+        recovery: delete_recovery.RecoveryPolicy | None = None,
+    ) -> None:
+        self._context = context
+        self._broker = broker
+        self._first_delay = (recovery or delete_recovery.RecoveryPolicy()).initial
+        self._journal = context.journal.bind({LogKey.LOGGER: Logger.CONTROLLERS})
+        self._lock = asyncio.Lock()
+
+    async def send(
+        self, ids: Collection[str], *, can_wait: bool = True, resync_ids: Mapping[str, str] | None = None
+    ) -> dict[str, port.SendResult]:
+        """Send resources as they are now; those that do not exist any more are missing in the result.
+
+        With `can_wait`, a resource whose consumer has no room is not sent. `resync_ids` names the spec resync request
+        that each of them answers.
+        """
+        async with self._in_order(ids) as connection:
+            specs = await resources.read_specs(connection, ids)
+            return await self._send_specs(specs, {}, can_wait=can_wait, resync_ids=resync_ids)
+
+    async def send_pending(self, pending: Mapping[str, Sequence[rows.PendingEvent]]) -> dict[str, port.SendResult]:
+        """Send resources for which events are pending, with the action of the newest event."""
+        async with self._lock, self._context.database.connection() as connection:
+            return await self.send_claimed(connection, pending)
+
+    async def send_claimed(
+        self, connection: pool.Connection, pending: Mapping[str, Sequence[rows.PendingEvent]]
+    ) -> dict[str, port.SendResult]:
+        """Send resources whose events, and so their order, this instance has claimed in the transaction."""
+        specs = await resources.read_specs(connection, pending.keys())
+        return await self._send_specs(specs, {id_: events[-1] for id_, events in pending.items()}, can_wait=True)
+
+    async def delete_orphans(self, consumer: str, orphans: Sequence[resync.StoredVersion]) -> set[Outcome]:
+        """Tell the agents of `consumer` that the server does not have these works."""
+        return await self._delete(consumer, orphans, build=delivery.orphan_deletion)
+
+    async def delete_removed(self, consumer: str, removed: Sequence[resync.StoredVersion]) -> set[Outcome]:
+        """Tell the agents of `consumer` to delete resources that have been deleted and confirmed elsewhere."""
+        return await self._delete(consumer, removed, build=delivery.removal)
+
+    async def end_resync(
+        self, consumer: str, marker: str, *, extensions: Mapping[str, event.Attribute]
+    ) -> set[Outcome]:
+        """Tell the agent of `consumer` that its spec resync is answered, and by which database."""
+        ending = functools.partial(delivery.orphan_deletion, extensions=extensions)
+        return await self._delete(consumer, [resync.StoredVersion(marker, 0, is_deleting=True)], build=ending)
+
+    async def _delete(
+        self, consumer: str, absent: Sequence[resync.StoredVersion], *, build: Callable[..., event.CloudEvent]
+    ) -> set[Outcome]:
+        ids = [version.id for version in absent]
+        async with self._in_order(ids) as connection:
+            # A resource that was created meanwhile is not absent any more.
+            existing = {spec.id for spec in await resources.read_specs(connection, ids)}
+            database_id = await data_safety.identity(connection)
+            results = await self._all(
+                self._broker.send(
+                    build(version, attributes=self._attributes(), consumer=consumer, database_id=database_id),
+                    port.Address(consumer=consumer, key=version.id),
+                )
+                for version in absent
+                if version.id not in existing
+            )
+        return {result.outcome for result in results}
+
+    @asynccontextmanager
+    async def _in_order(self, ids: Collection[str]) -> AsyncIterator[pool.Connection]:
+        if self._broker.capabilities.needs_claims:
+            async with self._context.database.transaction(durable=False) as connection:
+                await resources.lock(connection, ids, kind=locks.SENDING)
+                yield connection
+        else:
+            async with self._lock, self._context.database.connection() as connection:
+                yield connection
+
+    async def _send_specs(
+        self,
+        specs: Sequence[rows.ResourceSpec],
+        events: Mapping[str, rows.PendingEvent],
+        *,
+        can_wait: bool,
+        resync_ids: Mapping[str, str] | None = None,
+    ) -> dict[str, port.SendResult]:
+        answered = resync_ids or {}
+        results = await self._all(
+            self._send_spec(spec, events.get(spec.id), can_wait=can_wait, resync_id=answered.get(spec.id, ""))
+            for spec in specs
+        )
+        return {spec.id: result for spec, result in zip(specs, results, strict=True)}
+
+    async def _all(self, sends: Iterable[Coroutine[Any, Any, port.SendResult]]) -> list[port.SendResult]:
+        """Send one after the other, or at the same time where each send waits for the broker."""
+        if self._broker.capabilities.waits_for_acknowledgement:
+            return await asyncio.gather(*sends)
+        return [await send for send in sends]
+
+    async def _send_spec(
+        self, spec: rows.ResourceSpec, pending: rows.PendingEvent | None, *, can_wait: bool, resync_id: str
+    ) -> port.SendResult:
+        # Asked for every resource: a few large ones fill the queue of a consumer.
+        if can_wait and not self._broker.has_room(spec.consumer):
+            return port.SendResult(Outcome.NO_ROOM)
+        event_id = pending.id if pending else ""
+        action = event.EventAction.RESYNC_RESPONSE
+        if pending is not None:
+            action = delivery.action_for(pending.event_type, is_deleting=spec.deleted_at is not None)
+        try:
+            outgoing = self._spec_event(spec, action=action, is_repeated=pending is not None and pending.is_repeated)
+        except errors.WireError as error:
+            # A row that cannot be encoded must not stop the dispatch of the others.
+            result = port.SendResult(Outcome.NEVER, str(error))
+        else:
+            if pending is None:
+                # Another ID if it answers no request: the agent must not take it for an answer to its last one.
+                answered = {event.RESYNC_ID: resync_id or self._context.new_id()}
+                outgoing = replace(outgoing, extensions={**outgoing.extensions, **answered})
+            log_fields.log_dispatch(self._journal, outgoing, action=action, event_id=event_id)
+            result = await self._broker.send(outgoing, port.Address(consumer=spec.consumer, key=spec.id))
+        if result.outcome not in port.DELIVERED:
+            self._log_failure(spec, event_id, result)
+        return result
+
+    def _log_failure(self, spec: rows.ResourceSpec, event_id: str, result: port.SendResult) -> None:
+        fields = {LogKey.EVENT: event_id, LogKey.RESOURCE_ID: spec.id}
+        match result.outcome:
+            case Outcome.NEVER:
+                self._journal.error(SpecDispatcherPhrase.PUBLISH_FAILED, fields, err=result.reason)
+            case Outcome.OFFLINE | Outcome.REJECTED:
+                self._journal.info(SpecDispatcherPhrase.PUBLISH_FAILED, {**fields, LogKey.REASON: result.reason}, v=2)
+
+    def _spec_event(self, spec: rows.ResourceSpec, *, action: event.EventAction, is_repeated: bool) -> event.CloudEvent:
+        outgoing = delivery.spec_event(
+            spec,
+            action=action,
+            source_id=self._context.source_id,
+            event_id=self._context.new_id(),
+            now=self._context.timestamp(),
+        )
+        if delete_recovery.needs_replacement(
+            spec, is_repeated=is_repeated, now=self._context.now(), initial=self._first_delay
+        ):
+            return delivery.replacement_deletion(outgoing)
+        return outgoing
+
+    def _attributes(self) -> codec.ContextAttributes:
+        return codec.ContextAttributes(
+            id=self._context.new_id(), source=self._context.source_id, time=self._context.timestamp()
+        )

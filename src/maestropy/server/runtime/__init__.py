@@ -1,0 +1,1 @@
+"""Wiring of one server process: controllers, listeners, health, worker processes."""

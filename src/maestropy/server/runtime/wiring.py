@@ -1,0 +1,214 @@
+"""Connect the controllers of one instance: what wakes what, what runs periodically, and the order of start and stop.
+
+It opens no port and listens to no notification: `main` does, and a simulation does in its own way. No decisions.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+
+from maestropy.aio import tasks
+from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
+from maestropy.server.brokers import port
+from maestropy.server.brokers.grpc_streams import GrpcStreams
+from maestropy.server.brokers.subscribers import Subscribers
+from maestropy.server.context import Context
+from maestropy.server.controllers.delete_recovery import REPORT_EVERY, DeleteRecovery
+from maestropy.server.controllers.maintenance import Maintenance, Thresholds
+from maestropy.server.controllers.membership import Membership
+from maestropy.server.controllers.resync import Resync
+from maestropy.server.controllers.spec_dispatcher import SpecDispatcher
+from maestropy.server.controllers.spec_writer import SpecWriter
+from maestropy.server.controllers.status_dispatcher import StatusDispatcher
+from maestropy.server.controllers.status_intake import StatusIntake
+from maestropy.server.controllers.status_recheck import StatusRecheck
+from maestropy.server.controllers.status_writer import StatusWriter
+from maestropy.server.decide.delete_recovery import PAUSE, RecoveryPolicy
+from maestropy.server.dispatch.spec_sender import SpecSender
+from maestropy.server.primary_watch import PrimaryWatch
+from maestropy.server.runtime.broker_wiring import MessageBrokerControllers, Targets, open_message_broker
+from maestropy.server.settings import ServerSettings
+
+# A subscriber with this much in its mailbox does not read any more; it is disconnected, reconnects and resyncs.
+_MAILBOX_ITEMS = 20_000
+_MAILBOX_BYTES = 64 * 2**20
+_GAUGES_EVERY = timedelta(seconds=30)
+# The instance that changed a resource wrote its own time, and a transaction becomes visible later than that.
+_CLOCKS_DIFFER = timedelta(seconds=60)
+
+
+class Controllers:
+    """The writers, the dispatchers and the periodic controllers of one instance."""
+
+    def __init__(self, settings: ServerSettings, context: Context, *, delays: Callable[[], Iterator[float]]) -> None:
+        self._settings = settings
+        self._context = context
+        self._notified_until: datetime | None = None
+        self._journal = context.journal.bind({LogKey.LOGGER: Logger.SERVER})
+        self.agent_subscribers = Subscribers(max_items=_MAILBOX_ITEMS, max_bytes=_MAILBOX_BYTES)
+        self.source_subscribers = Subscribers(max_items=_MAILBOX_ITEMS, max_bytes=_MAILBOX_BYTES)
+        message_broker = open_message_broker(settings, context, delays=delays)
+        broker: port.Broker = message_broker or GrpcStreams(self.agent_subscribers)
+        recovery = _recovery(settings)
+        sender = SpecSender(context, broker, recovery=recovery)
+        self.spec_writer = SpecWriter(context, problem_with=broker.problem_with)
+        self.spec_dispatcher = SpecDispatcher(context, broker, sender)
+        self.resync = Resync(context, broker, sender, wake_dispatcher=self.spec_dispatcher.wake_ups.request_rescan)
+        self.status_recheck = StatusRecheck(context, request=self.resync.request_statuses_of)
+        self.status_writer = StatusWriter(
+            context,
+            agents_get_errors=broker.capabilities.agents_get_errors,
+            reaches=broker.reaches,
+            recheck=self.status_recheck.add,
+        )
+        self.status_dispatcher = StatusDispatcher(context, self.source_subscribers)
+        self.status_intake = StatusIntake(context, submit=self.status_writer.submit)
+        self.message_broker: MessageBrokerControllers | None = None
+        if message_broker is not None:
+            targets = Targets(
+                spec_dispatcher=self.spec_dispatcher, resync=self.resync, status_writer=self.status_writer
+            )
+            self.message_broker = MessageBrokerControllers.build(
+                settings, context, message_broker, targets=targets, delays=delays
+            )
+            self.status_intake = self.message_broker.intake
+        self.membership = Membership(
+            context,
+            heartbeat=timedelta(seconds=settings.health.heartbeat_interval),
+            can_take_part=_can_take_part(settings, message_broker),
+            on_database_changed=self._resync_clients,
+        )
+        self.primary_watch = PrimaryWatch(context, on_promotion=self._resync_clients)
+        self.maintenance = Maintenance(context, thresholds=_thresholds(settings), rescan=self.rescan)
+        self.delete_recovery = DeleteRecovery(context, recovery)
+        self._draining: list[asyncio.Task[None]] = []
+        self._connected: asyncio.Task[None] | None = None
+
+    @property
+    def channels(self) -> Mapping[str, Callable[[str], None]]:
+        """The dispatcher that a notification of the database wakes, by channel."""
+        return {"events": self.spec_dispatcher.wake_ups.add, "status_events": self.status_dispatcher.wake_ups.add}
+
+    @property
+    def broker_problem(self) -> str:
+        """What an operator has to change at the message broker; empty if nothing is known."""
+        return self.message_broker.broker.problem if self.message_broker is not None else ""
+
+    def rescan(self) -> None:
+        """Let the dispatchers read everything that is pending: notifications may have been lost."""
+        self.spec_dispatcher.wake_ups.request_rescan()
+        self.status_dispatcher.wake_ups.request_rescan()
+
+    def note_listening(self) -> None:
+        """Note that no notification has been lost until now."""
+        self._notified_until = self._context.now()
+
+    def on_notification_gap(self) -> None:
+        """Find what was missed while there were no notifications.
+
+        A rescan finds what is pending. But an event is reconciled when one instance has sent it to its agents; where
+        agents of one consumer are connected to several instances, the others send what changed meanwhile.
+        """
+        if self._notified_until is not None:
+            self.spec_dispatcher.resend_changed_since(self._notified_until - _CLOCKS_DIFFER)
+        self.note_listening()
+        self.rescan()
+
+    async def _resync_clients(self) -> None:
+        """Let agents and sources resync: the database may lack what it had acknowledged."""
+        self.agent_subscribers.close_all()
+        self.source_subscribers.close_all()
+        if self.message_broker is not None:
+            await self.message_broker.messages.on_messages_lost()
+
+    def start(self, task_owner: tasks.TaskOwner) -> None:
+        """Start to handle requests and events."""
+        self._draining = [
+            task_owner.start("spec writer", self.spec_writer.run()),
+            task_owner.start("status writer", self.status_writer.run()),
+        ]
+        task_owner.start("status dispatcher", self.status_dispatcher.run())
+        if self._has_broker:
+            task_owner.start("spec dispatcher", self.spec_dispatcher.run())
+            self.resync.start(task_owner)
+            task_owner.start("status recheck", self.status_recheck.run())
+
+    async def join(self, task_owner: tasks.TaskOwner) -> None:
+        """Become a member of the instances, connect to the broker and start the periodic tasks."""
+        await self.membership.join()
+        if self.message_broker is not None:
+            self._connected = await self.message_broker.start(task_owner, on_error=self.log_failure_of("ownership"))
+        heartbeat = self._settings.health.heartbeat_interval
+        maintenance_seconds = self._settings.delivery.sweep_interval.total_seconds()
+        for name, seconds, task in (
+            ("heartbeat", heartbeat, self.membership.beat),
+            ("liveness", max(1.0, heartbeat / 3), self.membership.update_readiness),
+            ("rescan", maintenance_seconds, self.maintenance.rescan),
+            ("purge", maintenance_seconds, self.maintenance.purge),
+            ("record", 1.0, self.status_dispatcher.record),
+            ("detect", self.maintenance.detectors_every.total_seconds(), self.maintenance.detect),
+            ("gauges", _GAUGES_EVERY.total_seconds(), self.maintenance.measure),
+        ):
+            task_owner.start(name, tasks.run_periodically(seconds, task, on_error=self.log_failure_of(name)))
+        if self._has_broker and _recovery(self._settings).initial:
+            self._start_delete_recovery(task_owner)
+
+    @property
+    def _has_broker(self) -> bool:
+        return self._settings.serves_agents or self.message_broker is not None
+
+    def _start_delete_recovery(self, task_owner: tasks.TaskOwner) -> None:
+        self._journal.info(MaintenancePhrase.RECOVERY_STARTING)
+        for name, seconds, task in (
+            ("delete recovery", PAUSE.total_seconds(), self.delete_recovery.run_round),
+            ("delete recovery metrics", REPORT_EVERY.total_seconds(), self.delete_recovery.report),
+        ):
+            task_owner.start(name, tasks.run_periodically(seconds, task, on_error=self.log_failure_of(name)))
+
+    def end_streams(self) -> None:
+        """End every stream, after the messages that are queued."""
+        self.agent_subscribers.close_all()
+        self.source_subscribers.close_all()
+
+    async def finish(self) -> None:
+        """Finish what was accepted; nothing new comes in any more."""
+        if self.message_broker is not None and self._connected is not None:
+            self.message_broker.stop()
+            await asyncio.wait([self._connected])
+        self.spec_writer.stop()
+        self.status_writer.stop()
+        await asyncio.gather(*self._draining)
+        await tasks.attempt(self.status_dispatcher.record, on_error=self.log_failure_of("record"))
+
+    def log_failure_of(self, name: str) -> Callable[[Exception], None]:
+        """Return a function that logs a failure of the periodic task `name`."""
+
+        def log(error: Exception) -> None:
+            self._journal.error(MaintenancePhrase.TASK_FAILED, {LogKey.ACTION: name}, err=error)
+
+        return log
+
+
+def _can_take_part(settings: ServerSettings, message_broker: port.MessageBroker | None) -> Callable[[], bool]:
+    """Return whether an instance can own consumers: not while it receives no messages of their agents."""
+    if message_broker is None or settings.delivery.subscription_type != "broadcast":
+        return lambda: True
+    return lambda: message_broker.is_within_grace
+
+
+def _recovery(settings: ServerSettings) -> RecoveryPolicy:
+    delivery = settings.delivery
+    return RecoveryPolicy(
+        initial=timedelta(seconds=delivery.delete_republish_interval),
+        longest=timedelta(seconds=delivery.delete_republish_max_interval),
+        batch=delivery.delete_republish_batch_size,
+    )
+
+
+def _thresholds(settings: ServerSettings) -> Thresholds:
+    delivery = settings.delivery
+    return Thresholds(
+        undelivered=timedelta(seconds=delivery.undelivered_threshold),
+        stale_delete=timedelta(seconds=delivery.stale_delete_threshold),
+        event_retention=delivery.event_retention,
+    )

@@ -1,0 +1,1 @@
+"""What belongs to PostgreSQL as a server: its hosts, a pooler before it, and advisory locks."""

@@ -1,0 +1,103 @@
+# ruff: noqa: E501 - a line per code
+"""The phrases to search for in raw logs, by finding, and the lines of each stage that show that all is well. Data only.
+
+Both generations are named where they differ: structured lines since December 2025, and unstructured ones before.
+"""
+
+from typing import Final
+
+_NOTIFICATION: Final = ("recreate the listener", "stopping channel", "Listener: the state of the underlying database")
+_BROKER: Final = (
+    "failed to receive cloudevents", "the cloudevents client is disconnected", "the cloudevents client reconnect failed",
+    "failed to subscribe after connection", "mqtt client error",
+)  # fmt: skip
+_STREAM: Final = ("failed to send event, unregister subscriber", "failed to send event", "failed to send heartbeat")
+_APPLY: Final = ("controller failed to sync", "failed to apply resource", "CreateFailed", "UpdateFailed")
+
+PHRASES: Final[dict[str, tuple[str, ...]]] = {
+    "MT-101": ("PublishError", "Failed to publish resource"),
+    "MT-102": ("unable to get user and groups from", "unauthorized to publish the event from source"),
+    "MT-103": ("failed to parse cloud event type", "failed to decode cloudevent", "unsupported action"),
+    "MT-201": ("failed to create resource", "the resource version is not the latest", "under deletion", "fk_resources_consumers"),
+    "MT-202": ("request changes nothing",),
+    "MT-203": _NOTIFICATION,
+    "MT-204": ("Failed to publish resource", "PublishError", "Failed to handle the event", "the cloudevents client is not ready"),
+    "MT-205": ("Event is processed by another worker", "Event should not be processed by this instance"),
+    "MT-206": ("skipping create for resource that is marked as deleting", "skipping update for resource that is marked as deleting"),
+    "MT-207": ("as it is not created on the agent yet",),
+    "MT-208": ("sync all unreconciled events",),
+    "MT-209": ("Received event from channel", *_NOTIFICATION, "Failed to publish resource"),
+    "MT-210": ("Shutting down event controller", "Shutting down HealthCheck server", "Starting gRPC server"),
+    "MT-211": ("Failed to publish resource", "PublishError", *_BROKER),
+    "MT-301": (*_BROKER, "unregister subscriber", "Received SIGTERM or SIGINT signal"),
+    "MT-302": ("subscribed to mqtt broker", "subscribing to topics", "event clustername and agent clustername do not match"),
+    "MT-303": ("larger than max", "packet too large"),
+    "MT-304": ("Re-published undelivered resource", "spec.resync_response"),
+    "MT-305": ("invalid event", "unsupported event"),
+    "MT-306": (*_BROKER, "Failed to publish resource", "PublishError"),
+    "MT-307": ("subscribed to mqtt broker", "subscribing to topics"),
+    "MT-401": ("failed to decode spec", "failed to handle spec event"),
+    **dict.fromkeys(("MT-403", "MT-404", "MT-405", "MT-406", "MT-407", "MT-408", "MT-410", "MT-413", "MT-414", "MT-499"), _APPLY),
+    "MT-418": ("Unauthorized", "the server has asked for the client to provide credentials", *_APPLY),
+    "MT-419": ("because it is being terminated", *_APPLY),
+    "MT-420": ("x509: certificate", "tls: failed to verify certificate", *_APPLY),
+    "MT-409": ("Failed to watch", "connection refused", "context deadline exceeded", *_APPLY),
+    "MT-411": ("resources pending deletions", "is terminating"),
+    "MT-412": (*_APPLY, "Reconciling ManifestWork"),
+    "MT-402": ("Received event", "Reconciling ManifestWork"),
+    "MT-415": ("Server side applied", *_APPLY),
+    "MT-421": ("AvailableStatusController",),
+    "MT-416": ("AppliedManifestWorkFailed", "AppliedManifestWorkComplete"),
+    "MT-417": ("Received SIGTERM or SIGINT signal", "Shutting down ...", "Caches are synced"),
+    "MT-501": ("Failed to publish resource", "PublishError", *_BROKER),
+    "MT-502": ("AvailableStatusController", "Sending event"),
+    "MT-503": ("Failed to publish resource", *_APPLY),
+    "MT-601": _BROKER,
+    "MT-602": ("original source",),
+    "MT-603": (*_BROKER, "Failed to publish resource", "failed to handle resource status update"),
+    "MT-701": ("skipping resource status update", "newly added server instances and removed server instances from the hash ring"),
+    "MT-702": ("unmatched consumer name",),
+    "MT-703": ("skipping resource", "as it is not found"),
+    "MT-704": ("Updating status for stale resource",),
+    "MT-705": ("Updating status for stale resource", "the order of a status update is not known"),
+    "MT-706": ("status update changes nothing", "handle resource status update by the current instance"),
+    "MT-709": ("received status update for resource", "Updating resource status"),
+    "MT-707": ("failed to handle resource status update", "failed to convert resource", "failed to decode cloudevent",
+               "failed to create status event"),
+    "MT-708": ("skipping resource status update", "unmatched consumer name", "failed to convert resource",
+               "failed to decode cloudevent", "failed to create status event", *_NOTIFICATION),
+    "MT-801": _NOTIFICATION,
+    "MT-802": ("failed to get status event", "failed to get resource"),
+    "MT-803": ("failed to get status event", "failed to get resource", *_NOTIFICATION),
+    "MT-901": ("no clients registered on this instance", "unregistered broadcaster client"),
+    "MT-902": ("registered a broadcaster client",),
+    "MT-903": _STREAM,
+    "MT-904": ("send channel is full, dropping heartbeat",),
+    "MT-905": ("no clients registered on this instance", "failed to handle resource", *_STREAM),
+    **dict.fromkeys(("MW-003", "HCP-402"), (*_BROKER, "unregister subscriber", "Failed to publish resource", "Re-published undelivered resource")),
+    **dict.fromkeys(("MW-004", "HCP-403"), ("Updating status for stale resource", "Failed to publish resource", *_APPLY)),
+    **dict.fromkeys(("MW-005", "MW-012", "MW-104", "HCP-404", "HCP-503"), _APPLY),
+    **dict.fromkeys(("MW-006", "MW-009", "HCP-017", "HCP-501", "HCP-502"), ("Resource is removed successfully", *_BROKER)),
+    **dict.fromkeys(("MW-007", "MW-107", "HCP-406"), ("resources pending deletions", "is terminating")),
+    **dict.fromkeys(("MW-008", "MW-101"), ("Retired stale delete events", "resource status delete event was sent", *_BROKER)),
+    **dict.fromkeys(("MW-105", "HCP-014"), ("Failed to publish resource", "PublishError", "failed to handle resource status update", *_BROKER)),
+    "MW-108": ("AppliedManifestWork scheduled for eviction", "AppliedManifestWork evicted after eviction grace period", "spec.resync_response"),
+    **dict.fromkeys(("HCP-304", "HCP-407"), ("receive the event from client", "PublishError")),
+    "MW-122": ("data-safety hold", "the server uses this database"),
+    "HCP-401": ("fk_resources_consumers",),
+}  # fmt: skip
+
+NORMAL: Final[dict[int, tuple[str, ...]]] = {
+    1: ('"receive the event from client"', "receive the event from client, Context Attributes,"),
+    2: ('"Publishing resource for db row insert"', "Publishing resource <resource_id> for db row insert"),
+    3: ('"Received event" eventType="….spec.create_request"', "Received event: Context Attributes,"),
+    4: ('"Server side applied"', '"Created resource because it was missing"', "reason: 'Server Side Applied <kind> <name>'",
+        '"Resource is removed successfully"', "Resource <type> with key <namespace>/<name> is removed Successfully",
+        "reason: 'ResourceDeleted' Deleted resource … because manifestwork <name> is terminating"),
+    5: ('"Sending event" eventType="….status.update_request"', "Sending event: "),
+    6: ('"received status update for resource"', "received action STATUSMODIFIED for resource <resource_id>",
+        "on the other instances: skipping resource status update"),
+    7: ('"resource status update event was sent"', '"resource status delete event was sent"'),
+    8: ('"Broadcast the resource status"',),
+    9: ('"send the event to status subscribers"',),
+}  # fmt: skip

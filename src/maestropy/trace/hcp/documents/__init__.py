@@ -1,0 +1,1 @@
+"""Recognise, decode, match and save the documents of a walk."""

@@ -1,0 +1,1 @@
+"""Judge a whole walk: the blocking hop, contradictions, re-creations and next commands. Pure."""

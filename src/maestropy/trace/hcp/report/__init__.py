@@ -1,0 +1,1 @@
+"""Format a walk as text, JSON model, Markdown, Mermaid and HTML. Pure."""

@@ -1,0 +1,217 @@
+"""Decide whether the agent applied the version of a request, from everything the logs show. Pure.
+
+Three kinds of evidence: the conditions of logged statuses, the agent's records of applied objects, and its errors. A
+status that names the version decides. Without one, a success without an error soon after it decides ("applied" is
+logged before the error is checked), and errors that end although the agent would have retried were overcome. Once
+applied, a later error does not undo it.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from maestropy.journal.redact import HIDDEN
+from maestropy.trace.findings.apply_errors import code_of_apply_error
+from maestropy.trace.logs.evidence import DONE, FAILED
+from maestropy.trace.logs.log_records import NOT_APPLIED, LogRecord, RecordKind, says_applied
+from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.objects import identity
+from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.stages import Stage
+
+NOT_PUBLISHED: Final = "Failed to publish resource"
+# Two controllers of a Go agent conflict and one retries at once, or a work is deleted while one reads it. If the retry
+# never succeeded, later stages would be missing.
+_OWN_CONFLICT: Final = re.compile(
+    r"the resource version of the work is outdated|manifestworks\.work\.open-cluster-management\.io \S* not found"
+)
+# The agent's own list of applied objects: its controllers, and agents that share a cluster, write it at the same time.
+_OWN_RECORD: Final = re.compile(
+    r"Operation cannot be fulfilled on appliedmanifestworks\.work\.open-cluster-management\.io"
+)
+_SETTLED_AFTER: Final = 10.0
+_ERROR_FOLLOWS: Final = 1.0
+"""An attempt logs "applied" and then its error, usually within milliseconds; calls of webhooks take longer."""
+_FIRST_RETRY: Final = 5.0
+_NEXT_RETRY: Final = 4.0
+"""The agent doubles the pause between two attempts; twice that is allowed for a busy queue."""
+_LONGEST_RETRY: Final = 2000.0
+_PATTERN: Final = 4
+"""So many errors show that the agent retries, and how often."""
+_PASSING: Final = frozenset({"MT-409", "MT-413"})
+"""Errors that pass by themselves; an agent that succeeds after one may log nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOutcome:
+    """What became of a request on the cluster."""
+
+    failures: tuple[LogRecord, ...] = ()
+    """The errors that still hold; empty when it was applied, or when nothing is known."""
+    earlier: tuple[LogRecord, ...] = ()
+    """Errors of attempts before the one that succeeded."""
+    later: tuple[LogRecord, ...] = ()
+    """Errors of later reconciliations, after it was applied."""
+    is_shown: bool = False
+    """Whether a record shows that it was applied."""
+
+
+def apply_errors(request: TracedRequest) -> list[LogRecord]:
+    """Return the agent's errors about the objects of a request."""
+    is_handled = _is_handled(request)
+    return [
+        record
+        for record in request.stage(Stage.AGENT_HANDLES)
+        if record.kind in FAILED[Stage.AGENT_HANDLES]
+        and not _OWN_CONFLICT.search(record.detail)
+        and NOT_PUBLISHED not in record.detail
+        and not (is_handled and _is_own_record(record))
+    ]
+
+
+def bookkeeping_errors(request: TracedRequest) -> list[LogRecord]:
+    """Return the agent's conflicts over its own record of the work, where it got on with the work all the same."""
+    if not _is_handled(request):
+        return []
+    errors = (record for record in request.stage(Stage.AGENT_HANDLES) if record.kind in FAILED[Stage.AGENT_HANDLES])
+    return [record for record in errors if _is_own_record(record)]
+
+
+def _is_handled(request: TracedRequest) -> bool:
+    """Say whether a record shows that the agent got on with the work: of an object, or of a status."""
+    handled = request.stage(Stage.AGENT_HANDLES)
+    return bool(request.status_updates) or any(record.kind in DONE[Stage.AGENT_HANDLES] for record in handled)
+
+
+def _is_own_record(record: LogRecord) -> bool:
+    return _OWN_RECORD.search(record.detail) is not None
+
+
+def statements(request: TracedRequest) -> list[LogRecord]:
+    """Return the records of statuses that say whether the version was applied, in the order of the statuses."""
+    if not request.is_change:
+        return []
+    said: list[LogRecord] = []
+    for update in sorted(request.status_updates, key=lambda update: (update.sequence or 0, update.at)):
+        telling = [record for record in update.records if says_applied(record.detail) or is_denial(record)]
+        said += [record for record in telling if not is_foreign(record, request)][:1]
+    return said
+
+
+def is_foreign(record: LogRecord, request: TracedRequest) -> bool:
+    """Say whether a status names another consumer than the request: servers reject it, and it proves nothing."""
+    consumer = request.arrival.consumer if request.arrival else ""
+    return bool(record.consumer and consumer) and record.consumer != consumer
+
+
+def is_denial(record: LogRecord) -> bool:
+    """Say whether a status says that the version was not applied."""
+    return record.detail.startswith(NOT_APPLIED)
+
+
+def last_readable(records: Sequence[LogRecord]) -> LogRecord:
+    """Return the last record whose error can be read: a server redacts messages about Secrets, an agent does not."""
+    return next((record for record in reversed(records) if HIDDEN not in record.detail), records[-1])
+
+
+def outcome(request: TracedRequest, environment: Environment) -> ApplyOutcome:
+    """Return what became of a request."""
+    known = _outcome(request, environment)
+    own = bookkeeping_errors(request)
+    return known if known.failures or not own else replace(known, earlier=(*own, *known.earlier))
+
+
+def _outcome(request: TracedRequest, environment: Environment) -> ApplyOutcome:
+    errors = apply_errors(request)
+    if request.action == "delete":
+        is_over = any(update.confirms_deletion for update in request.status_updates)
+        removed = [record for record in request.stage(Stage.AGENT_HANDLES) if record.kind is RecordKind.REMOVED]
+        is_failing = bool(errors) and not is_over and not any(record.at > errors[-1].at for record in removed)
+        return ApplyOutcome(failures=tuple(errors) if is_failing else (), is_shown=is_over)
+    said = statements(request)
+    if said:
+        return _by_status(said, errors)
+    return _by_records(request, errors, environment)
+
+
+def _by_status(said: Sequence[LogRecord], errors: Sequence[LogRecord]) -> ApplyOutcome:
+    success = next((record for record in said if not is_denial(record)), None)
+    if success is None:
+        return ApplyOutcome(failures=(*errors[-2:], said[-1]))
+    earlier = [record for record in said if is_denial(record) and record.at <= success.at]
+    earlier += [record for record in errors if record.at <= success.at]
+    later = [said[-1]] if is_denial(said[-1]) else []
+    return ApplyOutcome(earlier=tuple(earlier), later=tuple(later), is_shown=True)
+
+
+def _by_records(request: TracedRequest, errors: Sequence[LogRecord], environment: Environment) -> ApplyOutcome:
+    applied = [record for record in request.stage(Stage.AGENT_HANDLES) if record.kind is RecordKind.APPLIED]
+    if not errors:
+        return ApplyOutcome(is_shown=_is_success_shown(applied, request, environment))
+    settled = next((record for record in applied if not _fails_soon(record, errors)), None)
+    if settled is not None and settled.at < errors[0].at:
+        is_overcome = _is_overcome(errors, applied, request, environment)
+        return ApplyOutcome(later=() if is_overcome else tuple(errors), is_shown=True)
+    if _is_overcome(errors, applied, request, environment):
+        return ApplyOutcome(earlier=tuple(errors), is_shown=True)
+    return ApplyOutcome(failures=tuple(errors))
+
+
+def _fails_soon(applied: LogRecord, errors: Sequence[LogRecord]) -> bool:
+    return any(applied.at <= error.at <= applied.at + _SETTLED_AFTER for error in errors)
+
+
+def _is_overcome(
+    errors: Sequence[LogRecord], applied: Sequence[LogRecord], request: TracedRequest, environment: Environment
+) -> bool:
+    """Say whether the agent succeeded after its last error: by a record of it, or because it did not fail again."""
+    last = errors[-1]
+    name = identity(last.detail)
+    later = [record for record in applied if record.at > last.at and _is_settled(record, errors, applied, environment)]
+    if name and any(identity(record.detail) == name for record in applied):
+        later = [record for record in later if identity(record.detail) == name]
+    if later:
+        return True
+    return bool(request.status_updates) and _did_not_fail_again(errors, request, environment)
+
+
+def _is_success_shown(applied: Sequence[LogRecord], request: TracedRequest, environment: Environment) -> bool:
+    """Say whether an attempt without an error is in the logs to its end: with its status, or long before their end."""
+    if not applied:
+        return False
+    last, sent = applied[-1], request.stage(Stage.AGENT_PUBLISHES_STATUS)
+    if any(record.at >= last.at and record.file == last.file for record in sent):
+        return True
+    return any(_is_settled(record, (), (), environment) for record in applied)
+
+
+def _is_settled(
+    success: LogRecord, errors: Sequence[LogRecord], applied: Sequence[LogRecord], environment: Environment
+) -> bool:
+    """Say whether the agent's log goes on for so long that the error of the same attempt would be in it."""
+    delays = [min((error.at - one.at for error in errors if error.at >= one.at), default=0.0) for one in applied]
+    usual = max((delay for delay in delays if delay <= _SETTLED_AFTER), default=0.0)
+    writer = environment.writers[success.file]
+    return writer.last - writer.skew >= success.at + max(_ERROR_FOLLOWS, 2 * usual)
+
+
+def _did_not_fail_again(errors: Sequence[LogRecord], request: TracedRequest, environment: Environment) -> bool:
+    """Say whether the errors ended while the agent went on, which would have retried and logged an error again."""
+    last = errors[-1]
+    writer = environment.writers[last.file]
+    times = [error.at for error in errors if error.file == last.file]
+    is_passing = code_of_apply_error(last.detail) in _PASSING
+    is_retried = len(times) >= _PATTERN or is_passing
+    if writer.is_ours or last.kind is not RecordKind.APPLY_FAILED or not is_retried:
+        return False
+    sent = [record.at for record in request.stage(Stage.AGENT_PUBLISHES_STATUS) if record.file == last.file]
+    if sent and max(sent) < last.at and not is_passing:
+        return False  # a success changes the status, and this log has the statuses that were sent
+    # An attempt logs its error twice or more, within milliseconds.
+    pause = max((after - before for before, after in pairwise(times[-_PATTERN:])), default=0.0)
+    retry = last.at + min(max(_FIRST_RETRY, pause * _NEXT_RETRY), _LONGEST_RETRY)
+    until = min([writer.last, *(at for at in writer.stopped if at > last.at), request.replaced_at])
+    return last.at < retry < until < math.inf

@@ -1,0 +1,487 @@
+"""Find the cause of a failed or missing stage, as a finding.
+
+Records of the request itself decide first, then records of components near the gap, then the plain absence. Pure.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from maestropy.trace.findings.apply_errors import code_of_apply_error, code_of_connection_error, of_certificate
+from maestropy.trace.logs.judge import apply_outcome, lifecycles, observability
+from maestropy.trace.logs.judge.observability import NotObservable
+from maestropy.trace.logs.log_records import APPLIED_AND_GONE, LARGE, NOT_APPLIED, LogRecord, RecordKind, says_applied
+from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.model import Confidence, RequestFinding
+from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.stages import AGENT_STAGES, Stage
+
+ABSENCE_CODES: Final = {
+    1: "MT-101", 2: "MT-209", 3: "MT-306", 4: "MT-412", 5: "MT-503", 6: "MT-603", 7: "MT-708", 8: "MT-803", 9: "MT-905",
+}  # fmt: skip
+_NEARBY_CODES: Final[dict[int, tuple[tuple[RecordKind, str, str], ...]]] = {
+    1: ((RecordKind.UNAUTHORISED, "server", "MT-102"),),
+    2: (
+        (RecordKind.PUBLISH_FAILED, "server", "MT-204"),
+        (RecordKind.LISTENER_LOST, "server", "MT-203"),
+        (RecordKind.DISCONNECTED, "server", "MT-204"),
+    ),
+    3: (
+        (RecordKind.OTHER_CLUSTER, "agent", "MT-302"),
+        (RecordKind.DISCONNECTED, "agent", "MT-301"),
+        (RecordKind.FOREIGN_EVENT, "agent", "MT-305"),
+    ),
+    5: ((RecordKind.DISCONNECTED, "agent", "MT-501"),),
+    6: ((RecordKind.DISCONNECTED, "server", "MT-601"), (RecordKind.DISCONNECTED, "agent", "MT-501")),
+    7: ((RecordKind.DATABASE, "server", "MT-707"),),
+    8: ((RecordKind.PUBLISH_FAILED, "server", "MT-802"), (RecordKind.LISTENER_LOST, "server", "MT-801")),
+    9: ((RecordKind.STREAM_BROKEN, "server", "MT-903"), (RecordKind.SLOW_CLIENT, "server", "MT-904")),
+}
+_BEFORE = 60.0
+_MOST_NAMED = 5
+_OF_STATUS_EVENTS = ("status event", "failed to get resource")
+_TOO_LARGE = ("too large", "larger than max", "max_packet_size", "maximum packet size")
+_REJECTIONS = (
+    ("unauthorized to ", "MT-102"),
+    ("failed to authorize", "MT-102"),
+    ("failed to parse cloud event type", "MT-103"),
+    ("unsupported action", "MT-103"),
+    ("unsupported cloudevents data type", "MT-103"),
+)
+_SLACK = 1.0
+_VERBOSE = 2
+_ANNOUNCED_WITHIN = 5.0
+_LAST_LINES = 1.0
+_LOST_WITHIN = 5.0
+_GOES_ON = 5.0
+_MANY_PAUSES = 40
+_TOO_SHORT = 5.0
+
+
+def of_failure(stage: int, records: Sequence[LogRecord]) -> RequestFinding:
+    """Return what explicit errors of the request at `stage` mean."""
+    last = apply_outcome.last_readable(records)
+    detail = last.detail.removeprefix(NOT_APPLIED)
+    if stage == 2:
+        code = "MT-207" if last.kind is RecordKind.HARD_DELETED else "MT-303" if _is_too_large(detail) else "MT-204"
+    elif last.kind is RecordKind.DECODE_FAILED:
+        code = "MT-401"
+    elif stage == 4:
+        code = code_of_apply_error(detail)
+        detail = "; ".join(filter(None, (of_certificate(detail) if code == "MT-420" else "", detail)))
+    elif stage == 5:
+        code = "MT-501"
+    elif stage == 7:
+        code = _of_status_error(detail) if last.kind is RecordKind.STATUS_FAILED else "MT-701"
+    else:
+        code = "MT-905"
+    return RequestFinding(code=code, confidence="certain", detail=detail, evidence=tuple(records[-3:]))
+
+
+def of_rejection(reason: str) -> str:
+    """Return the code of a server's rejection."""
+    if _is_too_large(reason):
+        return "MT-303"
+    return next((code for text, code in _REJECTIONS if text in reason), "MT-201")
+
+
+def _of_status_error(detail: str) -> str:
+    if "unmatched consumer name" in detail:
+        return "MT-702"
+    return "MT-602" if "original source" in detail else "MT-707"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A stage that is missing, and what surrounds it."""
+
+    stage: int
+    request: TracedRequest
+    environment: Environment
+    components: Sequence[LogRecord]
+    since: float
+    until: float
+
+    @property
+    def consumer(self) -> str:
+        """The consumer of the request."""
+        return self.request.first("consumer")
+
+    @property
+    def around(self) -> Sequence[LogRecord]:
+        """The records of components a while before and during the gap."""
+        return between(self.components, self.since - _BEFORE, self.until)
+
+    def finding(self, code: str, confidence: Confidence, detail: str, *evidence: LogRecord) -> RequestFinding:
+        """Return a finding about this gap."""
+        return RequestFinding(code=code, confidence=confidence, detail=detail, evidence=evidence)
+
+
+def of_absence(gap: Gap) -> RequestFinding:
+    """Return the most likely reason why a stage is missing."""
+    for cause in (*_CAUSES.get(gap.stage, ()), _nearby):
+        finding = cause(gap)
+        if finding is not None:
+            return finding
+    if gap.stage == Stage.AGENT_RECEIVES and gap.environment.broker != "grpc" and (large := _large_event(gap.request)):
+        return large
+    is_early = gap.environment.end < gap.since + _TOO_SHORT
+    confidence: Confidence = "possible" if gap.stage in (1, 2) or is_early else "likely"
+    unknown = _unknown_consumer(gap) if gap.stage == Stage.SERVER_PUBLISHES else ""
+    return gap.finding(ABSENCE_CODES[gap.stage], confidence, "; ".join(filter(None, (_end_of_logs(gap), unknown))))
+
+
+def _end_of_logs(gap: Gap) -> str:
+    """Say that the logs end, where they end before the stage counts as missing."""
+    environment = gap.environment
+    is_of_agent = gap.stage in AGENT_STAGES
+    logs = observability.logs_of_agent(gap.consumer, environment) if is_of_agent else environment.servers
+    last = max(logs, key=lambda log: log.last, default=None)
+    if last is None or last.last >= gap.until:
+        return ""
+    after = last.last - gap.since
+    return f"the log of {last.pod} ends at {lifecycles.clock(last.last)}, {after:.1f} s after the stage before"
+
+
+def _nearby(gap: Gap) -> RequestFinding | None:
+    for kind, role, code in _NEARBY_CODES.get(gap.stage, ()):
+        near = [
+            record
+            for record in gap.around
+            if record.kind is kind
+            and gap.environment.writers[record.file].role == role
+            and _concerns(record, gap.stage, since=gap.since, consumer=gap.consumer)
+        ]
+        if near:
+            return gap.finding(code, "likely", near[-1].detail, *near[-3:])
+    return None
+
+
+def absent_agent(gap: Gap) -> RequestFinding | None:
+    """Return a finding when the logs show that no agent of the consumer could receive the request."""
+    if not gap.consumer:
+        return None
+    if gap.environment.broker == "grpc":
+        return _unsubscribed_agent(gap)
+    logs = observability.logs_of_agent(gap.consumer, gap.environment)
+    ended = observability.ended_agent(gap.consumer, gap.environment, moment=gap.since)
+    is_verbose = max((log.verbosity for log in logs), default=0) >= _VERBOSE
+    # An agent that logs little is silent for long; only one that logs every event must have ended.
+    if ended is not None and (ended.confidence == "certain" or is_verbose):
+        state = "does not run" if ended.confidence != "possible" else "may not run"
+        return gap.finding("MT-301", ended.confidence, f"the agent of {gap.consumer} {state}: {ended.text}")
+    return None
+
+
+def _unsubscribed_agent(gap: Gap) -> RequestFinding | None:
+    consumer, environment = gap.consumer, gap.environment
+    own = [period for period in environment.agents if period.name == consumer]
+    if any(period.until > gap.since and period.since <= max(gap.since, environment.end) for period in own):
+        return None
+    if not own and not any(server.started for server in environment.servers):
+        return None  # it may have connected before the logs start
+    is_sure = bool(own) or (all(server.started for server in environment.servers) and not environment.lacks_instances)
+    last = f"; the last one has disconnected at {lifecycles.clock(max(period.until for period in own))}" if own else ""
+    return gap.finding("MT-301", "certain" if is_sure else "likely", f"no agent of {consumer} was subscribed{last}")
+
+
+def silent_agent(gap: Gap) -> RequestFinding | None:
+    """Return a finding when nothing of the agent is in the logs: neither its own log nor any status."""
+    consumer, environment = gap.consumer, gap.environment
+    has_logs = any(consumer in log.consumers or not log.consumers for log in environment.agent_logs)
+    if not consumer or has_logs or consumer in environment.reporting:
+        return None
+    detail = (
+        f"no agent of {consumer} has reported anything in these logs; one with --consumer-name {consumer} should have "
+        f"subscribed to sources/maestro/consumers/{consumer}/sourceevents"
+        if environment.broker != "grpc"
+        else f"no agent of {consumer} has reported anything in these logs"
+    )
+    return gap.finding("MT-301", "likely", detail)
+
+
+def _interrupted_agent(gap: Gap) -> RequestFinding | None:
+    logs = observability.logs_of_agent(gap.consumer, gap.environment)
+    interruption = lifecycles.interruption(logs, since=gap.since, until=gap.until, end=gap.environment.end)
+    if interruption is None:
+        return None
+    code = "MT-301" if gap.stage == Stage.AGENT_RECEIVES else "MT-417"
+    return gap.finding(code, interruption.confidence, interruption.text)
+
+
+def _interrupted_server(gap: Gap) -> RequestFinding | None:
+    arrival = gap.request.arrival
+    if arrival is None:
+        return None
+    writer = gap.environment.writers[arrival.file]
+    logs = [server for server in gap.environment.servers if server.pod == writer.pod]
+    interruption = lifecycles.interruption(logs, since=arrival.at, until=gap.until, end=gap.environment.end)
+    if interruption is not None:
+        return gap.finding("MT-210", interruption.confidence, interruption.text, arrival)
+    last = max(log.last for log in logs)
+    return _lost_server(gap, arrival, last=last) or _ends_with_request(gap, arrival, last=last)
+
+
+def _lost_server(gap: Gap, arrival: LogRecord, *, last: float) -> RequestFinding | None:
+    """Return a finding when the server's log ends with the request, and agents lose their connection to it then.
+
+    Behind the gRPC broker the agents are connected to a server itself, and a server that runs accepts them again.
+    """
+    environment = gap.environment
+    if environment.broker != "grpc" or last > arrival.at + _LAST_LINES:
+        return None
+    lost = [
+        record
+        for record in between(gap.components, last - _SLACK, last + _LOST_WITHIN)
+        if record.kind is RecordKind.DISCONNECTED and environment.writers[record.file].role == "agent"
+    ]
+    others_go_on = any(server.last > last + _LOST_WITHIN for server in environment.servers)
+    if not lost or others_go_on:
+        return None
+    pod, agent = environment.writers[arrival.file].pod, environment.writers[lost[0].file].pod
+    times = f"ends at {lifecycles.clock(last)}, and {agent} lost its connection at {lifecycles.clock(lost[0].at)}"
+    return gap.finding("MT-210", "likely", f"the log of {pod} {times}", arrival, lost[0])
+
+
+def _ends_with_request(gap: Gap, arrival: LogRecord, *, last: float) -> RequestFinding | None:
+    """Return a finding when the server's log ends with the request, and other logs go on.
+
+    Nobody misses a server that was killed behind a message broker, so only its own log shows it. One that rejected the
+    request and was idle afterwards looks the same.
+    """
+    end = gap.environment.end
+    if gap.environment.broker == "grpc":
+        return None  # the agents behind this broker would have lost their connection to it
+    writer = gap.environment.writers[arrival.file]
+    silence = max(_GOES_ON, _MANY_PAUSES * lifecycles.usual_pause(writer))
+    if last > arrival.at + _LAST_LINES or end - last < silence:
+        return None  # a server that rejects a request, or is not notified of it, is silent for a while too
+    pod = writer.pod
+    detail = (
+        f"the log of {pod} ends with this request at {lifecycles.clock(last)}, others go on until "
+        f"{lifecycles.clock(end)}: it was killed, or it rejected the request and has logged nothing since"
+    )
+    return gap.finding("MT-210", "possible", detail, arrival)
+
+
+def _interrupted_handler(gap: Gap) -> RequestFinding | None:
+    """Return a finding when a server that took the status stopped, or its log ends, before it stored it."""
+    received = gap.request.stage(Stage.SERVER_RECEIVES_STATUS)
+    passed = {record.file for record in received if record.kind is RecordKind.NOT_OWNED}
+    handled = gap.request.stage(Stage.SERVER_HANDLES_STATUS)
+    taken = [record for record in (*handled, *received) if record.file not in passed]
+    for record in taken:
+        pod = gap.environment.writers[record.file].pod
+        logs = [server for server in gap.environment.servers if server.pod == pod]
+        interruption = lifecycles.interruption(logs, since=record.at, until=gap.until, end=gap.environment.end)
+        interruption = interruption or lifecycles.ends_with(logs, record.at, end=gap.environment.end)
+        if interruption is not None:
+            return gap.finding("MT-709", interruption.confidence, interruption.text, record)
+    return None
+
+
+def not_announced(gap: Gap) -> RequestFinding | None:
+    """Return a finding when the database announced no event: the request was rejected, or changed nothing."""
+    servers = gap.environment.servers
+    if gap.environment.lacks_instances or not all(server.kinds[RecordKind.NOTIFIED] for server in servers):
+        return None
+    own = [record for record in gap.request.records if record.kind is RecordKind.NOTIFIED]
+    announced = [
+        record
+        for record in between(gap.components, gap.since, gap.since + _ANNOUNCED_WITHIN)
+        if record.kind is RecordKind.NOTIFIED
+    ]
+    arrival = gap.request.arrival
+    is_followed = arrival is None or gap.environment.writers[arrival.file].last > arrival.at
+    if own or announced or not is_followed or gap.until > gap.environment.end + _BEFORE:
+        return None
+    detail = "the database announced no event for it: the server rejected it, or it changed nothing"
+    return gap.finding("MT-201", "likely", "; ".join(filter(None, (detail, _unknown_consumer(gap)))))
+
+
+def _unknown_consumer(gap: Gap) -> str:
+    environment = gap.environment
+    known = environment.reporting | {period.name for period in environment.agents}
+    known |= {consumer for log in environment.agent_logs for consumer in log.consumers}
+    if not gap.consumer or gap.consumer in known:
+        return ""
+    return f"no other line names consumer {gap.consumer}: does it exist? (maestro consumer list)"
+
+
+def _topic_mismatch_of(gap: Gap) -> RequestFinding | None:
+    return _topic_mismatch(gap.consumer, gap.environment, gap.components)
+
+
+def _size(gap: Gap) -> RequestFinding | None:
+    return _too_large(gap.around, since=gap.since)
+
+
+def _undeleted(gap: Gap) -> RequestFinding | None:
+    remaining = undeleted_objects(gap.request, gap.environment)
+    if not remaining and (reported := observability.deletion_reports(gap.request)):
+        detail = "the agent reported that the work is being deleted, and not that its objects are gone"
+        return gap.finding("MT-411", "likely", detail, reported[-1])
+    if not remaining:
+        return None
+    names = ", ".join(dict.fromkeys(record.detail for record in remaining[:_MOST_NAMED]))
+    confidence: Confidence = "certain" if remaining[-1].kind is RecordKind.PENDING_DELETION else "likely"
+    return gap.finding("MT-411", confidence, f"still there: {names}", *remaining[-3:])
+
+
+def _unreachable_api_server(gap: Gap) -> RequestFinding | None:
+    """Return a finding when the agent's requests to its API server fail or hang at this time."""
+    logs = observability.logs_of_agent(gap.consumer, gap.environment)
+    failing = [
+        record
+        for record in between(gap.components, gap.since - _SLACK, gap.until)
+        if record.kind is RecordKind.API_SERVER_FAILED
+        and gap.environment.writers[record.file] in logs
+        and code_of_connection_error(record.detail)
+    ]
+    if failing:
+        return gap.finding(code_of_connection_error(failing[-1].detail), "likely", failing[-1].detail, *failing[-3:])
+    hanging = lifecycles.hangs(logs, since=gap.since, until=gap.until)
+    return gap.finding("MT-409", "likely", hanging) if hanging else None
+
+
+def _no_client(gap: Gap) -> RequestFinding | None:
+    return no_client_subscribed(_client_source(gap.request), gap.environment, at=gap.since)
+
+
+_CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = {
+    Stage.SERVER_PUBLISHES: (_interrupted_server, _size, not_announced),
+    Stage.AGENT_RECEIVES: (absent_agent, _topic_mismatch_of, silent_agent, _interrupted_agent, _size),
+    Stage.AGENT_HANDLES: (_undeleted, _interrupted_agent, _unreachable_api_server),
+    Stage.AGENT_PUBLISHES_STATUS: (_interrupted_agent, _unreachable_api_server),
+    Stage.SERVER_HANDLES_STATUS: (_interrupted_handler,),
+    Stage.SERVER_BROADCASTS_STATUS: (_no_client,),
+    Stage.SERVER_SENDS_STATUS: (_no_client,),
+}
+"""What explains the absence of a stage, the surest first; records of components near the gap come after it."""
+
+
+def _is_too_large(error: str) -> bool:
+    lower = error.lower()
+    return any(text in lower for text in _TOO_LARGE)
+
+
+def _too_large(around: Sequence[LogRecord], *, since: float) -> RequestFinding | None:
+    """Return a finding when a connection broke because of a message's size."""
+    near = [
+        record
+        for record in around
+        if record.kind is RecordKind.DISCONNECTED and record.at >= since - _SLACK and _is_too_large(record.detail)
+    ]
+    if not near:
+        return None
+    return RequestFinding(code="MT-303", confidence="likely", detail=near[-1].detail, evidence=tuple(near[-3:]))
+
+
+def _large_event(request: TracedRequest) -> RequestFinding | None:
+    """Return a finding when the log shows the whole event, and it is larger than brokers usually accept."""
+    large = [record for record in request.records if record.stage in (1, 2) and record.detail.startswith(LARGE)]
+    if not large:
+        return None
+    return RequestFinding(code="MT-303", confidence="likely", detail=large[-1].detail, evidence=(large[-1],))
+
+
+def undeleted_objects(request: TracedRequest, environment: Environment) -> list[LogRecord]:
+    """Return the records of objects whose deletion was requested and is not shown to be done."""
+    if request.action != "delete":
+        return []
+    removed = {record.detail: record.at for record in request.stage(4) if record.kind is RecordKind.REMOVED}
+    if gone_objects(request):
+        return []
+    # Our agent logs nothing for objects that are deleted at once; a later status "deleting" shows that some remain.
+    still = max((update.at for update in request.status_updates if update.has(RecordKind.UPDATE_SENT)), default=0.0)
+    requested = [
+        record
+        for record in request.stage(4)
+        if record.kind is RecordKind.DELETING
+        and removed.get(record.detail, 0.0) < record.at
+        and (record.at < still or not environment.writers[record.file].is_ours)
+    ]
+    pending = [record for record in request.stage(4) if record.kind is RecordKind.PENDING_DELETION]
+    return requested or (pending if pending and pending[-1].at > max(removed.values(), default=0.0) else [])
+
+
+def gone_objects(request: TracedRequest) -> list[LogRecord]:
+    """Return the records of the last status about the objects, if it says that none exists any more."""
+    said = [record for update in request.status_updates for record in update.records if says_applied(record.detail)]
+    return said[-1:] if said and said[-1].detail == APPLIED_AND_GONE else []
+
+
+def between(components: Sequence[LogRecord], since: float, until: float) -> Sequence[LogRecord]:
+    """Return the records of components of a time; they are in order of time."""
+    begin = bisect_left(components, since, key=lambda record: record.at)
+    return components[begin : bisect_right(components, until, key=lambda record: record.at)]
+
+
+def _concerns(record: LogRecord, stage: int, *, since: float, consumer: str) -> bool:
+    """Say whether a record of a component may explain this stage."""
+    if record.kind is RecordKind.PUBLISH_FAILED:
+        is_of_status = any(text in record.detail for text in _OF_STATUS_EVENTS)
+        return record.at >= since and is_of_status is (stage == 8)
+    if record.kind is RecordKind.OTHER_CLUSTER:
+        return record.consumer == consumer
+    return stage != 8 or "status_events" in record.detail or not record.detail
+
+
+def handled_elsewhere(
+    environment: Environment, components: Sequence[LogRecord], *, since: float, until: float
+) -> NotObservable | None:
+    """Return why a published event may not be in these logs: a server left an event to one whose log is not given."""
+    if environment.broker == "grpc":
+        return None  # behind this broker every instance logs when no agent of the consumer is connected
+    left = [record for record in between(components, since, until) if record.kind is RecordKind.OTHER_INSTANCE]
+    if not left:
+        return None
+    why = "another instance handled an event of this time, and its log is not here"
+    return NotObservable("MT-205", why, "possible", tuple(left[:3]))
+
+
+def _client_source(request: TracedRequest) -> str:
+    return request.arrival.source if request.arrival else ""
+
+
+def _topic_mismatch(consumer: str, environment: Environment, components: Sequence[LogRecord]) -> RequestFinding | None:
+    topics = [
+        record
+        for record in components
+        if record.kind is RecordKind.SUBSCRIBED
+        and "/consumers/" in record.detail
+        and environment.writers[record.file].role == "agent"
+    ]
+    if not topics or not consumer or any(f"/consumers/{consumer}/" in record.detail for record in topics):
+        return None
+    return RequestFinding(code="MT-302", confidence="likely", detail=topics[-1].detail, evidence=(topics[-1],))
+
+
+def is_subscribed(source: str, environment: Environment, *, at: float) -> bool:
+    """Return whether the logs show a client of `source`, or any client if it is empty, that is subscribed at `at`."""
+    periods = [period for period in environment.clients if period.since <= at + 1 and period.until >= at]
+    return any(not source or period.name == source for period in periods)
+
+
+def no_client_subscribed(source: str, environment: Environment, *, at: float) -> RequestFinding | None:
+    """Return a finding when the logs show that no client of `source` was subscribed at `at`."""
+
+    if is_subscribed(source, environment, at=at):
+        return None
+    present = [period for period in environment.clients if period.since <= at + 1 and period.until >= at]
+    if not all(server.started or server.first > at for server in environment.servers) and not environment.clients:
+        return None  # a client may have subscribed before the logs start
+    if environment.lacks_instances:
+        return None  # or to a server whose log is not given
+    left = [period for period in environment.clients if source and period.name == source and period.until < at]
+    if left:
+        last = max(left, key=lambda period: period.until)
+        detail = (
+            f"the client of {source} unsubscribed at {lifecycles.clock(last.until)}, and no other has subscribed since"
+        )
+        return RequestFinding(code="MT-901", confidence="certain", detail=detail)
+    if present:
+        others = ", ".join(sorted({period.name for period in present}))
+        return RequestFinding(code="MT-902", confidence="likely", detail=f"request of {source}, clients of {others}")
+    return RequestFinding(code="MT-901", confidence="likely", detail=f"no client of {source} was subscribed")

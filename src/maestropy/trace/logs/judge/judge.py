@@ -1,0 +1,479 @@
+"""Judge one spec request: the state of each stage, the verdict and the findings.
+
+For each stage in turn: is there a record of it, did it fail, does a later stage prove it, was it superseded, could the
+logs show it, is it too early? Only a stage that none of these explains is missing. Pure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from maestropy.trace.logs.judge import apply_outcome, causes, nearby, observability, side_findings, stage_evidence
+from maestropy.trace.logs.log_records import LogRecord, RecordKind
+from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
+from maestropy.trace.logs.match.untied_errors import UntiedErrors
+from maestropy.trace.logs.model import (
+    Confidence,
+    LazyDetails,
+    Options,
+    RequestFinding,
+    RequestKey,
+    RequestVerdict,
+    StageResult,
+    StageState,
+    Trace,
+    TraceDetails,
+    TracedStatusUpdate,
+)
+from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.stages import Stage
+from maestropy.wire import source_ids
+
+_COMMAND_LINE = "the command line does not subscribe"
+_KNOWN = "the status was known"
+_NOT_SHOWN = "a status came back; what it says is not in these logs, nor is the agent's log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestContext:
+    """A request and what is known around it."""
+
+    request: TracedRequest
+    environment: Environment
+    components: Sequence[LogRecord]
+    options: Options
+    untied: UntiedErrors
+
+
+def judge(context: RequestContext) -> Trace:
+    """Return the verdict on one request."""
+    request = context.request
+    proofs = {number: stage_evidence.proof(request, number, context.environment) for number in range(1, 10)}
+    stages: list[StageResult] = []
+    findings: list[RequestFinding] = []
+    before = 0.0
+    for number in range(1, 10):
+        stage, new_findings = _stage(number, context, proofs, before=before)
+        before = stage.first or before
+        stages.append(stage)
+        if new_findings:
+            findings += [finding for finding in new_findings if finding.code not in {one.code for one in findings}]
+    outcome = apply_outcome.outcome(request, context.environment)
+    codes = {finding.code for finding in findings}
+    unusual = side_findings.of_delivery(request, stages, context.environment, context.components)
+    findings += [finding for finding in unusual if finding.code not in codes]
+    findings += [*side_findings.of_attempts(outcome), *side_findings.of_availability(request, outcome)]
+    verdict, failed = _verdict(request, stages)
+    if verdict is RequestVerdict.COMPLETE and request.is_change and not _is_applied(outcome, stages, context):
+        verdict = RequestVerdict.UNKNOWN
+        findings.append(RequestFinding(code="MT-416", confidence="certain", detail=_NOT_SHOWN))
+    if verdict in nearby.STOPPED and not nearby.is_explained(findings):
+        findings += _nearby_errors(context, stages, findings)
+    return _trace(context, verdict, tuple(stages), findings=tuple(findings), failed=failed)
+
+
+def _nearby_errors(
+    context: RequestContext, stages: Sequence[StageResult], known: Sequence[RequestFinding]
+) -> list[RequestFinding]:
+    near = nearby.finding(
+        context.request,
+        context.environment,
+        context.untied,
+        stages=stages,
+        known=known,
+        timeout=context.options.stage_timeout,
+    )
+    return [near] if near is not None else []
+
+
+def _is_applied(outcome: apply_outcome.ApplyOutcome, stages: Sequence[StageResult], context: RequestContext) -> bool:
+    """Say whether the logs show that it was applied: an agent logs every error, so its silence shows it too."""
+    if outcome.is_shown or stages[3].state is StageState.SKIPPED:
+        return True
+    return stages[3].state is StageState.LEGIT_ABSENT and _is_covered_until_status(context)
+
+
+def _is_covered_until_status(context: RequestContext) -> bool:
+    """Say whether the agent's log reaches from the request to its first status: then it would have the errors."""
+    request, environment = context.request, context.environment
+    if any(record.kind is RecordKind.SENDING_STATUS for record in request.stage(Stage.AGENT_PUBLISHES_STATUS)):
+        return True
+    reported = min((update.at for update in request.status_updates), default=request.at)
+    logs = observability.logs_of_agent(request.first("consumer"), environment)
+    # An agent that logs the statuses it sends would have logged this one.
+    silent = [log for log in logs if not log.stages[Stage.AGENT_PUBLISHES_STATUS]]
+    return any(log.covers(reported + log.skew, slack=0.0) for log in silent)
+
+
+def _trace(
+    context: RequestContext,
+    verdict: RequestVerdict,
+    stages: tuple[StageResult, ...],
+    *,
+    findings: tuple[RequestFinding, ...],
+    failed: int | None,
+) -> Trace:
+    request = context.request
+    reached = [stage for stage in stages if stage.first]
+    main = next((finding for finding in findings if failed and finding.entry.severity == "error"), None)
+    by = request.next_request if verdict is RequestVerdict.SUPERSEDED else None
+    updates = tuple(_update(update, context.environment) for update in request.status_updates)
+    records = TraceDetails(stages=stages, status_updates=updates)
+    return Trace(
+        key=_key(request),
+        verdict=verdict,
+        details=LazyDetails(lambda: records),
+        moments=tuple(stage.first if stage.state is StageState.OK else 0.0 for stage in stages),
+        findings=tuple(sorted(findings, key=lambda finding: ("error", "warn", "info").index(finding.entry.severity))),
+        failed_stage=failed,
+        confidence=main.confidence if main else "certain",
+        superseded_by=f"{by.action} v{by.version}" if by else "",
+        start=request.at,
+        end=max((stage.first for stage in reached), default=request.at),
+    )
+
+
+def _key(request: TracedRequest) -> RequestKey:
+    source = (
+        request.arrival.source
+        if request.arrival
+        else next(
+            (
+                record.source
+                for update in request.status_updates
+                for record in update.records
+                if record.kind is RecordKind.BROADCAST
+            ),
+            "",
+        )
+    )
+    return RequestKey(
+        resource=request.resource,
+        work_name=request.first("name"),
+        consumer=request.first("consumer"),
+        source=source,
+        action=request.action,
+        version=request.version,
+        op_id=request.arrival.op_id if request.arrival else request.first("op_id"),
+        cloudevent_id=request.arrival.cloudevent_id if request.arrival else "",
+        db_event=next((record.event for record in request.records if record.stage == 2 and record.event), ""),
+        incarnation=request.incarnation,
+    )
+
+
+def _update(update: StatusUpdateRecords, environment: Environment) -> TracedStatusUpdate:
+    handled = next((record.file for record in update.records if record.stage == 7), None)
+    return TracedStatusUpdate(
+        sequence=update.sequence,
+        version=update.version,
+        handled_by="" if handled is None else environment.writers[handled].pod,
+        skipped_by=sum(record.kind is RecordKind.NOT_OWNED for record in update.records),
+        result=update.result,
+    )
+
+
+def _stage(
+    number: int, context: RequestContext, proofs: dict[int, list[LogRecord]], *, before: float
+) -> tuple[StageResult, list[RequestFinding]]:
+    request = context.request
+    proof, records = proofs[number], tuple(request.stage(number))
+    failures = stage_evidence.failed_records(number, request, proof, context.environment)
+    first = proof[0].at if proof else failures[0].at if failures else 0.0
+    base = StageResult(
+        number=number,
+        state=StageState.OK,
+        records=records,
+        first=first,
+        last=proof[-1].at if proof else 0.0,
+        hop=first - before if before and first else None,
+        via=_via(number, proof) if proof else "direct",
+        note=_stage_note(number, records, context.environment) if proof else "",
+    )
+    if failures:
+        finding = causes.of_failure(number, failures)
+        if number == Stage.AGENT_HANDLES and not _is_of_version(failures, proofs):
+            finding = replace(finding, confidence="likely")
+        if number == Stage.AGENT_HANDLES and (ended := _end_of_agent(failures[-1], context)):
+            finding = replace(finding, detail=f"{finding.detail}; since then {ended}")
+        count = f"{len(failures)} times" if len(failures) > 1 else ""
+        return replace(base, state=StageState.FAILED, last=failures[-1].at, note=count), [finding]
+    if proof:
+        return base, []
+    return _absent(base, context, proofs)
+
+
+def _end_of_agent(last: LogRecord, context: RequestContext) -> str:
+    """Return how the agent ended after its last error; empty if it may run, and go on trying."""
+    environment = context.environment
+    if environment.writers[last.file].role != "agent":
+        return ""
+    ended = observability.ended_agent(context.request.first("consumer"), environment, moment=environment.end)
+    return ended.text if ended is not None and ended.confidence != "possible" else ""
+
+
+def _is_of_version(failures: Sequence[LogRecord], proofs: dict[int, list[LogRecord]]) -> bool:
+    """Say whether errors of the agent are surely about this version: its log shows that it received it, or a status."""
+    received = {record.file for record in proofs[3]}
+    return any(record.file in received or apply_outcome.is_denial(record) for record in failures)
+
+
+def _absent(
+    stage: StageResult, context: RequestContext, proofs: dict[int, list[LogRecord]]
+) -> tuple[StageResult, list[RequestFinding]]:
+    request, number = context.request, stage.number
+    moment = max((proofs[earlier][0].at for earlier in range(1, number) if proofs[earlier]), default=request.at)
+    not_observable = _not_observable_reason(number, context, moment=moment)
+    if number > 1 and (request.rejection or request.no_op):
+        return _rejected_or_no_op(stage, request)
+    if request.is_surely_rejected or any(proofs[later] for later in range(number + 1, 10)):
+        return _proven_later(stage, not_observable)
+    is_hidden = not_observable is not None and _may_be_hidden(number, request, not_observable)
+    excuse = None if is_hidden else _legitimate_absence(stage, context, moment=moment)
+    if excuse is not None:
+        return excuse
+    has_stopped = any(_stops_at(earlier, context, proofs) for earlier in range(1, number))
+    without_agent = None if has_stopped or number not in (2, 3) else _without_agent(number, context, moment=moment)
+    if without_agent is not None:
+        if number == 2:
+            return replace(stage, state=StageState.LEGIT_ABSENT, note="no agent to send it to"), []
+        return _missing(stage, without_agent, context, until=moment + context.options.stage_timeout)
+    if not_observable is not None:
+        findings = [] if has_stopped else [not_observable.finding]
+        return replace(stage, state=StageState.NOT_OBSERVABLE, note=not_observable.why), findings
+    if has_stopped:
+        # The request stopped at an earlier stage; later stages are not missing by themselves.
+        return replace(stage, state=StageState.PENDING), []
+    gap = _gap(number, context, moment=moment)
+    return _missing(stage, _cause_of_absence(gap, proofs), context, until=gap.until)
+
+
+def _cause_of_absence(gap: causes.Gap, proofs: dict[int, list[LogRecord]]) -> RequestFinding:
+    finding = causes.of_absence(gap)
+    if gap.stage == Stage.AGENT_RECEIVES and not proofs[2]:
+        detail = "whether a server published it, these logs cannot show"
+        finding = replace(finding, confidence="possible", detail=detail)
+    if gap.stage == Stage.SERVER_RECEIVES_STATUS and not any(proofs[earlier] for earlier in (3, 4, 5)):
+        # Nothing shows that the agent ever had it: that is as likely as a status that got lost.
+        detail = "no status came back; whether the agent received and handled it, these logs cannot show"
+        finding = replace(finding, confidence="possible", detail=detail)
+    return finding
+
+
+def _may_be_hidden(number: int, request: TracedRequest, not_observable: observability.NotObservable) -> bool:
+    """Say whether a stage may well have a record that is not given, so that nothing excuses its absence."""
+    # A later request supersedes what was not done; a status that is stored is sent to clients all the same.
+    is_stored = any(update.result in ("sent", "nochange") for update in request.status_updates)
+    is_elsewhere = not_observable.code == "MT-004" and number in (8, 9) and is_stored
+    is_sent = number > Stage.AGENT_PUBLISHES_STATUS and any(
+        record.kind is RecordKind.SENDING_STATUS for record in request.stage(Stage.AGENT_PUBLISHES_STATUS)
+    )
+    return not_observable.code == "MT-006" or is_elsewhere or (is_sent and not_observable.code in ("MT-001", "MT-002"))
+
+
+def _missing(
+    stage: StageResult, finding: RequestFinding, context: RequestContext, *, until: float
+) -> tuple[StageResult, list[RequestFinding]]:
+    """Return a stage that is missing, or pending if it is too early; a proven cause needs no waiting."""
+    cut = observability.cut_log(stage.number, context.request, context.environment, until=until)
+    if cut is not None and finding.confidence != "certain":
+        return replace(stage, state=StageState.PENDING, note=cut.why), [cut.finding]
+    is_early = context.environment.end < until and not (finding.code == "MT-301" and finding.confidence == "certain")
+    return replace(stage, state=StageState.PENDING if is_early else StageState.MISSING, note=finding.detail), [finding]
+
+
+def _gap(number: int, context: RequestContext, *, moment: float) -> causes.Gap:
+    return causes.Gap(
+        stage=number,
+        request=context.request,
+        environment=context.environment,
+        components=context.components,
+        since=moment,
+        until=moment + context.options.stage_timeout,
+    )
+
+
+def _stops_at(number: int, context: RequestContext, proofs: dict[int, list[LogRecord]]) -> bool:
+    """Say whether an earlier stage explains the absence of later ones."""
+    if stage_evidence.failed_records(number, context.request, proofs[number], context.environment):
+        return True
+    if any(proofs[later] for later in range(number, 10)):
+        return False
+    moment = max((proofs[earlier][0].at for earlier in range(1, number) if proofs[earlier]), default=context.request.at)
+    absent = _without_agent(number, context, moment=moment) if number in (2, 3) else None
+    if absent is not None:
+        return number == 3  # the server had nobody to send it to, so the agent's stage is the one that is missing
+    return _not_observable_reason(number, context, moment=moment) is None
+
+
+def _without_agent(number: int, context: RequestContext, *, moment: float) -> RequestFinding | None:
+    """Return a finding when the server could not send the request to any agent: then the agent's stage is missing."""
+    if number == 2 and context.environment.broker != "grpc":
+        return None  # other brokers take messages for agents that are not there
+    gap = _gap(number, context, moment=moment)
+    if number == 2 and causes.not_announced(gap) is not None:
+        return None  # there was nothing to send
+    return causes.absent_agent(gap) or (causes.silent_agent(gap) if number == 3 else None)
+
+
+def _not_observable_reason(
+    number: int, context: RequestContext, *, moment: float
+) -> observability.NotObservable | None:
+    not_observable = observability.not_observable_reason(number, context.request, context.environment, moment=moment)
+    if not_observable is None and number == 2:
+        until = moment + context.options.stage_timeout
+        return causes.handled_elsewhere(context.environment, context.components, since=moment, until=until)
+    return not_observable
+
+
+def _rejected_or_no_op(stage: StageResult, request: TracedRequest) -> tuple[StageResult, list[RequestFinding]]:
+    if request.no_op:
+        findings = (
+            [RequestFinding(code="MT-202", confidence="certain", detail=request.no_op)] if stage.number == 2 else []
+        )
+        return replace(stage, state=StageState.SKIPPED, note="no change"), findings
+    if stage.number > 2:
+        return replace(stage, state=StageState.SKIPPED), []
+    evidence = tuple(
+        record
+        for record in request.records
+        if record.kind in (RecordKind.REQUEST_REJECTED, RecordKind.REQUEST_RECEIVED)
+    )
+    finding = RequestFinding(
+        code=causes.of_rejection(request.rejection),
+        confidence="certain" if request.is_surely_rejected else "likely",
+        detail=request.rejection,
+        evidence=evidence,
+    )
+    return replace(stage, state=StageState.FAILED, note="rejected"), [finding]
+
+
+def _proven_later(
+    stage: StageResult, not_observable: observability.NotObservable | None
+) -> tuple[StageResult, list[RequestFinding]]:
+    if not_observable is not None:
+        return replace(stage, state=StageState.NOT_OBSERVABLE, note=f"{not_observable.why}; a later stage proves it"), [
+            not_observable.finding
+        ]
+    if stage.number == 4:
+        return replace(stage, state=StageState.LEGIT_ABSENT, note="the agent logged no change and no error"), []
+    if stage.number == 8:
+        return replace(stage, state=StageState.LEGIT_ABSENT, note="sent by a resync"), []
+    return replace(stage, state=StageState.UNKNOWN, note="no line, but a later stage proves it"), []
+
+
+def _legitimate_absence(
+    stage: StageResult, context: RequestContext, *, moment: float
+) -> tuple[StageResult, list[RequestFinding]] | None:
+    """Return the state of a stage that is legitimately absent; None otherwise."""
+    request, number = context.request, stage.number
+    if number == Stage.AGENT_HANDLES and _has_unpublished_status(context):
+        return replace(stage, state=StageState.LEGIT_ABSENT, note="the agent had its status to publish"), []
+    skipped = [record for record in request.records if record.kind is RecordKind.PUBLISH_SKIPPED]
+    # Without a subscribed client the request ends with the stored status, even if a later request follows.
+    if number in (8, 9) and any(update.result == "sent" for update in request.status_updates):
+        alone = _without_clients(stage, context, moment=moment)
+        if alone is not None:
+            return alone
+    if _is_superseded(request):
+        next_request = request.next_request
+        assert next_request is not None
+        code = ["MT-206"] if next_request.action == "delete" and number == 2 else []
+        findings = [RequestFinding(code=item, confidence="certain", evidence=tuple(skipped)) for item in code]
+        return replace(
+            stage, state=StageState.SKIPPED, note=f"superseded by {next_request.action} v{next_request.version}"
+        ), findings
+    if number >= 2 and skipped and not stage_evidence.proof(request, 2, context.environment):
+        is_delete = request.action == "delete"
+        reason, note = ("MT-703", "the resource was gone") if is_delete else ("MT-206", "superseded by a delete")
+        findings = [RequestFinding(code=reason, confidence="certain", evidence=tuple(skipped))] if number == 2 else []
+        return replace(stage, state=StageState.SKIPPED, note=note), findings
+    return _settled_by_status(stage, request) if number >= 7 else None
+
+
+def _has_unpublished_status(context: RequestContext) -> bool:
+    """Say whether the agent failed to publish a status of the request, which it had only after handling it."""
+    request, environment = context.request, context.environment
+    published = stage_evidence.proof(request, Stage.AGENT_PUBLISHES_STATUS, environment)
+    return bool(stage_evidence.failed_records(Stage.AGENT_PUBLISHES_STATUS, request, published, environment))
+
+
+def _settled_by_status(stage: StageResult, request: TracedRequest) -> tuple[StageResult, list[RequestFinding]] | None:
+    """Return the state of a server stage that the result of a status update makes unnecessary."""
+    results = {update.result for update in request.status_updates}
+    if results & {"stale", "duplicate"} and "sent" not in results:
+        return replace(stage, state=StageState.SKIPPED, note="stale status"), []
+    gone = tuple(record for record in request.stage(7) if record.kind is RecordKind.STATUS_NOT_FOUND)
+    if gone:
+        findings = [RequestFinding(code="MT-703", confidence="certain", evidence=gone)]
+        return replace(stage, state=StageState.LEGIT_ABSENT, note="the resource was gone"), findings
+    handled = tuple(record for record in request.stage(7) if record.kind is RecordKind.HANDLING)
+    if "nochange" in results or (request.version > 1 and handled and results == {"unknown"}):
+        # A Go server logs nothing more for a status that it has already; the first status of a resource is always new.
+        confidence: Confidence = "certain" if "nochange" in results else "likely"
+        findings = [RequestFinding(code="MT-706", confidence=confidence, evidence=handled)]
+        return replace(stage, state=StageState.LEGIT_ABSENT, note=_KNOWN), findings
+    return None
+
+
+def _without_clients(
+    stage: StageResult, context: RequestContext, *, moment: float
+) -> tuple[StageResult, list[RequestFinding]] | None:
+    request = context.request
+    source = request.arrival.source if request.arrival else ""
+    if source == source_ids.COMMAND_LINE and not causes.is_subscribed(source, context.environment, at=moment):
+        return replace(stage, state=StageState.SKIPPED, note=_COMMAND_LINE), []
+    silent = tuple(record for record in request.stage(9) if record.kind is RecordKind.NO_CLIENTS)
+    broadcasting = {record.file for record in request.stage(8)}
+    is_everywhere = broadcasting <= {record.file for record in silent} and not context.environment.lacks_instances
+    nobody = causes.no_client_subscribed(source, context.environment, at=moment)
+    if stage.number == 9 and silent and is_everywhere:
+        why = nobody.detail if nobody is not None and nobody.code == "MT-901" else "no clients on any instance"
+        finding = RequestFinding(code="MT-901", confidence="certain", detail=why, evidence=silent)
+        return replace(stage, state=StageState.SKIPPED, note="no client connected"), [finding]
+    if nobody is not None and nobody.code == "MT-901":
+        return replace(stage, state=StageState.SKIPPED, note="no client connected"), [nobody]
+    return None
+
+
+def _is_superseded(request: TracedRequest) -> bool:
+    """Say whether a later request replaced this one before it was completed."""
+    return request.next_request is not None and request.action != "delete"
+
+
+def _via(number: int, proof: Sequence[LogRecord]) -> str:
+    if number in (2, 3, 5, 6) and all(record.action == "resync" for record in proof if record.action):
+        return "resync" if any(record.action == "resync" for record in proof) else "direct"
+    return "direct"
+
+
+def _stage_note(number: int, records: Sequence[LogRecord], environment: Environment) -> str:
+    if number == 6:
+        passed = sum(record.kind is RecordKind.NOT_OWNED for record in records)
+        return f"{passed} not owned" if passed else ""
+    if number in (2, 3):
+        published = {record.event for record in records if record.kind is RecordKind.PUBLISHING and record.event}
+        return f"{len(published)} attempts" if len(published) > 1 else ""
+    if number == 8 and environment.instances > 1:
+        return f"{len({record.file for record in records})} of {environment.instances} instances"
+    return ""
+
+
+def _verdict(request: TracedRequest, stages: Sequence[StageResult]) -> tuple[RequestVerdict, int | None]:
+    if request.no_op:
+        return RequestVerdict.NO_OP, None
+    by_state = {state: [stage.number for stage in stages if stage.state is state] for state in StageState}
+    if by_state[StageState.FAILED]:
+        return RequestVerdict.FAILED, by_state[StageState.FAILED][0]
+    if by_state[StageState.MISSING]:
+        return RequestVerdict.INCOMPLETE, by_state[StageState.MISSING][0]
+    if any(stage.note.startswith("superseded") for stage in stages):
+        return RequestVerdict.SUPERSEDED, None
+    if by_state[StageState.PENDING]:
+        return RequestVerdict.PENDING, by_state[StageState.PENDING][0]
+    if stages[6].first or stages[8].first or stages[7].first:
+        return RequestVerdict.COMPLETE, None
+    if stages[6].state is StageState.SKIPPED:
+        return RequestVerdict.SUPERSEDED, None
+    return RequestVerdict.COMPLETE if by_state[StageState.SKIPPED] or stages[
+        6
+    ].note == _KNOWN else RequestVerdict.UNKNOWN, None

@@ -1,0 +1,147 @@
+"""Decide whether the logs could show a stage at all. This must be known before a stage counts as missing. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from maestropy.trace.logs.judge import lifecycles
+from maestropy.trace.logs.judge.lifecycles import clock
+from maestropy.trace.logs.log_records import LogRecord, RecordKind
+from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.model import Confidence, RequestFinding
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter
+from maestropy.trace.stages import AGENT_STAGES, Stage
+
+_VERBOSE = 2
+_NEEDS_VERBOSITY = frozenset({3, 5})
+_REPORTED_AFTER = 1.0
+_OFTEN_ELSEWHERE = frozenset({1, 2, 6, 7, 9})
+
+
+class NotObservable(NamedTuple):
+    """Why a stage cannot be seen: a finding's code, and a sentence."""
+
+    code: str
+    why: str
+    confidence: Confidence = "certain"
+    evidence: tuple[LogRecord, ...] = ()
+
+    @property
+    def finding(self) -> RequestFinding:
+        """The same as a finding."""
+        return RequestFinding(code=self.code, confidence=self.confidence, detail=self.why, evidence=self.evidence)
+
+
+def not_observable_reason(
+    stage: int, request: TracedRequest, environment: Environment, *, moment: float
+) -> NotObservable | None:
+    """Return why `stage` could not be seen around `moment`; nothing when it could."""
+    if stage == Stage.AGENT_HANDLES and deletion_reports(request):
+        return None
+    if stage in AGENT_STAGES:
+        return _agent(stage, request, environment, moment=moment)
+    return _server(stage, request, environment, moment=moment)
+
+
+def _server(stage: int, request: TracedRequest, environment: Environment, *, moment: float) -> NotObservable | None:
+    servers = environment.servers
+    if not servers:
+        return NotObservable("MT-001", "no server logs")
+    if any(server.is_cut_off for server in servers):
+        return NotObservable("MT-006", "records of the servers are cut off; the record of this stage may be among them")
+    if not any(server.covers(moment) for server in servers):
+        return NotObservable("MT-002", "the server logs do not cover this time")
+    if stage in (2, 6) and not environment.shows(stage) and not any(server.is_ours for server in servers):
+        later = any(environment.shows(number) for number in range(stage + 1, 10))
+        if later or environment.broker == "grpc":
+            return NotObservable("MT-003", "servers behind the gRPC broker write no such line below -v=4")
+    if stage == 7 and request.action == "delete" and all(server.generation in ("G0", "G1") for server in servers):
+        return NotObservable("MT-003", "servers of this generation do not say what they do with a deletion's status")
+    owner = silent_owner(request, environment) if stage == Stage.SERVER_HANDLES_STATUS else ""
+    if owner:
+        return NotObservable("MT-002", f"the other servers left the status to {owner}, whose log does not show it")
+    # Every Go server logs each broadcast; a server of this project logs it only where clients are connected.
+    is_elsewhere = stage in _OFTEN_ELSEWHERE or (stage == 8 and all(server.is_ours for server in servers))
+    if is_elsewhere and environment.lacks_instances:
+        return NotObservable("MT-004", environment.missing_instances)
+    return None
+
+
+def cut_log(stage: int, request: TracedRequest, environment: Environment, *, until: float) -> NotObservable | None:
+    """Return the log that is cut within a line before a stage, which it could show, had to happen."""
+    logs = logs_of_agent(request.first("consumer"), environment) if stage in AGENT_STAGES else environment.servers
+    cut = next((log for log in logs if log.torn_line and log.last <= until), None)
+    if cut is None:
+        return None
+    where = f"{cut.path} is cut within line {cut.torn_line:,}, at {clock(cut.last)}"
+    return NotObservable("MT-006", f"{where}; what {cut.pod} logged after that is not known")
+
+
+def silent_owner(request: TracedRequest, environment: Environment) -> str:
+    """Return the servers whose logs lack a status that all others left to another one; they may have handled it."""
+    received = request.stage(Stage.SERVER_RECEIVES_STATUS)
+    if not any(record.kind is RecordKind.NOT_OWNED for record in received):
+        return ""
+    shown = {environment.writers[record.file].pod for record in received}
+    return ", ".join(sorted({server.pod for server in environment.servers} - shown))
+
+
+def deletion_reports(request: TracedRequest) -> list[LogRecord]:
+    """Return the records of statuses by which the agent reports that it is deleting, and not yet done."""
+    if request.action != "delete" or any(update.confirms_deletion for update in request.status_updates):
+        return []
+    return [update.records[0] for update in request.status_updates if update.is_deleting]
+
+
+def logs_of_agent(consumer: str, environment: Environment) -> list[LogWriter]:
+    """Return the logs of the agent of a consumer; of all agents where it is not known whose they are."""
+    return [log for log in environment.agent_logs if not log.consumers or consumer in log.consumers or not consumer]
+
+
+def ended_agent(consumer: str, environment: Environment, *, moment: float) -> lifecycles.Interruption | None:
+    """Return how the agent of a consumer ended before `moment`; None if it may run.
+
+    An agent that has reported any status since its log ends runs: only the collection of its log has ended.
+    """
+    logs = logs_of_agent(consumer, environment)
+    last = max((log.last for log in logs), default=0.0)
+    if environment.reported.get(consumer, 0.0) > last + _REPORTED_AFTER:
+        return None
+    return lifecycles.has_ended(logs, moment=moment, end=environment.end)
+
+
+def _shows_errors(log: LogWriter) -> bool:
+    """Say whether an export has any record about objects: queries for the phrases of stages 3 and 5 leave them out."""
+    return bool(log.stages[Stage.AGENT_HANDLES])
+
+
+def _uncovered(logs: Sequence[LogWriter], moment: float) -> str:
+    """Return how the agent's logs end or start around a moment they do not cover."""
+    before = max((log.last for log in logs if log.last < moment), default=0.0)
+    after = min((log.first for log in logs if log.first > moment), default=0.0)
+    ends = f"the agent's log ends at {clock(before)}" if before else ""
+    starts = f"the agent's log starts at {clock(after)}" if after else ""
+    return "; ".join(filter(None, (ends, starts))) or "the agent's logs do not cover this time"
+
+
+def _agent(stage: int, request: TracedRequest, environment: Environment, *, moment: float) -> NotObservable | None:
+    consumer = request.first("consumer")
+    logs = logs_of_agent(consumer, environment)
+    if not logs:
+        return NotObservable("MT-001", f"no logs of the agent of {consumer}" if consumer else "no agent logs")
+    if any(log.is_cut_off for log in logs):
+        return NotObservable("MT-006", "records of the agent are cut off; the record of this stage may be among them")
+    covering = [log for log in logs if log.covers(moment, slack=5.0)]
+    if not covering:
+        # A running agent would have logged the event; a stopped one is the cause, not a gap of the logs. One that has
+        # reported a status since runs, whatever its log shows.
+        is_verbose = max(log.verbosity for log in logs) >= _VERBOSE and not request.status_updates
+        has_ended = is_verbose and ended_agent(consumer, environment, moment=moment) is not None
+        return None if has_ended else NotObservable("MT-002", _uncovered(logs, moment))
+    if stage == Stage.AGENT_HANDLES and all(log.format == "csv" and not _shows_errors(log) for log in covering):
+        return NotObservable("MT-003", "the export of the agent's log has only lines about events, none about objects")
+    if stage in _NEEDS_VERBOSITY and not any(log.stages[stage] for log in covering):
+        if max(log.verbosity for log in covering) < 2:
+            return NotObservable("MT-003", "the agent's verbosity is below 2")
+        if any(log.generation in ("G0", "G1", "G2") and log.verbosity < 4 for log in covering):
+            return NotObservable("MT-003", "agents of this generation need -v=4")
+    return None

@@ -1,0 +1,163 @@
+"""Find what was unusual on the way of a request, and does not decide its verdict. Pure."""
+
+from collections.abc import Sequence
+
+from maestropy.trace.logs.judge import apply_outcome, causes, lifecycles, observability, stage_evidence
+from maestropy.trace.logs.log_records import (
+    APPLIED,
+    APPLIED_AND_GONE,
+    NOT_APPLIED,
+    NOT_AVAILABLE,
+    LogRecord,
+    RecordKind,
+    says_applied,
+)
+from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.model import RequestFinding, StageResult, StageState
+from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.stages import Stage
+
+_LATE = 10.0
+_LONGEST_AWAY = 3600.0
+_MOST_NAMED = 5
+
+
+def of_attempts(outcome: apply_outcome.ApplyOutcome) -> list[RequestFinding]:
+    """Return what the agent's other attempts show, which do not decide the verdict."""
+    findings = []
+    for code, records in (("MT-415", outcome.earlier), ("MT-414", outcome.later)):
+        if records:
+            detail = apply_outcome.last_readable(records).detail.removeprefix(NOT_APPLIED)
+            findings.append(RequestFinding(code=code, confidence="certain", detail=detail, evidence=records[-3:]))
+    return findings
+
+
+def of_availability(request: TracedRequest, outcome: apply_outcome.ApplyOutcome) -> list[RequestFinding]:
+    """Return that the last status says that the objects are applied, but not available."""
+    said = apply_outcome.statements(request)
+    is_last = bool(said) and request.next_request is None  # what was replaced or deleted need not be available
+    if not is_last or outcome.failures or not says_applied(said[-1].detail) or said[-1].detail == APPLIED:
+        return []
+    detail = said[-1].detail.removeprefix(NOT_AVAILABLE)
+    text = "none of the objects exists on the cluster" if detail == APPLIED_AND_GONE else detail
+    return [RequestFinding(code="MT-421", confidence="certain", detail=text, evidence=(said[-1],))]
+
+
+def _of_publishing(request: TracedRequest, stages: Sequence[StageResult]) -> list[RequestFinding]:
+    failed = stage_evidence.overcome_failures(request)
+    if not failed or stages[1].state is StageState.FAILED:
+        return []
+    first, last = lifecycles.clock(failed[0].at), lifecycles.clock(failed[-1].at)
+    # A server logs the error of one attempt once or twice.
+    attempts = [
+        record
+        for record in request.stage(Stage.SERVER_PUBLISHES)
+        if record.kind is RecordKind.PUBLISHING and record.at <= failed[-1].at
+    ]
+    count = len(attempts) or len(failed)
+    times = f"1 attempt failed at {first}" if count == 1 else f"{count} attempts failed, {first} to {last}"
+    evidence = (failed[0], *failed[-2:]) if len(failed) > 2 else tuple(failed)
+    return [
+        RequestFinding(code="MT-211", confidence="certain", detail=f"{times}: {failed[-1].detail}", evidence=evidence)
+    ]
+
+
+def _several_agents(request: TracedRequest, environment: Environment) -> list[RequestFinding]:
+    """Return that agents of several pods received the same message, each by itself."""
+    received: dict[tuple[int, str], dict[float, LogRecord]] = {}
+    for record in request.stage(Stage.AGENT_RECEIVES):
+        if record.kind is RecordKind.RECEIVED_SPEC and record.action != "resync":
+            # A record with the same time is a copy of the same line.
+            received.setdefault((record.version, record.action), {}).setdefault(record.at, record)
+    for copies in received.values():
+        by_pod = {environment.writers[record.file].pod: record for record in copies.values()}
+        if len(by_pod) > 1:
+            names = ", ".join(sorted(by_pod))
+            detail = f"{names} received the same request of {request.first('consumer')}"
+            evidence = tuple(by_pod.values())[:_MOST_NAMED]
+            return [RequestFinding(code="MT-307", confidence="certain", detail=detail, evidence=evidence)]
+    return []
+
+
+def of_delivery(
+    request: TracedRequest,
+    stages: Sequence[StageResult],
+    environment: Environment,
+    components: Sequence[LogRecord],
+) -> list[RequestFinding]:
+    """Return what was unusual about deliveries: late, overtaken, to several agents, or statuses that came too late."""
+    findings = _of_publishing(request, stages) + _several_agents(request, environment)
+    findings += _foreign_statuses(request)
+    late = [record for record in request.records if record.kind is RecordKind.REPUBLISHED]
+    delivery = stages[2]
+    if late or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
+        why = _disconnection(request, stages, environment, components)
+        findings.append(
+            RequestFinding(
+                code="MT-304", confidence="certain", detail=why, evidence=tuple(late or delivery.records[:1])
+            )
+        )
+    overtaken = _received_out_of_order(request)
+    if overtaken:
+        detail = f"it had version {overtaken[0].version} already"
+        findings.append(RequestFinding(code="MT-402", confidence="certain", detail=detail, evidence=overtaken))
+    stale = [update for update in request.status_updates if update.result in ("stale", "duplicate")]
+    if stale:
+        evidence = tuple(record for update in stale for record in update.records if record.kind is RecordKind.STALE)
+        is_sequence = any(record.detail == "sequence" for record in evidence)
+        findings.append(
+            RequestFinding(code="MT-705" if is_sequence else "MT-704", confidence="certain", evidence=evidence)
+        )
+    return findings
+
+
+def _disconnection(
+    request: TracedRequest,
+    stages: Sequence[StageResult],
+    environment: Environment,
+    components: Sequence[LogRecord],
+) -> str:
+    """Return since and until when the agent was disconnected while it waited for the request; empty if it was not."""
+    published, received = stages[1].first or request.at, stages[2].first
+    logs = {id(log) for log in observability.logs_of_agent(request.first("consumer"), environment)}
+    own = [
+        record
+        for record in causes.between(components, published - _LONGEST_AWAY, received)
+        if id(environment.writers[record.file]) in logs
+    ]
+    lost = [record.at for record in own if record.kind is RecordKind.DISCONNECTED]
+    back = [record.at for record in own if record.kind is RecordKind.RECONNECTED]
+    before = max((at for at in back if at <= published), default=0.0)
+    since = min((at for at in lost if at > before), default=0.0)
+    if not since:
+        return ""
+    until = min((at for at in back if at > max(since, published)), default=received)
+    return f"the agent was disconnected from {lifecycles.clock(since)} to {lifecycles.clock(until)}"
+
+
+def _foreign_statuses(request: TracedRequest) -> list[RequestFinding]:
+    """Return that agents of other consumers reported on the resource: such a status shows nothing about the request."""
+    foreign = [
+        record for record in request.stage(Stage.SERVER_HANDLES_STATUS) if apply_outcome.is_foreign(record, request)
+    ]
+    if not foreign:
+        return []
+    detail = f"a status of consumer {foreign[0].consumer} is about this resource of {request.first('consumer')}"
+    return [RequestFinding(code="MT-702", confidence="certain", detail=detail, evidence=tuple(foreign[:3]))]
+
+
+def _received_out_of_order(request: TracedRequest) -> tuple[LogRecord, ...]:
+    """Return how an agent received a newer version and then this one, which it passes over in silence."""
+    received = [
+        record for record in request.stage(3) if record.kind is RecordKind.RECEIVED_SPEC and not record.is_deleting
+    ]
+    if not received or not request.is_change or request.stage(4):
+        return ()
+    next_request = request.next_request
+    while next_request is not None:
+        for record in next_request.stage(3):
+            is_newer = record.version > received[0].version > 0 and record.file == received[0].file
+            if record.kind is RecordKind.RECEIVED_SPEC and is_newer and record.at < received[0].at:
+                return record, received[0]
+        next_request = next_request.next_request
+    return ()

@@ -1,0 +1,110 @@
+"""Decide which records of a request prove that a stage was done, and which that it failed. Pure."""
+
+import math
+from collections.abc import Sequence
+
+from maestropy.trace.logs.evidence import DONE, FAILED
+from maestropy.trace.logs.judge import apply_outcome, causes, observability
+from maestropy.trace.logs.log_records import LogRecord, RecordKind
+from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.stages import Stage
+
+
+def proof(request: TracedRequest, number: int, environment: Environment) -> list[LogRecord]:
+    """Return the records that show that a stage was done."""
+    if request.action == "delete":
+        return _proof_of_delete(request, number, environment)
+    if number == Stage.SERVER_HANDLES_STATUS:
+        stored = [update for update in request.status_updates if update.result in ("sent", "nochange")]
+        records = [record for update in stored for record in update.records if record.kind in DONE[number]]
+        return sorted((record for record in records if record.kind is not RecordKind.DELETE_SENT), key=_moment)
+    done = [record for record in request.stage(number) if record.kind in DONE[number]]
+    return _after_failures(request, done) if number == Stage.SERVER_PUBLISHES else done
+
+
+def overcome_failures(request: TracedRequest) -> list[LogRecord]:
+    """Return the failed attempts to publish a request that another attempt made good, before it reached the agent."""
+    records = request.stage(Stage.SERVER_PUBLISHES)
+    received = min((record.at for record in request.stage(Stage.AGENT_RECEIVES)), default=math.inf)
+    failed = [record for record in records if record.kind is RecordKind.PUBLISH_FAILED and record.at < received]
+    published = max((record.at for record in records if record.kind in DONE[Stage.SERVER_PUBLISHES]), default=0.0)
+    return failed if failed and failed[-1].at < published else []
+
+
+def _after_failures(request: TracedRequest, done: list[LogRecord]) -> list[LogRecord]:
+    """Return the records of the attempt that succeeded: every attempt says "Publishing" before its error."""
+    failed = overcome_failures(request)
+    return [record for record in done if record.at > failed[-1].at] if failed else done
+
+
+def _proof_of_delete(request: TracedRequest, number: int, environment: Environment) -> list[LogRecord]:
+    if number < Stage.AGENT_HANDLES:
+        done = [record for record in request.stage(number) if record.kind in DONE[number]]
+        return _after_failures(request, done) if number == Stage.SERVER_PUBLISHES else done
+    confirming = [update for update in request.status_updates if update.confirms_deletion]
+    if number == Stage.AGENT_HANDLES:
+        # A requested deletion does not prove that objects with finalizers are deleted.
+        if not confirming and causes.undeleted_objects(request, environment):
+            return []
+        requested = [record for record in request.stage(number) if record.kind is RecordKind.DELETING]
+        removed = [record for record in request.stage(number) if record.kind is RecordKind.REMOVED]
+        return removed or causes.gone_objects(request)[:1] or requested
+    # For a deletion only the last status counts: earlier ones report "deleting".
+    last = [record for update in confirming for record in update.records if record.stage == number]
+    proving = {RecordKind.DELETE_SENT} if number == Stage.SERVER_HANDLES_STATUS else DONE[number]
+    is_broadcast = number == Stage.SERVER_BROADCASTS_STATUS
+    records = [record for record in last if record.kind in proving and (not is_broadcast or record.action == "delete")]
+    if number == Stage.SERVER_SENDS_STATUS and not records:
+        broadcasts = [record.at for record in _proof_of_delete(request, Stage.SERVER_BROADCASTS_STATUS, environment)]
+        records = [
+            record
+            for record in request.stage(number)
+            if record.kind in proving and broadcasts and record.at >= min(broadcasts)
+        ]
+    return sorted(records, key=_moment)
+
+
+def _moment(record: LogRecord) -> float:
+    return record.at
+
+
+def failed_records(
+    number: int, request: TracedRequest, proven: Sequence[LogRecord], environment: Environment
+) -> list[LogRecord]:
+    """Return the errors of a stage that no later success has made good."""
+    if number == Stage.AGENT_HANDLES:
+        return list(apply_outcome.outcome(request, environment).failures)
+    records = request.stage(number)
+    if number == Stage.SERVER_PUBLISHES and any(proof(request, later, environment) for later in range(3, 10)):
+        # It reached the agent: it was published in spite of an error, or the error is of an event that was left over.
+        records = [record for record in records if record.kind is not RecordKind.PUBLISH_FAILED]
+    if number == Stage.SERVER_HANDLES_STATUS and not proven:
+        return _unhandled_status(request, records, environment)
+    if number == Stage.AGENT_PUBLISHES_STATUS:
+        # One controller applies and publishes, and reports both kinds of errors with the same message.
+        unpublished = [
+            record
+            for record in request.stage(Stage.AGENT_HANDLES)
+            if record.kind is RecordKind.APPLY_FAILED and apply_outcome.NOT_PUBLISHED in record.detail
+        ]
+        errors = sorted([*(record for record in records if record.kind in FAILED[number]), *unpublished], key=_moment)
+    else:
+        errors = [record for record in records if record.kind in FAILED[number]]
+    last = max((record.at for record in proven), default=0.0)
+    return [record for record in errors if record.at > last] and errors
+
+
+def _unhandled_status(
+    request: TracedRequest, records: Sequence[LogRecord], environment: Environment
+) -> list[LogRecord]:
+    """Return the errors of handling a status, or the records of all instances that left it to another one."""
+    received = request.stage(Stage.SERVER_RECEIVES_STATUS)
+    passed = [record for record in received if record.kind is RecordKind.NOT_OWNED]
+    taken = {record.file for record in received if record.kind is RecordKind.STATUS_UPDATE_RECEIVED}
+    errors = [record for record in records if record.kind is RecordKind.STATUS_FAILED]
+    is_elsewhere = environment.lacks_instances or bool(request.stage(Stage.SERVER_BROADCASTS_STATUS))
+    is_elsewhere = is_elsewhere or bool(observability.silent_owner(request, environment))
+    if errors or records or is_elsewhere or not taken <= {record.file for record in passed}:
+        return errors
+    return passed

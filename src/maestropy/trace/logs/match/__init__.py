@@ -1,0 +1,1 @@
+"""Match log records to the spec requests they belong to."""

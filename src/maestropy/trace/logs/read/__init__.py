@@ -1,0 +1,1 @@
+"""Read logs: bytes to log records."""

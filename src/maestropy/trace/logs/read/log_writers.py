@@ -1,0 +1,261 @@
+"""Describe each writer of logs (one pod in one file): its role, the time it covers, its verbosity.
+
+A missing record proves nothing unless the logs of its writer are given, cover the time and are verbose enough. Pure.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from maestropy.trace.logs.log_records import STAGE_OF, RecordKind, RecordTable
+from maestropy.trace.logs.read import record_reader
+from maestropy.trace.logs.read.lines import RawRecord, RecordClock
+from maestropy.trace.logs.read.record_reader import ParsedRecord
+from maestropy.trace.stages import AGENT_STAGES
+
+_CUT_OFF_SHARE = 50
+_START = 5.0
+"""Seconds within which several records are about the same start."""
+_POD = re.compile(r"(?:^|/)(?:\d+_)?([a-z0-9][a-z0-9.-]*?)(?:[._](?:previous|log|txt|gz|csv|\d+))*$")
+
+
+@dataclass(slots=True, kw_only=True)
+class LogWriter:
+    """One pod in one file, as its records show it; filled while the file is read."""
+
+    path: str
+    pod: str
+    origin: Path | None = None
+    """The plain file it is, where it is one."""
+    format: str = "text"
+    lines: int = 0
+    bytes: int = 0
+    first: float = 0.0
+    last: float = 0.0
+    verbosity: int = 0
+    is_ours: bool = False
+    is_truncated: bool = False
+    torn_line: int = 0
+    """The number of its last line if that has no end: the log is cut there."""
+    cut_off: int = 0
+    """Records about events that end before they name their resource."""
+    record_count: int = 0
+    unstamped: int = 0
+    """Rows of an export whose time cannot be read."""
+    is_year_guessed: bool = False
+    """Whether its year is only that of the file."""
+    started: list[float] = field(default_factory=list)
+    stopped: list[float] = field(default_factory=list)
+    """When it logged that it shuts down."""
+    progress: list[float] = field(default_factory=list)
+    """When its controllers reconciled works, at most once a second: a process may go on logging while these hang."""
+    generations: Counter[str] = field(default_factory=Counter)
+    roles: Counter[str] = field(default_factory=Counter)
+    stages: Counter[int] = field(default_factory=Counter)
+    kinds: Counter[RecordKind] = field(default_factory=Counter)
+    consumers: set[str] = field(default_factory=set)
+    instances: set[str] = field(default_factory=set)
+    """The names under which it broadcasts itself."""
+    ring: set[str] = field(default_factory=set)
+    """The instances that it knows."""
+    skew: float = 0.0
+    """Seconds by which its clock is ahead of the servers'."""
+    steps: list[tuple[float, float]] = field(default_factory=list)
+    """When its clock, or the servers', was set, and by how many seconds; its times are corrected."""
+
+    def take(self, raw: RawRecord, clock: RecordClock, records: RecordTable, *, file: int) -> ParsedRecord | None:
+        """Read a record in full and add it to the table; a record that is not relevant only extends the coverage."""
+        parsed = record_reader.read(raw, clock, file=file)
+        if parsed is None:
+            at = clock.at(raw)
+            self.extend_coverage(at, at)
+            return None
+        self.note(parsed)
+        if parsed.record.kind is not RecordKind.PROGRESS:
+            records.add(parsed.record)
+        return parsed
+
+    def note(self, parsed: ParsedRecord) -> None:
+        """Update the description of the writer from one record."""
+        record, phrase, generation, verbosity, is_cut_off = parsed
+        kind, at, stage = record.kind, record.at, record.stage
+        self.record_count += 1
+        self.stages[stage] += 1
+        self.kinds[kind] += 1
+        if generation:
+            self.generations[generation] += 1
+        if phrase.role:
+            self.roles[phrase.role] += 1
+        elif stage and record.resource:
+            self.roles["agent" if stage in AGENT_STAGES else "server"] += 1
+        self.verbosity = max(self.verbosity, verbosity)
+        self.cut_off += is_cut_off and bool(stage)
+        if stage in AGENT_STAGES and record.consumer:
+            self.consumers.add(record.consumer)
+        elif kind is RecordKind.BROADCAST and record.detail:
+            self.instances.add(record.detail)
+        elif kind is RecordKind.INSTANCES:
+            self.ring |= set(record.detail.split())
+        elif kind is RecordKind.STARTED and (not self.started or at > self.started[-1] + _START):
+            self.started.append(at)
+        elif kind is RecordKind.STOPPED:
+            self.stopped.append(at)
+        elif kind is RecordKind.PROGRESS and (not self.progress or at >= self.progress[-1] + 1.0):
+            self.progress.append(at)
+        self.extend_coverage(at, at)
+
+    def note_many(self, kind: RecordKind, count: int, *, verbosity: int) -> None:
+        """Update the description of the writer from frequent records of one kind, without their times."""
+        stage = STAGE_OF.get(kind, 0)
+        self.record_count += count
+        self.stages[stage] += count
+        self.kinds[kind] += count
+        self.generations["G4"] += count
+        self.roles["agent" if stage in AGENT_STAGES else "server"] += count
+        self.verbosity = max(self.verbosity, verbosity)
+
+    def merge(self, other: "LogWriter") -> None:
+        """Add the description from another part of the same file."""
+        self.torn_line = self.lines + other.torn_line if other.torn_line else 0
+        self.lines += other.lines
+        self.bytes += other.bytes
+        self.record_count += other.record_count
+        self.cut_off += other.cut_off
+        self.is_year_guessed = self.is_year_guessed and other.is_year_guessed
+        self.verbosity = max(self.verbosity, other.verbosity)
+        self.started += other.started
+        self.stopped += other.stopped
+        self.progress += other.progress
+        self.generations += other.generations
+        self.roles += other.roles
+        self.stages += other.stages
+        self.kinds += other.kinds
+        self.consumers |= other.consumers
+        self.instances |= other.instances
+        self.ring |= other.ring
+        self.extend_coverage(other.first, other.last)
+
+    def extend_coverage(self, first: float, last: float) -> None:
+        """Extend what it covers."""
+        self.last = max(self.last, last)
+        if first and (first < self.first or not self.first):
+            self.first = first
+
+    @property
+    def role(self) -> str:
+        """Server or agent, by its records; by the pod name if there are none; else unknown."""
+        if self.roles:
+            return self.roles.most_common(1)[0][0]
+        if "agent" in self.pod:
+            return "agent"
+        return "server" if self.pod.startswith("maestro") else "unknown"
+
+    @property
+    def generation(self) -> str:
+        """The generation most of its records have."""
+        return self.generations.most_common(1)[0][0] if self.generations else "unknown"
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Say whether so many records are cut off that any record may be missing; the last line often is."""
+        return self.cut_off > 1 and self.cut_off * _CUT_OFF_SHARE > self.record_count
+
+    def covers(self, moment: float, *, slack: float = 1.0) -> bool:
+        """Say whether its logs reach over `moment`."""
+        return self.first - slack <= moment <= self.last + slack
+
+
+def pod_of(name: str) -> str:
+    """Return the pod that a file is named after."""
+    base = name.rsplit("/", 1)[-1]
+    match = _POD.search(base)
+    return match.group(1) if match else base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the logs show of the whole system."""
+
+    writers: tuple[LogWriter, ...]
+    broker: str
+    subscription: str
+    instances: int
+    """The number of server instances, by their logs and by the instances that these name."""
+    missing: tuple[str, ...] = ()
+    """Instances that other servers name, and whose logs are not given."""
+    reported: Mapping[str, float] = field(default_factory=dict)
+    """When the agents of each consumer last reported any status."""
+    clients: tuple["SubscriptionPeriod", ...] = ()
+    agents: tuple["SubscriptionPeriod", ...] = ()
+
+    servers: tuple[LogWriter, ...] = field(init=False)
+    """The servers' logs."""
+    agent_logs: tuple[LogWriter, ...] = field(init=False)
+    """The agents' logs."""
+
+    def __post_init__(self) -> None:
+        # Needed at every stage of every request.
+        for name, role in (("servers", "server"), ("agent_logs", "agent")):
+            object.__setattr__(self, name, tuple(writer for writer in self.writers if writer.role == role))
+
+    def shows(self, stage: int) -> bool:
+        """Say whether any record of this stage is in the logs, for whichever request."""
+        return any(writer.stages[stage] for writer in self.writers)
+
+    @property
+    def lacks_instances(self) -> bool:
+        """Say whether the log of any server instance is not given."""
+        return len({server.pod for server in self.servers}) < self.instances
+
+    @property
+    def reporting(self) -> frozenset[str]:
+        """Consumers whose agents have reported any status."""
+        return frozenset(self.reported)
+
+    @property
+    def missing_instances(self) -> str:
+        """Which server instances have no log, as a phrase."""
+        names = f": none of {', '.join(self.missing)}" if self.missing else ""
+        return f"logs of {len({server.pod for server in self.servers})} of {self.instances} server instances{names}"
+
+    @property
+    def end(self) -> float:
+        """The time of the last record of any writer."""
+        return max((writer.last for writer in self.writers), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionPeriod:
+    """A client or an agent that was subscribed on a server for a while."""
+
+    name: str
+    file: int
+    since: float
+    until: float
+    """Infinite while no record shows the end."""
+
+
+def broker_of(writers: tuple[LogWriter, ...]) -> str:
+    """Return mqtt or grpc, by the startup records of servers, else by their other records."""
+    kinds: Counter[RecordKind] = Counter()
+    for writer in writers:
+        kinds.update(writer.kinds)
+    if kinds[RecordKind.GRPC_BROKER] or kinds[RecordKind.AGENT_SUBSCRIBED] or kinds[RecordKind.SENT_TO_AGENTS]:
+        return "grpc"
+    if kinds[RecordKind.MESSAGE_BROKER] or kinds[RecordKind.PUBLISHING]:
+        return "mqtt"
+    return "unknown"
+
+
+def subscription_of(writers: tuple[LogWriter, ...]) -> str:
+    """Return broadcast where servers pass over each other's statuses; shared where several never do."""
+    servers = [writer for writer in writers if writer.role == "server"]
+    if any(server.kinds[RecordKind.NOT_OWNED] for server in servers):
+        return "broadcast"
+    return (
+        "shared"
+        if len(servers) > 1 and any(server.kinds[RecordKind.STATUS_UPDATE_RECEIVED] for server in servers)
+        else "unknown"
+    )

@@ -1,0 +1,144 @@
+"""Select requests by filters or by identifiers, and say with which exit code a trace of them ends. Pure."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from maestropy.trace.errors import Ambiguous, NotFound
+from maestropy.trace.logs.model import PROBLEMS, RequestFinding, RequestVerdict, Trace
+from maestropy.trace.output import Exit, printable
+
+_LONGEST_WORD: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFilter:
+    """Which of many requests; what is empty does not filter."""
+
+    verdicts: tuple[str, ...] = ()
+    slow: float = 0.0
+    """Only those that took at least so many seconds."""
+    consumer: str = ""
+    source: str = ""
+    action: str = ""
+    code: str = ""
+    since: float = -math.inf
+    """Only those that began at this time, in seconds since 1970, or later."""
+    until: float = math.inf
+
+    def matches(self, trace: Trace) -> bool:
+        """Say whether a request is selected."""
+        key = trace.key
+        return (
+            (not self.verdicts or trace.verdict.value in self.verdicts)
+            and (not self.slow or trace.duration >= self.slow)
+            and (not self.consumer or key.consumer == self.consumer)
+            and (not self.source or key.source == self.source)
+            and (not self.action or key.action == self.action)
+            and (not self.code or any(finding.code == self.code for finding in trace.findings))
+            and self.since <= trace.start <= self.until
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestQuery:
+    """The requests to trace, by identifiers."""
+
+    identifiers: tuple[str, ...]
+    must_all_fit: bool = False
+    action: str = ""
+    version: int = 0
+    nth: int | None = None
+    at: float | None = None
+    """Seconds since 1970: only the request in progress at this time."""
+    resource_id: str = ""
+    """The identifier that stands for a resource ID only, even if a work is named like it."""
+    needs_lines: bool = False
+    """Whether line numbers are needed, which large logs show quickly only for findings."""
+
+    def resources(
+        self, resources_by_identifier: Mapping[str, set[str]], *, warn: Callable[[str], None]
+    ) -> frozenset[str]:
+        """Return the requested resources; raise NotFound when there are none, and Ambiguous for too many."""
+        if self.resource_id in resources_by_identifier.get(self.resource_id, ()):
+            resources_by_identifier = {**resources_by_identifier, self.resource_id: {self.resource_id}}
+        unknown = [identifier for identifier, resources in resources_by_identifier.items() if not resources]
+        if unknown and (self.must_all_fit or len(unknown) == len(resources_by_identifier)):
+            names = ", ".join(short_word(identifier) for identifier in unknown)
+            raise NotFound(
+                f"{names} is not in these logs; check the identifier, and what the logs cover: "
+                "maestro trace logs check\nIf it was sent in that time: Maestro server does not receive the spec "
+                "request (maestro trace explain MT-101)"
+            )
+        for identifier in unknown:
+            warn(f"{short_word(identifier)} is not in these logs")
+        if self.must_all_fit:
+            common = frozenset.intersection(*(frozenset(resources) for resources in resources_by_identifier.values()))
+            if not common:
+                raise NotFound("no resource matches all identifiers; leave one out")
+            return common
+        for identifier, resources in resources_by_identifier.items():
+            if len(resources) > 1:
+                names = "".join(f"\n  {printable(resource)}" for resource in sorted(resources))
+                how = " with --resource-id" if identifier in resources else ""
+                raise Ambiguous(f"{short_word(identifier)} stands for several resources; name one of them{how}:{names}")
+        return frozenset().union(*resources_by_identifier.values())
+
+    def chosen(self, traces: Sequence[Trace]) -> list[Trace]:
+        """Return the requests of the requested resources that are asked for; raise NotFound if there is none."""
+        operations = {
+            identifier for identifier in self.identifiers if any(trace.key.op_id == identifier for trace in traces)
+        }
+        if operations == set(self.identifiers):
+            traces = [trace for trace in traces if trace.key.op_id in operations]
+        traces = [
+            trace
+            for trace in traces
+            if (not self.action or trace.key.action == self.action)
+            and (not self.version or trace.key.version == self.version)
+        ]
+        if self.at is not None:
+            traces = under_way(traces, self.at)
+        if self.nth is not None:
+            position = self.nth if self.nth >= 0 else len(traces) + self.nth
+            traces = traces[position : position + 1] if 0 <= position < len(traces) else []
+        if not traces:
+            raise NotFound("the resource is in the logs, but no request of it matches; remove filters")
+        return [self._with_op_id_note(trace) for trace in traces]
+
+    def _with_op_id_note(self, trace: Trace) -> Trace:
+        """Add a note when a delete is traced by its op-id, which only its first record has."""
+        if trace.key.action != "delete" or not trace.key.op_id or trace.key.op_id not in self.identifiers:
+            return trace
+        detail = "its other records were found by the resource ID"
+        finding = RequestFinding(code="MT-008", confidence="certain", detail=detail)
+        return replace(trace, findings=(*trace.findings, finding))
+
+
+def short_word(text: str) -> str:
+    """Return user input, shortened and printable."""
+    return printable(text if len(text) <= _LONGEST_WORD else f"{text[:_LONGEST_WORD]}…")
+
+
+def under_way(traces: Sequence[Trace], at: float) -> list[Trace]:
+    """Return, for each resource, the request in progress at a time; else the last one started before."""
+    chosen: dict[str, Trace] = {}
+    begun = [trace for trace in traces if trace.start <= at]
+    for candidate in sorted(begun, key=lambda trace: (trace.end >= at, trace.start)):
+        chosen[candidate.key.resource] = candidate
+    return [trace for trace in traces if chosen.get(trace.key.resource) is trace]
+
+
+def exit_code(traces: Sequence[Trace]) -> Exit:
+    """Return how a trace ends."""
+    waiting = [trace for trace in traces if trace.verdict is RequestVerdict.PENDING]
+    is_lost = any(
+        finding.entry.severity == "error" and finding.code == "MT-301"
+        for trace in waiting
+        for finding in trace.findings
+    )
+    if is_lost or any(trace.verdict in PROBLEMS for trace in traces):
+        return Exit.PROBLEM
+    is_unknown = any(trace.verdict is RequestVerdict.UNKNOWN for trace in traces)
+    return Exit.INCONCLUSIVE if waiting or is_unknown else Exit.HEALTHY

@@ -1,0 +1,183 @@
+"""Trace requests: from a table of log records to judged requests. Pure: takes what `scan` has read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from maestropy.trace.logs.judge import complete_requests
+from maestropy.trace.logs.judge.judge import RequestContext, judge
+from maestropy.trace.logs.judge.lifecycles import clock
+from maestropy.trace.logs.log_records import RecordTable
+from maestropy.trace.logs.match import attribution, clock_steps, log_environment, spec_requests
+from maestropy.trace.logs.match.untied_errors import UntiedErrors
+from maestropy.trace.logs.model import LazyDetails, Options, RequestFinding, Trace, TraceDetails, all_done
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter
+
+_NOTABLE_SKEW = 0.1
+EvidenceKept = Literal["all", "again", "none"]
+
+
+def read_environment(
+    records: RecordTable, writers: Sequence[LogWriter], *, options: Options, are_clocks_known: bool = False
+) -> Environment:
+    """Return the system that the logs show; corrects the writers' clocks, unless that was done before."""
+    if not are_clocks_known:
+        log_environment.correct_years(records, writers)
+        for writer, skew in zip(writers, _skews(records, writers, options), strict=True):
+            writer.skew = skew
+    return log_environment.derive(
+        writers,
+        attribution.component_records(records),
+        broker=options.broker,
+        subscription=options.subscription,
+        instances=options.expected_instances,
+        reported=log_environment.reported_consumers(records),
+    )
+
+
+def _skews(records: RecordTable, writers: Sequence[LogWriter], options: Options) -> list[float]:
+    """Return the skew of each writer's clock: from the options, else measured if that is enabled."""
+    configured = dict(options.clocks)
+    known = [configured.get(writer.pod, 0.0) for writer in writers]
+    if not options.are_clocks_compared:
+        return known
+    pairs = clock_steps.correct(records, writers)
+    measured = log_environment.skews(records, writers, known=known, pairs=pairs)
+    return [known[file] if writer.pod in configured else measured[file] for file, writer in enumerate(writers)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifiedResources:
+    """The resources of a table, in two classes: certainly complete, and all others with their records."""
+
+    plain: complete_requests.CompleteRequests
+    others: attribution.RecordsByResource
+
+
+def classify(records: RecordTable, writers: Sequence[LogWriter]) -> ClassifiedResources:
+    """Separate resources with one certainly complete request from others; needs the writers' skews."""
+    owned = attribution.attribute(records)
+    skews, pods = [writer.skew for writer in writers], [writer.pod for writer in writers]
+    plain = complete_requests.find_complete(records, owned, skews=skews, pods=pods)
+    return ClassifiedResources(plain=plain, others=owned.by_resource(without=plain.resources))
+
+
+def traces(
+    records: RecordTable,
+    environment: Environment,
+    *,
+    options: Options,
+    wanted: frozenset[str] | None = None,
+    resources: ClassifiedResources | None = None,
+    evidence: EvidenceKept = "all",
+) -> Iterator[Trace]:
+    """Judge all requests, or those of the `wanted` resources; `resources` avoids classifying them again.
+
+    `evidence` says which records the traces keep: all, none, or those of requests that are not plainly complete, which
+    are not kept but found again when they are read.
+    """
+    classified = classify(records, environment.writers) if resources is None else resources
+    resource_judge = ResourceJudge(records=records, environment=environment, options=options)
+    numbers = None if wanted is None else {records.number(resource) for resource in wanted}
+    yield from classified.plain.traces(
+        records, details=resource_judge.details if evidence == "all" else _brief_details, wanted=numbers
+    )
+    for number in classified.others.indices:
+        if numbers is None or number in numbers:
+            judged = resource_judge.judged(number, classified.others)
+            if evidence == "again":
+                yield from (
+                    resource_judge.lean(trace, number, classified.others, at=at) for at, trace in enumerate(judged)
+                )
+            else:
+                yield from (trace.without_records() for trace in judged) if evidence == "none" else judged
+
+
+def _brief_details(_: int, moments: Sequence[float]) -> TraceDetails:
+    return all_done(moments)
+
+
+class ResourceJudge:
+    """Judges the requests of one resource with everything that is known of it."""
+
+    def __init__(self, *, records: RecordTable, environment: Environment, options: Options) -> None:
+        self._records = records
+        self._environment = environment
+        self._options = options
+        self._skews = [writer.skew for writer in environment.writers]
+        self._components = sorted(
+            (*attribution.component_records(records), *attribution.unattributed_records(records)),
+            key=lambda record: record.at,
+        )
+        self._records_by_resource: attribution.RecordsByResource | None = None
+        self._untied: UntiedErrors | None = None
+
+    def judged(self, number: int, records_by_resource: attribution.RecordsByResource) -> list[Trace]:
+        """Return the verdicts on all requests of a resource."""
+        if self._untied is None:
+            self._untied = UntiedErrors(self._records, records_by_resource.indices)
+        own_records = attribution.records_of(self._records, records_by_resource, number, skews=self._skews)
+        return [
+            judge(
+                RequestContext(
+                    request=request,
+                    environment=self._environment,
+                    components=self._components,
+                    options=self._options,
+                    untied=self._untied,
+                )
+            )
+            for request in spec_requests.spec_requests_of(self._records.text(number), own_records)
+        ]
+
+    def lean(self, trace: Trace, number: int, records: attribution.RecordsByResource, *, at: int) -> Trace:
+        """Return a trace that does not keep its records, but reads them again for each report."""
+
+        def again() -> TraceDetails:
+            return self.judged(number, records)[at].details.value
+
+        return replace(trace, details=LazyDetails(again, is_kept=False))
+
+    def details(self, number: int, _: Sequence[float]) -> TraceDetails:
+        """Return how the only request of a resource went."""
+        if self._records_by_resource is None:
+            self._records_by_resource = attribution.attribute(self._records).by_resource()
+        return self.judged(number, self._records_by_resource)[0].details.value
+
+
+def log_findings(environment: Environment) -> list[RequestFinding]:
+    """Return findings about the logs themselves."""
+    findings = []
+    for writer in environment.writers:
+        if abs(writer.skew) >= _NOTABLE_SKEW:
+            detail = f"{writer.pod} is {abs(writer.skew) * 1000:.0f} ms {'ahead' if writer.skew > 0 else 'behind'}"
+            findings.append(RequestFinding(code="MT-005", confidence="likely", detail=detail))
+        for at, seconds in writer.steps:
+            way = "forward" if seconds > 0 else "back"
+            detail = (
+                f"the clock of {writer.pod} was set {way} by {abs(seconds):.1f} s at {clock(at)}, or those of the "
+                "servers the other way; the times after it are corrected"
+            )
+            findings.append(RequestFinding(code="MT-005", confidence="likely", detail=detail))
+        if writer.unstamped:
+            detail = f"{writer.path}: {writer.unstamped:,} rows of {writer.pod}; the times of their records are used"
+            findings.append(RequestFinding(code="MT-009", confidence="certain", detail=detail))
+        if writer.cut_off:
+            detail = (
+                f"{writer.path}: {writer.cut_off:,} records of {writer.pod} are cut off before they name their resource"
+            )
+            findings.append(RequestFinding(code="MT-006", confidence="certain", detail=detail))
+        if writer.is_truncated:
+            findings.append(
+                RequestFinding(code="MT-006", confidence="certain", detail=f"{writer.path} begins within a record")
+            )
+        if writer.torn_line:
+            detail = f"{writer.path} is cut within line {writer.torn_line:,}"
+            findings.append(RequestFinding(code="MT-006", confidence="certain", detail=detail))
+    generations = log_environment.generations(environment.writers)
+    if len(generations) > 1:
+        findings.append(RequestFinding(code="MT-007", confidence="certain", detail=", ".join(sorted(generations))))
+    pods = {server.pod for server in environment.servers}
+    if len(pods) < environment.instances:
+        findings.append(RequestFinding(code="MT-004", confidence="certain", detail=environment.missing_instances))
+    return findings

@@ -1,0 +1,1 @@
+"""Format traced requests as text, JSON, Markdown, CSV, HTML and Mermaid."""

@@ -1,1 +1,0 @@
-"""Follow requests through the logs of servers and agents: where each one is, and why it stopped."""

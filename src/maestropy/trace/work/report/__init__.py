@@ -1,0 +1,1 @@
+"""Build and format the report of a work trace. Pure."""

@@ -1,0 +1,1 @@
+"""The CloudEventService over gRPC: server, client, and the transport of the agent."""

@@ -1,0 +1,128 @@
+"""Decide which gRPC connections are closed because none of their calls has been authenticated.
+
+The gRPC library limits connections only in total, and it parses headers before a client has acknowledged any limit. So
+a client without credentials could use up all connections, or memory. Connections with an authenticated call are never
+closed here. Pure.
+"""
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_NEARLY_FULL: Final = 0.9
+_ROOM: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingLimits:
+    """Limits of connections without an authenticated call."""
+
+    connections: int = 10_000
+    """All connections of one port; near this number pending ones are closed."""
+    per_address: int = 1_000
+    seconds: float = 60.0
+    received_bytes: int = 2**19
+    """More than the headers of 200 calls and the first window of data."""
+    growth_bytes: int = 48 * 2**20
+    """The growth of the process within a minute from which less is accepted."""
+    received_bytes_while_growing: int = 2**15
+    """More than a TLS handshake and a call with a large token."""
+    total_bytes_while_growing: int = 2**21
+    """Of all connections together: the library may hold 150 bytes of memory for one byte of a header."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """One open connection."""
+
+    file_descriptor: int
+    local_port: int
+    host: str
+    port: int
+    since: float
+    received_bytes: int = 0
+    is_authenticated: bool = False
+
+
+class MemoryGrowth:
+    """Remembers the smallest memory of the process within a minute."""
+
+    SECONDS: Final = 60.0
+
+    def __init__(self) -> None:
+        self._smallest: deque[tuple[float, int]] = deque()
+        """Sizes that no later one is below, the oldest first."""
+
+    def measure(self, size: int, *, now: float) -> int:
+        """Return by how many bytes the process is larger than its smallest size within the last minute."""
+        while self._smallest and self._smallest[-1][1] >= size:
+            self._smallest.pop()
+        self._smallest.append((now, size))
+        while now - self._smallest[0][0] > self.SECONDS:
+            self._smallest.popleft()
+        return size - self._smallest[0][1]
+
+
+def closed(
+    connections: Collection[Connection], limits: PendingLimits, *, now: float, growth: int = 0
+) -> Iterator[tuple[Connection, str]]:
+    """Yield the connections that are to be closed, with the reason.
+
+    A few headers can stand for hundreds of megabytes, so less is accepted while the process grows (by `growth` bytes).
+    """
+    is_growing = growth > limits.growth_bytes
+    max_bytes = limits.received_bytes_while_growing if is_growing else limits.received_bytes
+    pending = []
+    for connection in sorted(connections, key=lambda connection: connection.since):
+        if connection.is_authenticated:
+            continue
+        if connection.received_bytes > max_bytes:
+            yield connection, f"more than {max_bytes} bytes without an authenticated call"
+        elif now - connection.since > limits.seconds:
+            yield connection, f"no authenticated call within {limits.seconds:g}s"
+        else:
+            pending.append(connection)
+    if is_growing:
+        excess = _beyond_total(pending, limits.total_bytes_while_growing)
+        yield from ((connection, "memory grows, and no authenticated call on this one") for connection in excess)
+        pending = [connection for connection in pending if connection not in excess]
+    yield from _beyond_limits(
+        pending, limits, open_connections=Counter(connection.local_port for connection in connections)
+    )
+
+
+def _beyond_total(pending: Collection[Connection], max_bytes: int) -> list[Connection]:
+    """Return the connections that received most, so that the others have received at most `max_bytes`."""
+    total = sum(connection.received_bytes for connection in pending)
+    excess = []
+    for connection in sorted(pending, key=lambda connection: -connection.received_bytes):
+        if total <= max_bytes:
+            break
+        total -= connection.received_bytes
+        excess.append(connection)
+    return excess
+
+
+def _beyond_limits(
+    pending: Collection[Connection], limits: PendingLimits, *, open_connections: Counter[int]
+) -> Iterator[tuple[Connection, str]]:
+    """Yield the oldest connections of each address and each port that has too many."""
+    excess_of_host = {
+        host: count - limits.per_address for host, count in Counter(connection.host for connection in pending).items()
+    }
+    excess_of_port = {
+        port: count - round(_ROOM * limits.connections)
+        for port, count in open_connections.items()
+        if count >= _NEARLY_FULL * limits.connections
+    }
+    for connection in pending:
+        if excess_of_host[connection.host] > 0:
+            reason = f"more than {limits.per_address} connections of one address without an authenticated call"
+        elif excess_of_port.get(connection.local_port, 0) > 0:
+            reason = f"nearly {limits.connections} connections, and no authenticated call on this one"
+        else:
+            continue
+        excess_of_host[connection.host] -= 1
+        excess_of_port[connection.local_port] = excess_of_port.get(connection.local_port, 0) - 1
+        yield connection, reason

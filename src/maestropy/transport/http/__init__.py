@@ -1,0 +1,1 @@
+"""HTTP listeners, their timeouts, and the Prometheus text format."""

@@ -1,0 +1,1 @@
+"""Certificates, and the TLS contexts and credentials built from them."""

@@ -1,0 +1,1 @@
+"""Handle text and files of others: show them without control characters, read them within limits."""

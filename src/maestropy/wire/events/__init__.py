@@ -1,0 +1,1 @@
+"""CloudEvents: the value, its bindings to gRPC, MQTT and JSON, and its stored form."""

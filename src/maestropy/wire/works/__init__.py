@@ -1,0 +1,1 @@
+"""ManifestWorks: spec, options, status, validation, hashes."""
