@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from html.parser import HTMLParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +26,8 @@ _TOP_PAGES = {
 _MERMAID = "mermaid@12.3.0"
 # Only browsers without module workers need the shim, and only for search in pages opened from the disk.
 _FOREIGN_SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
-_FOREIGN_SOURCE = re.compile(r'<script[^>]+src="https?://|<link[^>]+rel="stylesheet"[^>]+href="https?://')
+_FOREIGN_IN_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^)"'\s]+""")
+_ASSET_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "prefetch", "manifest"}
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -44,14 +46,52 @@ def main() -> int:
 
 
 def _check_offline() -> int:
-    """Remove the theme's only script from another host, and fail if a page still loads one."""
-    for page in sorted((ROOT / "build" / "site").rglob("*.html")):
+    """Remove the theme's only script from another host; fail if anything else is loaded, or cannot be searched."""
+    site = ROOT / "build" / "site"
+    problems = []
+    for page in sorted(site.rglob("*.html")):
         text = _FOREIGN_SHIM.sub("", page.read_text(encoding="utf-8"))
         page.write_text(text, encoding="utf-8")
-        if _FOREIGN_SOURCE.search(text):
-            sys.stderr.write(f"{page.name} loads a script or style from another host\n")
-            return 1
-    return 0
+        problems += [f"{page.name} loads {address}" for address in foreign_assets(text)]
+    for style in sorted(site.rglob("*.css")):
+        problems += [f"{style.name} loads {found}" for found in _FOREIGN_IN_STYLE.findall(style.read_text("utf-8"))]
+    problems += _unsearchable(site)
+    sys.stderr.write("".join(f"the site needs the network: {problem}\n" for problem in problems))
+    return 1 if problems else 0
+
+
+def foreign_assets(page: str) -> list[str]:
+    """Return the addresses on other hosts from which an HTML page loads something; links that a reader follows are none."""
+    finder = _AssetFinder()
+    finder.feed(page)
+    return [address for address in finder.addresses if re.match(r"(?:https?:)?//", address)]
+
+
+class _AssetFinder(HTMLParser):
+    """Collects the addresses of what a browser loads with a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what this element loads."""
+        named = {name: value or "" for name, value in attrs}
+        if tag == "link":
+            if _ASSET_LINKS.intersection(named.get("rel", "").split()):
+                self.addresses.append(named.get("href", ""))
+        elif "src" in named:
+            self.addresses.append(named["src"])
+
+
+def _unsearchable(site: Path) -> list[str]:
+    """Return why the pages cannot be searched from the disk: the index must be a script, with an entry for each page."""
+    index = site / "search" / "search_index.js"
+    if not index.exists():
+        return [f"search/{index.name} does not exist, and a browser cannot read an index from the disk otherwise"]
+    known = index.read_text(encoding="utf-8")
+    pages = (str(page.relative_to(SOURCES).with_suffix(".html")) for page in sorted(SOURCES.rglob("*.md")))
+    return [f"the search does not know {page}" for page in pages if f'"location":"{page}"' not in known]
 
 
 def _with_site_links(page: Path) -> str:

@@ -35,3 +35,16 @@ def links(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_has_no_broken_link(page: Path) -> None:
     assert [target for target in links(page) if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_page_opens_with_what_the_reader_has_at_the_end(page: Path) -> None:
+    title, _, text = page.read_text(encoding="utf-8").partition("\n\n")
+    assert title.startswith("# ")
+    assert text.startswith(("At the end of this page ", "At the end of this path "))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_is_in_the_navigation_of_the_site(page: Path) -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    assert str(page.relative_to(ROOT / "docs")) in navigation.split()
