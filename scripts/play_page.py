@@ -27,7 +27,7 @@ _COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.+)\n", re.MULTILINE)
 _END = "\x1e"
 _COMMAND_SECONDS = 240
 _RETRY_SECONDS = 30
-# What differs each time: random IDs (version 4), moments, durations, addresses, hashes; and the version of this project.
+# What differs each time: random IDs (version 4), moments, durations, addresses, hashes; and our version.
 _VOLATILE = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(\.[0-9a-f]{12})?"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "TIME"),
@@ -62,7 +62,7 @@ class Reader:
             (programs / "python3").symlink_to(getattr(sys, "_base_executable", sys.executable))
         base = {"HOME": str(home), "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
         self._bash = subprocess.Popen(
-            ["bash", "--noprofile", "--norc"],
+            ["bash", "--noprofile", "--norc"],  # noqa: S607 - the one of this computer
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -200,7 +200,7 @@ def plain(text: str) -> str:
 def copy_tree(target: Path) -> None:
     """Copy the files of the repository, as a clone would have them, with changes that are not committed."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607 - the one of this computer
         cwd=ROOT,
         check=True,
         capture_output=True,
