@@ -8,6 +8,7 @@ command that ends with `&` runs until the end of the page; shown is its first li
 `tests/stack/test_docs_newcomers.py` fails when a page shows something else than what is printed.
 """
 
+import contextlib
 import os
 import re
 import select
@@ -27,6 +28,7 @@ _COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.+)\n", re.MULTILINE)
 _END = "\x1e"
 _COMMAND_SECONDS = 240
 _RETRY_SECONDS = 30
+_CLOSE_SECONDS = 60
 # What differs each time: random IDs (version 4), moments, durations, addresses, hashes; and our version.
 _VOLATILE = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(\.[0-9a-f]{12})?"), "ID"),
@@ -85,18 +87,17 @@ class Reader:
 
     def close(self) -> None:
         """Stop the shell and everything that it started."""
-        # Bash passes the signal on to what it started, and PostgreSQL is stopped by the program that started it.
-        for number, patience in ((signal.SIGTERM, 60), (signal.SIGKILL, 10)):
-            try:
-                os.killpg(self._bash.pid, number)
-            except ProcessLookupError:
-                break
-            end = time.monotonic() + patience
-            while _has_members(self._bash.pid) and time.monotonic() < end:
-                self._bash.poll()
-                time.sleep(0.05)
         assert self._bash.stdin
         assert self._bash.stdout
+        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            self._bash.stdin.write(b"kill $(jobs -p) 2> /dev/null; wait; exit\n")
+            self._bash.stdin.flush()
+            self._bash.wait(_CLOSE_SECONDS)
+        # A command that hangs keeps the shell from reading this; a program that started PostgreSQL has to stop it.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            end = time.monotonic() + _CLOSE_SECONDS
+            while self._bash.poll() is None and _signalled(self._bash.pid, number) and time.monotonic() < end:
+                time.sleep(0.5)
         self._bash.stdin.close()
         self._bash.stdout.close()
         self._bash.wait()
@@ -225,9 +226,9 @@ def this_installation() -> dict[str, str]:
     return {"PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"}
 
 
-def _has_members(group: int) -> bool:
+def _signalled(group: int, number: signal.Signals) -> bool:
     try:
-        os.killpg(group, 0)
+        os.killpg(group, number)
     except ProcessLookupError:
         return False
     return True

@@ -33,7 +33,9 @@ async def test_search_and_diagrams_need_no_network(site: Path, tmp_path: Path) -
         found = await page.run("document.querySelector('.md-search-result__list').innerText")
         assert "Tracing a work" in found
         # The theme replaces the text of a diagram by its picture.
-        await page.until("document.querySelectorAll('div.mermaid').length == 1 && !document.querySelector('pre.mermaid')")
+        await page.until(
+            "document.querySelectorAll('div.mermaid').length == 1 && !document.querySelector('pre.mermaid')"
+        )
         assert await page.run("document.querySelector('div.mermaid').clientHeight") > 300
         await page.ask("Page.navigate", url=(site / "decisions" / "0007-cel.html").as_uri() + "?q=hold")
         await page.until("document.querySelectorAll('.md-search-result__item').length > 3")
