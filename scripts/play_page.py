@@ -56,6 +56,7 @@ class Reader:
         self.home = home
         self._ports = dict(ports)
         self._started = 0
+        self._rest = b""
         self._folder = tempfile.mkdtemp(prefix="maestro-page-")
         # The Python of this process, under the name that a page uses; a virtual environment keeps the path of the link.
         programs = home / ".programs"
@@ -121,13 +122,15 @@ class Reader:
         script = f"{{ {command}\n}} < /dev/null\nprintf '{_END}%d\\n' $?\n"
         self._bash.stdin.write(script.encode())
         self._bash.stdin.flush()
-        out, end = b"", time.monotonic() + _COMMAND_SECONDS
-        while not (found := re.search(rf"{_END}(\d+)\n$".encode(), out)):
+        out, end = self._rest, time.monotonic() + _COMMAND_SECONDS
+        while not (found := re.search(rf"{_END}(\d+)\n".encode(), out)):
             ready, _, _ = select.select([self._bash.stdout], [], [], max(0.0, end - time.monotonic()))
             read = os.read(self._bash.stdout.fileno(), 65536) if ready else b""
             if not read:
                 raise TimeoutError(f"{command} did not end; it printed {out.decode(errors='replace')}")
             out += read
+        # What a program in the background prints later is seen with the next command.
+        self._rest = out[found.end() :]
         text = out[: found.start()].decode()
         if code := int(found[1]):
             text += f"exit {code}\n" if not text or text.endswith("\n") else f"\nexit {code}\n"
