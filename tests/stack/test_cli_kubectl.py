@@ -85,7 +85,7 @@ def test_lists_are_scoped_formatted_and_never_cut_silently(run: Terminal, tmp_pa
     )
     # An empty list of a consumer that exists is no error; one of an unknown consumer is.
     assert run(f"resourcebundle list {names} --consumer c3") == ""
-    run("resourcebundle list --consumer c33", expect=1)
+    assert run("resourcebundle list --consumer c33", expect=1) == ""
     assert run.err.startswith("Error: there is no consumer 'c33'; did you mean c3")
     run("resourcebundle watch --consumer nowhere", expect=1)
     assert run.err == "Error: there is no consumer 'nowhere'; see `maestro consumer list`\n"

@@ -73,14 +73,22 @@ def rest_of(result: Mapping[str, Any], flags: ListFlags) -> str:
     return f"Showing {shown} of {total}; --all shows all, --page {flags.page + 1} the next page\n"
 
 
-def show(collection: Collection, flags: ListFlags, *, output: Format, columns: rendering.Columns) -> int:
-    """Print a list, and with `--watch` its changes until interrupted; return the number of its items."""
+def show(
+    collection: Collection,
+    flags: ListFlags,
+    *,
+    output: Format,
+    columns: rendering.Columns,
+    before_empty: Callable[[], None] = lambda: None,
+) -> None:
+    """Print a list, and with `--watch` its changes until interrupted; `before_empty` may reject an empty one."""
     if flags.watch:
         follow(collection, flags, output=output, columns=columns)
     result = collection.read(flags)
+    if not result.get("items"):
+        before_empty()
     screen.write(rendering.listing(result, output=output, columns=columns, headers=not flags.no_headers))
     screen.write_error(rest_of(result, flags))
-    return len(result.get("items") or ())
 
 
 def follow(collection: Collection, flags: ListFlags, *, output: Format, columns: rendering.Columns) -> NoReturn:

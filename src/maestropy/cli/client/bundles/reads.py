@@ -61,9 +61,12 @@ def show_list(client: "Maestro", flags: ListFlags, *, scope: Scope, output: Form
     )
     if flags.watch and consumer:
         listing.known_consumer(client, consumer)
-    count = listing.show(collection, flags, output=output, columns=rendering.BUNDLES)
-    if not count and consumer:
-        listing.known_consumer(client, consumer)
+
+    def check_consumer() -> None:
+        if consumer:
+            listing.known_consumer(client, consumer)
+
+    listing.show(collection, flags, output=output, columns=rendering.BUNDLES, before_empty=check_consumer)
 
 
 def get(
