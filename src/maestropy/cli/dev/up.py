@@ -98,15 +98,11 @@ class _UpOptions:
 
 
 async def _run(options: _UpOptions, *, stop: lifecycle.Stop) -> int:
-    import logging
-
     from rich.console import Console
 
     from maestropy.sandbox.fleet import FleetOptions, fleet
     from maestropy.sandbox.server_process import Ports
 
-    # uvicorn warns of every request of the sandbox clusters that it does not upgrade, such as `kubectl exec`.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     console = Console(highlight=False, soft_wrap=True)
     with console.status("starting") as status:
         ports = None if options.free_ports else Ports(rest=8000, health=8083, metrics=8080, sources=8090, agents=8091)
