@@ -20,11 +20,12 @@ Run = Callable[[Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]], Any]
 FILL = """
 INSERT INTO consumers (id, name) SELECT 'id-' || n, 'cluster' || n FROM generate_series(0, 49) AS n;
 INSERT INTO resources (id, name, created_at, updated_at, source, consumer_name, version, type, payload)
-SELECT id, id, timestamptz '2026-01-01' + n * interval '1 second', now(), CASE WHEN n % 500 = 0 THEN 'rare' ELSE 'cs' END,
-    'cluster' || n % 50, 1, '', jsonb_build_object(
+SELECT id, id, timestamptz '2026-01-01' + n * interval '1 second', now(),
+    CASE WHEN n % 500 = 0 THEN 'rare' ELSE 'cs' END, 'cluster' || n % 50, 1, '', jsonb_build_object(
         'metadata', jsonb_build_object('name', 'work-' || md5(n::text), 'labels', jsonb_build_object(
-            'api.openshift.com/id', md5((n / 5)::text), 'app', 'app' || n % 20, 'env', (ARRAY['prod', 'dev'])[n % 2 + 1])),
-        'data', jsonb_build_object('manifests', jsonb_build_array(jsonb_build_object('kind', 'ConfigMap', 'data', repeat('x', 2100)))))
+            'api.openshift.com/id', md5((n / 5)::text), 'app', 'app' || n % 20,
+            'env', (ARRAY['prod', 'dev'])[n % 2 + 1])),
+        'data', jsonb_build_object('manifests', jsonb_build_array(jsonb_build_object('data', repeat('x', 2100)))))
 FROM (SELECT n, md5('id' || n)::uuid::text AS id FROM generate_series(1, 20000) AS n) AS rows;
 INSERT INTO events (id, created_at, source, source_id, event_type)
 SELECT 'e-' || id, created_at, 'Resources', id, 'Create' FROM resources;

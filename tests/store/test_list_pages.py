@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -141,7 +142,13 @@ def whole(database: Run, parameters: ListParameters) -> list[str]:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=conditions, order=orders, size=st.integers(1, 20), few=st.sampled_from([0, 3, 10_000]), exact=st.sampled_from([0, 9, 100_000]))  # fmt: skip
+@given(
+    text=conditions,
+    order=orders,
+    size=st.integers(1, 20),
+    few=st.sampled_from([0, 3, 10_000]),
+    exact=st.sampled_from([0, 9, 100_000]),
+)
 def test_pages_contain_the_list_and_the_total_says_whether_there_is_more(
     database: Run, text: str, order: str, size: int, few: int, exact: int
 ) -> None:
@@ -157,7 +164,7 @@ def test_pages_contain_the_list_and_the_total_says_whether_there_is_more(
                 parameters = ListParameters(
                     search=text, order_by=order, size=size, page=1 if is_continued else number, token=token
                 )
-                page = database(lambda connection, parameters=parameters: list_database.page(connection, parameters))
+                page = database(partial(list_database.page, parameters=parameters))
                 collected += [resource_id for resource_id, _ in page.entries]
                 has_more = len(collected) < len(ids)
                 assert (page.total > len(collected)) == has_more

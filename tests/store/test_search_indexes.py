@@ -7,6 +7,7 @@ import pytest
 
 from maestropy.server.api.rest.list_parameters import ListParameters
 from maestropy.store import search
+from maestropy.store.lists import outline
 from tests.store import list_database
 from tests.store.list_database import Run
 
@@ -104,24 +105,30 @@ def test_statement_of_a_person_is_served_by_an_index(database: Run, statement: s
 
 
 @pytest.mark.parametrize(
-    ("text", "total"),
+    "text",
     [
-        (f"{LABELS}->>'env'='dev' or consumer_name='cluster2'", 10_400),
-        (f"source='cs' and {LABELS}->>'app'<>'app1'", 18_960),
-        (f"source='cs' and {LABELS}->>'app'<>null", 19_960),
+        f"{LABELS}->>'env'='dev' or consumer_name='cluster2'",
+        f"source='cs' and {LABELS}->>'app'<>'app1'",
+        f"source='cs' and {LABELS}->>'app'<>null",
     ],
 )
-def test_page_of_a_search_that_most_resources_match_is_read_in_order(database: Run, text: str, total: int) -> None:
+def test_page_of_a_search_that_most_resources_match_is_read_in_order(database: Run, text: str) -> None:
     async def plans(connection: asyncpg.Connection) -> list[str]:
         explaining = list_database.Explaining(connection)
         page = await list_database.page(explaining, ListParameters(search=text))
-        assert (page.total, page.is_exact, len(page.entries)) == (total, True, 100)
+        assert len(page.entries) == 100
+        assert not page.is_exact, "to count them, every document would be read"
+        assert page.total > outline.FEW_MATCHES
         return explaining.plans
 
-    matches, ordered, count, _ = database(plans)
+    matches, ordered, _ = database(plans)
     assert "Limit  (" in matches
     assert f"Index Scan using {BY_CREATION}" in ordered
-    assert "Aggregate" in count
+
+
+def test_resources_of_a_source_are_counted(database: Run) -> None:
+    page = database(lambda connection: list_database.page(connection, ListParameters(search="source = 'cs'")))
+    assert (page.total, page.is_exact) == (19_960, True)
 
 
 def test_work_name_of_any_length_can_be_stored(database: Run) -> None:

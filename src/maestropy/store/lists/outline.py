@@ -1,7 +1,8 @@
 """Read the outline of a page: the IDs on it with their sizes, the total, and where the next page begins.
 
-No row is read for longer than `pool.READER_STATEMENT_MS`. The total is counted up to `EXACT_TOTAL`; beyond it, it is an
-estimate that is above the end of the page exactly while there are more items.
+No statement runs for longer than `pool.READER_STATEMENT_MS`. The total is counted up to `EXACT_TOTAL`, and up to
+`FEW_MATCHES` where counting reads documents; beyond that it is an estimate, which is above the end of the page exactly
+while there are more items.
 """
 
 from collections.abc import Sequence
@@ -18,9 +19,10 @@ from maestropy.store.lists.query import ListQuery
 _STATEMENTS = sql.load("listing")
 
 EXACT_TOTAL: Final = 100_000
-"""Counting takes time with every match; a client can neither show nor use more digits."""
+"""Counting an index takes 10 ms for so many, and would take longer with every resource."""
 FEW_MATCHES: Final = 10_000
-"""So many matches are sorted in milliseconds; with more, reading in order finds a page of them soon."""
+"""So many matches are sorted soon; with more, reading in order finds a page of them. Documents are stored out of line:
+reading so many takes longer than counting ten times as many index entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class _Read:
     entries: list[tuple[str, int]]
     matches: int | None = None
     """How many rows match, if they were counted on the way."""
+    has_many: bool = False
+    """Whether there are more matches than are counted for this query."""
 
 
 async def read(connection: pool.Connection, query: ListQuery, *, weight: str) -> Page:
@@ -79,8 +83,11 @@ async def _read_range(connection: pool.Connection, query: ListQuery, *, weight: 
             return _Read(entries=[(row["id"], row["size"]) for row in records], matches=records[0]["matches"])
         if not records and not query.offset:
             return _Read(entries=[], matches=0)
+        has_many = bool(records) and query.reads_documents
+    else:
+        has_many = False
     records = await connection.fetch(_composed(_STATEMENTS["outline"], query, weight=weight), *query.params)
-    return _Read(entries=[(row["id"], row["size"]) for row in records])
+    return _Read(entries=[(row["id"], row["size"]) for row in records], has_many=has_many)
 
 
 async def _total(
@@ -94,12 +101,13 @@ async def _total(
     # A page that is not full is the last one: its end is the total, and counting would repeat the search.
     if query.limit and not has_more and (found.entries or not query.offset):
         return seen, True
-    counted = await connection.fetchval(
-        queries.compose(_STATEMENTS["count"].replace(":most", str(EXACT_TOTAL + 1)), query), *query.params
-    )
-    if counted <= EXACT_TOTAL:
+    most = min(FEW_MATCHES, EXACT_TOTAL) if query.reads_documents else EXACT_TOTAL
+    statement = queries.compose(_STATEMENTS["count"].replace(":most", str(most + 1)), query)
+    # The search for matches has found more than it counts to; a second count would end there too.
+    counted = most + 1 if found.has_many else await connection.fetchval(statement, *query.params)
+    if counted <= most:
         return counted, True
-    estimate = max(await _estimate(connection, query), EXACT_TOTAL + 1)
+    estimate = max(await _estimate(connection, query), most + 1)
     if has_more:
         return max(estimate, seen + 1), False
     # A page behind the end: the total is not above its beginning.

@@ -29,6 +29,8 @@ class ListQuery:
     """The item after which the page begins, in place of `offset`."""
     reach: Reach = Reach.RANGE
     is_ordered_by_index: bool = False
+    reads_documents: bool = False
+    """Whether the condition needs the JSON of each row."""
     unserved: tuple[str, ...] = ()
     """Expressions that no index serves."""
 

@@ -32,6 +32,7 @@ from maestropy.store.search.tree import (
     Predicate,
 )
 
+_DOCUMENTS = (PAYLOAD, "resources.status")
 _LABELS_SQL = "(resources.payload->'metadata'->'labels')"
 _NAME_SQL = "(resources.payload->'metadata'->>'name')"
 """The expressions of indexes; with keys as parameters the planner would not recognise them."""
@@ -47,6 +48,8 @@ class SqlCondition:
     """How much of the table must be read."""
     is_ordered_by_index: bool = field(default=False, compare=False)
     """Whether an index has exactly these rows in the order of their creation."""
+    reads_documents: bool = field(default=False, compare=False)
+    """Whether the condition needs the JSON of each row."""
     unserved: tuple[str, ...] = field(default=(), compare=False)
     """The expressions that no index serves."""
 
@@ -63,6 +66,7 @@ def emit(predicate: Predicate) -> SqlCondition:
         params=tuple(writer.params),
         reach=serving.reach(predicate),
         is_ordered_by_index=serving.is_ordered_by_index(predicate),
+        reads_documents=any(column in sql for column in _DOCUMENTS),
         unserved=serving.unserved(predicate),
     )
 

@@ -57,6 +57,7 @@ class ListParameters:
             keys=keys,
             reach=condition.reach,
             is_ordered_by_index=condition.is_ordered_by_index,
+            reads_documents=condition.reads_documents,
             unserved=(*condition.unserved, *([slow_order] if slow_order else [])),
         )
 
