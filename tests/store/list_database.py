@@ -71,6 +71,12 @@ class Explaining:
         await self._explain(statement, params)
         return await self.connection.fetchval(statement, *params)
 
+    def transaction(self) -> Any:
+        return self.connection.transaction()
+
+    async def execute(self, statement: str) -> Any:
+        return await self.connection.execute(statement)
+
     async def fetchrow(self, statement: str, *params: object) -> Any:
         await self._explain(statement, params)
         return await self.connection.fetchrow(statement, *params)

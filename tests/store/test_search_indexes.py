@@ -126,6 +126,37 @@ def test_page_of_a_search_that_most_resources_match_is_read_in_order(database: R
     assert f"Index Scan using {BY_CREATION}" in ordered
 
 
+def test_matches_at_the_other_end_of_the_order_are_sorted(database: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading in order ends after a second, and then all matches are sorted; here after a millisecond."""
+    expected = database(
+        lambda connection: list_database.page(connection, ListParameters(search=f"{LABELS}->>'app'='app9'"))
+    )
+    monkeypatch.setattr(outline, "FEW_MATCHES", 100)
+    monkeypatch.setattr(outline, "SOON_MS", 1)
+
+    async def read(connection: asyncpg.Connection) -> tuple[outline.Page, str]:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            page = await list_database.page(connection, ListParameters(search=f"{LABELS}->>'app'='app9'"))
+            return page, await connection.fetchval("SHOW statement_timeout")
+
+    page, timeout = database(read)
+    assert page.entries == expected.entries
+    assert (page.total, page.is_exact) == (1000, True)
+    assert timeout == "0", "the timeout ends with the savepoint"
+
+
+def test_page_behind_the_matches_of_a_label_reads_only_the_matches(database: Run) -> None:
+    async def read(connection: asyncpg.Connection) -> tuple[outline.Page, list[str]]:
+        explaining = list_database.Explaining(connection)
+        return await list_database.page(
+            explaining, ListParameters(search=f"{LABELS}->>'app'='app9'", page=12)
+        ), explaining.plans
+
+    page, plans = database(read)
+    assert (page.entries, page.total, page.is_exact) == ([], 1000, True)
+    assert all(BY_LABEL in plan for plan in plans), plans
+
+
 def test_resources_of_a_source_are_counted(database: Run) -> None:
     page = database(lambda connection: list_database.page(connection, ListParameters(search="source = 'cs'")))
     assert (page.total, page.is_exact) == (19_960, True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import asyncpg
 import msgspec
 
 from maestropy.store import pool, sql
@@ -23,6 +24,8 @@ EXACT_TOTAL: Final = 100_000
 FEW_MATCHES: Final = 10_000
 """So many matches are sorted soon; with more, reading in order finds a page of them. Documents are stored out of line:
 reading so many takes longer than counting ten times as many index entries."""
+SOON_MS: Final = 1000
+"""How long reading in order may take, where matches are known to exist, before all of them are sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,24 +79,54 @@ async def _read_entries(connection: pool.Connection, query: ListQuery, *, weight
 
 
 async def _read_range(connection: pool.Connection, query: ListQuery, *, weight: str) -> _Read:
-    if query.reads_matches_first:
-        statement = _STATEMENTS["matches"].replace(":most", str(FEW_MATCHES + 1))
-        records = await connection.fetch(_composed(statement, query, weight=weight), *query.params)
-        if records and records[0]["matches"] <= FEW_MATCHES:
-            return _Read(entries=[(row["id"], row["size"]) for row in records], matches=records[0]["matches"])
-        if not records and not query.offset:
-            return _Read(entries=[], matches=0)
-        has_many = bool(records) and query.reads_documents
-    else:
-        has_many = False
+    if not query.reads_matches_first:
+        return await _read_in_order(connection, query, weight=weight)
+    found = await _read_matches(connection, query, weight=weight, most=FEW_MATCHES)
+    if found is not None:
+        return found
+    try:
+        async with connection.transaction():  # a savepoint, with which the timeout ends
+            await connection.execute(f"SET LOCAL statement_timeout TO {SOON_MS}")
+            found = await _read_in_order(connection, query, weight=weight)
+            await connection.execute(f"SET LOCAL statement_timeout TO {pool.READER_STATEMENT_MS}")
+    except asyncpg.QueryCanceledError:
+        # The matches are together at the other end of the order: sorting all of them is faster.
+        found = await _read_matches(connection, query, weight=weight, most=EXACT_TOTAL)
+        if found is None:
+            found = await _read_in_order(connection, query, weight=weight)
+    return replace(found, has_many=query.reads_documents and found.matches is None)
+
+
+async def _read_matches(connection: pool.Connection, query: ListQuery, *, weight: str, most: int) -> _Read | None:
+    """Find the matches and sort them; return None if there are more than `most`."""
+    statement = _STATEMENTS["matches"].replace(":most", str(most + 1))
+    records = await connection.fetch(_composed(statement, query, weight=weight), *query.params)
+    matches = records[0]["matches"] if records else 0
+    if query.offset and not records:
+        # All of them may be before this page.
+        matches = await _count(connection, query, most=most)
+    if matches > most:
+        return None
+    return _Read(entries=[(row["id"], row["size"]) for row in records], matches=matches)
+
+
+async def _read_in_order(connection: pool.Connection, query: ListQuery, *, weight: str) -> _Read:
     records = await connection.fetch(_composed(_STATEMENTS["outline"], query, weight=weight), *query.params)
-    return _Read(entries=[(row["id"], row["size"]) for row in records], has_many=has_many)
+    return _Read(entries=[(row["id"], row["size"]) for row in records])
+
+
+async def _count(connection: pool.Connection, query: ListQuery, *, most: int) -> int:
+    """Count the matches; `most + 1` stands for any larger number."""
+    statement = queries.compose(_STATEMENTS["count"].replace(":most", str(most + 1)), query)
+    return int(await connection.fetchval(statement, *query.params))
 
 
 async def _total(
     connection: pool.Connection, query: ListQuery, *, found: _Read, seen: int, has_more: bool
 ) -> tuple[int, bool]:
     """Return the total and whether it was counted."""
+    if query.after is not None and not query.limit:
+        return query.after.total, query.after.is_exact
     if query.after is not None:
         return (max(query.after.total, seen + 1), query.after.is_exact) if has_more else (seen, True)
     if found.matches is not None:
@@ -102,9 +135,8 @@ async def _total(
     if query.limit and not has_more and (found.entries or not query.offset):
         return seen, True
     most = min(FEW_MATCHES, EXACT_TOTAL) if query.reads_documents else EXACT_TOTAL
-    statement = queries.compose(_STATEMENTS["count"].replace(":most", str(most + 1)), query)
     # The search for matches has found more than it counts to; a second count would end there too.
-    counted = most + 1 if found.has_many else await connection.fetchval(statement, *query.params)
+    counted = most + 1 if found.has_many else await _count(connection, query, most=most)
     if counted <= most:
         return counted, True
     estimate = max(await _estimate(connection, query), most + 1)
