@@ -93,7 +93,9 @@ class ResourceBundleList:
         except tasks.Abandoned:
             raise ClientDisconnect from None
         except errors.StatementTimeout as error:
-            raise _too_slow(self._list_request.query) from error
+            if not self._list_request.query.unserved:
+                raise
+            raise _unserved(self._list_request.query) from error
         if self._stale:
             await self._on_stale(self._stale)
 
@@ -168,18 +170,12 @@ class ResourceBundleList:
         return [representations.resource_bundle(row, self._list_request.keys) for row in rows]
 
 
-def _too_slow(query: ListQuery) -> rest_errors.RestError:
-    """Return the error for a list that was stopped; a search that no index serves is the client's to change."""
+def _unserved(query: ListQuery) -> rest_errors.RestError:
+    """Return the error for a search that was stopped and that the client can change."""
     seconds = pool.READER_STATEMENT_MS // 1000
-    if query.unserved:
-        expressions = rest_errors.shorten(", ".join(query.unserved))
-        reason = f"The search was stopped after {seconds} seconds: no index serves {expressions}; {serving.REMEDY}"
-        return rest_errors.RestError(error_catalogue.BAD_REQUEST, reason)
-    reason = (
-        f"The list was stopped after {seconds} seconds: the database is busy, or very many resources match; try again, "
-        "add a condition to the search, or ask for shorter pages"
-    )
-    return rest_errors.RestError(error_catalogue.GENERAL, reason, status=503)
+    expressions = rest_errors.shorten(", ".join(query.unserved))
+    reason = f"The search was stopped after {seconds} seconds: no index serves {expressions}; {serving.REMEDY}"
+    return rest_errors.RestError(error_catalogue.BAD_REQUEST, reason)
 
 
 async def _send_in_time(send: Send, body: bytes, *, has_more: bool) -> None:
