@@ -118,6 +118,7 @@ bench-peers: setup  ## all measures beside the Go Maestro; BENCH='--only creates
 	@$(BIN)/python -m bench $(BENCH)
 
 bench-growth: setup  ## reads and creates with 10k, 100k and 1M resources; BENCH='--sizes 10000,100000' or BENCH=--publish for the docs
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	@$(BIN)/python -m bench.growth $(BENCH)
 
 docs: setup  ## write the reference pages that are read from the code, and build the site in build/site

@@ -6,7 +6,7 @@ One server on one PostgreSQL with fsync, which grows: resources of 2.5 KB with r
 consumers, two sources, labels with a value for five resources, for every twentieth and for every second. Reads are REST
 requests, the middle of several; creates are those of the SDK, 32 at a time. CPU is what the server and PostgreSQL used
 for one operation. The exponent says how the time grows: 0 is flat, 1 is as fast as the number of resources. `--publish`
-writes bench/growth.json and the table of docs/performance.md.
+writes bench/growth.json, and the table and the picture of docs/performance.md.
 """
 
 import argparse
@@ -36,6 +36,18 @@ HERE = Path(__file__).resolve().parent
 PUBLISHED = HERE / "growth.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- growth: written by `make bench-growth BENCH=--publish` -->", "<!-- end of growth -->"
+
+PICTURE = PAGE.parent / "images" / "growth.png"
+PLOTTED = {
+    "search that no index serves": "no index serves it",
+    "search by label of every second": "label of every second",
+    "list, last page by number": "last page by number",
+    "list, deep page by `continue`": "deep page by continue",
+    "search by label of 5, `->>'k' = 'v'`": "label of 5",
+    "search by work name": "work name",
+    "create, 32 at a time": "create",
+}
+"""Operations in the picture, and what they are called there."""
 
 BUNDLES = "/api/maestro/v1/resource-bundles"
 LABELS = "payload->'metadata'->'labels'"
@@ -240,7 +252,8 @@ def table(document: Mapping[str, Any]) -> str:
     sizes = document["sizes"]
     busy = f" while other work went on (load {document['load']:.0f})" if document["load"] > 1 else ""
     heads = [f"{size:,}" for size in sizes]
-    lines = [f"Measured {document['when'][:10]} on {document['cores']} cores{busy}; time and CPU in ms:", ""]
+    lines = ["![time of operations by the number of resources](images/growth.png)", ""]
+    lines += [f"Measured {document['when'][:10]} on {document['cores']} cores{busy}; time and CPU in ms:", ""]
     lines.append(f"| operation | {' | '.join(heads)} | exponent | {' | '.join(f'CPU, {head}' for head in heads)} |")
     lines.append(f"|---|{'--:|' * (2 * len(sizes) + 1)}")
     for name, figures in document["operations"].items():
@@ -266,6 +279,44 @@ def write_page(document: Mapping[str, Any], page: Path = PAGE) -> None:
     page.write_text(between.sub(lambda _: f"{BEGIN}\n\n{table(document)}\n\n{END}", text))
 
 
+def draw(document: Mapping[str, Any], picture: Path = PICTURE) -> bool:
+    """Draw the times on logarithmic scales; return False where there is no matplotlib."""
+    try:
+        import matplotlib as mpl  # noqa: PLC0415 -- only the picture needs it
+    except ImportError:
+        return False
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415 -- after the choice of a backend without a screen
+
+    sizes = document["sizes"]
+    figure, axes = plt.subplots(figsize=(8, 4.2), dpi=100)
+    ends: list[float] = []
+    rows = [(label, document["operations"][name]) for name, label in PLOTTED.items() if name in document["operations"]]
+    for label, figures in sorted(rows, key=lambda row: -row[1][str(sizes[-1])]["ms"]):
+        times = [figures[str(size)]["ms"] for size in sizes]
+        (line,) = axes.plot(sizes, times, marker="o", markersize=4, linewidth=1.6)
+        # Labels of lines that end together stand below each other.
+        ends.append(min(times[-1], ends[-1] / 1.55) if ends else times[-1])
+        place = (sizes[-1] * 1.15, ends[-1])
+        axes.annotate(f"{label}, {shown(times[-1])} ms", place, va="center", fontsize=8, color=line.get_color())
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(sizes[0] * 0.8, sizes[-1] * 25)
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=8)
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter(lambda value, _place: f"{value:g}")
+    axes.tick_params(axis="y", labelsize=8)
+    axes.set_xlabel("resources", fontsize=8)
+    axes.set_ylabel("ms", fontsize=8)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(picture, metadata={"Software": ""})
+    plt.close(figure)
+    return True
+
+
 def read(path: Path = PUBLISHED) -> dict[str, Any]:
     """Return a published result."""
     document: dict[str, Any] = json.loads(path.read_text())
@@ -288,6 +339,8 @@ def main() -> int:
     if given.publish:
         PUBLISHED.write_text(json.dumps(document, indent=1) + "\n")
         write_page(document)
+        if not draw(document):
+            print("no picture: pip install --group bench", file=sys.stderr)
     return 0
 
 
