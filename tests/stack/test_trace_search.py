@@ -8,6 +8,7 @@ import pytest
 
 from maestropy import trace
 from maestropy.store.dsn import Dsn
+from maestropy.store.lists import outline
 from maestropy.store.migrations import migrate
 from maestropy.trace import library
 from maestropy.trace.exit_codes import Exit
@@ -174,12 +175,16 @@ def codes(report: WorkReport) -> set[str]:
     return {finding.code for work in report.works for finding in work.verdict.findings}
 
 
-async def test_label_over_rest_says_how_many_works_match(database: Dsn) -> None:
+@pytest.mark.parametrize(("counted", "matches"), [(10_000, "600"), (550, "at least 10,000")])
+async def test_label_over_rest_says_how_many_works_match(
+    database: Dsn, counted: int, matches: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outline, "FEW_MATCHES", counted)
     await fill(database, without=())
     async with harness.in_process(database) as server:
         access = trace.WorkAccess(rest_url=server.rest, no_cluster=True)
         report = await library.work(access=access, label="team=web", options=trace.WorkTraceOptions(live=False))
     assert (len(report.works), [finding.title for finding in report.findings]) == (
         500,
-        ["500 of 600 works that match team=web are shown"],
+        [f"500 of {matches} works that match team=web are shown"],
     )
