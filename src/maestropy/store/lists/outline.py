@@ -71,7 +71,7 @@ async def _read_entries(connection: pool.Connection, query: ListQuery, *, weight
     entries: list[tuple[str, int]] = []
     for segment in keyset.segments(query.keys, query.after.values):
         part = queries.narrow(query, segment.condition, *segment.params)
-        part = replace(part, limit=wanted - len(entries), is_ordered_by_index=False)
+        part = replace(part, limit=wanted - len(entries))
         entries += (await _read_range(connection, part, weight=weight)).entries
         if len(entries) == wanted:
             break
