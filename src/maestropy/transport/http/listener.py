@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from maestropy.transport.http.protocol import protocol_class
 _BACKLOG = 1024
 # Long enough to finish a list response, short enough for the shutdown of a pod.
 _GRACE_SECONDS = 5
+# Below errors, uvicorn logs one line without a peer for every malformed request, which anybody can send. The client gets
+# a 400 with the reason, and, as with the Go server, nothing is logged.
+logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 class _Server(uvicorn.Server):

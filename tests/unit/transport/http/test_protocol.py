@@ -61,6 +61,13 @@ async def test_connection_with_incomplete_request_is_closed_after_the_read_timeo
         await read_until_closed(reader)
 
 
+async def test_malformed_request_is_answered_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected(HttpLimits(read_seconds=LONG, write_seconds=LONG)) as (reader, writer):
+        writer.write(b"\x16\x03\x01 this is no HTTP\r\n\r\n")
+        assert b" 400 " in await read_until_closed(reader)
+    assert caplog.messages == []
+
+
 async def test_idle_connection_after_a_request_stays_open(capsys: pytest.CaptureFixture[str]) -> None:
     async with connected(HttpLimits(read_seconds=SHORT, write_seconds=LONG)) as (reader, writer):
         for number in range(3):
