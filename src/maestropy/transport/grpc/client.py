@@ -72,7 +72,7 @@ class GrpcClient:
         try:
             await self._publish(grpc_binding.encode_publish(sent), metadata=self._metadata(), timeout=timeout_seconds)
         except grpc.aio.AioRpcError as error:
-            raise _rejected(error) from error
+            raise _rejected(error) from _GrpcStatus(error.code().name)
 
     @asynccontextmanager
     async def subscribe(
@@ -89,7 +89,7 @@ class GrpcClient:
                 if call.done():
                     await self._raise_unless_ok(call)
             except grpc.aio.AioRpcError as error:
-                raise _rejected(error) from error
+                raise _rejected(error) from _GrpcStatus(error.code().name)
             except TimeoutError as error:
                 raise StreamTimeout(f"{self._endpoint.url} did not answer the subscription") from error
             yield self._events(call)
@@ -105,7 +105,7 @@ class GrpcClient:
                 problem = f"stream timeout: no heartbeat received for {self._endpoint.heartbeat_timeout_seconds:g}s"
                 raise StreamTimeout(problem) from error
             except grpc.aio.AioRpcError as error:
-                raise _rejected(error) from error
+                raise _rejected(error) from _GrpcStatus(error.code().name)
             if message is grpc.aio.EOF:  # type: ignore[attr-defined]  # the stubs miss it
                 await self._raise_unless_ok(call)
                 return
@@ -163,6 +163,13 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise BadCredentials(f"cannot read {path}: {error.strerror}") from error
+
+
+class _GrpcStatus(Exception):
+    """The status code of a failed call, in one line: logs show causes, and gRPC's own error has six lines."""
+
+    def __str__(self) -> str:
+        return f"gRPC status {super().__str__()}"
 
 
 def _rejected(error: grpc.aio.AioRpcError) -> CallRejected:

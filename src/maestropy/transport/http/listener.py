@@ -17,8 +17,8 @@ from maestropy.transport.http.protocol import protocol_class
 _BACKLOG = 1024
 # Long enough to finish a list response, short enough for the shutdown of a pod.
 _GRACE_SECONDS = 5
-# Below errors, uvicorn logs one line without a peer for every malformed request, which anybody can send. The client gets
-# a 400 with the reason, and, as with the Go server, nothing is logged.
+# Below errors, uvicorn logs one line without a peer for every malformed request, which anybody can send. The client
+# gets a 400 with the reason, and, as with the Go server, nothing is logged.
 logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 

@@ -1,6 +1,7 @@
 """A gRPC client authenticates with certificates and tokens, on a real port that requires a certificate."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from maestropy.journal import chain
 from maestropy.transport import peer_identity
 from maestropy.transport.grpc import server as grpc_server
 from maestropy.transport.grpc.client import BadCredentials, GrpcClient, GrpcEndpoint
@@ -139,3 +141,14 @@ async def test_client_without_certificate_is_rejected(tmp_path: Path) -> None:
 async def test_unusable_credentials_are_reported(endpoint: GrpcEndpoint, message: str) -> None:
     with pytest.raises(BadCredentials, match=message):
         GrpcClient(endpoint)
+
+
+async def test_failed_call_is_described_in_one_line_with_its_status() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    async with GrpcClient(GrpcEndpoint(url=f"127.0.0.1:{port}")) as client:
+        with pytest.raises(CallRejected) as raised:
+            await client.publish(SENT)
+    text = chain.describe(raised.value)
+    assert text.endswith(": gRPC status UNAVAILABLE")
+    assert "\n" not in text
