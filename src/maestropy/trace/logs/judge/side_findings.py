@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from maestropy.trace.logs.judge import apply_outcome, causes, lifecycles, observability, stage_evidence
+from maestropy.trace.logs.judge import apply_outcome, lifecycles, observability, request_context, stage_evidence
 from maestropy.trace.logs.log_records import (
     APPLIED,
     APPLIED_AND_GONE,
@@ -90,7 +90,8 @@ def of_delivery(
     findings += _foreign_statuses(request)
     late = [record for record in request.records if record.kind is RecordKind.REPUBLISHED]
     delivery = stages[2]
-    if late or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
+    is_delivered = any(stage.state is StageState.OK for stage in stages[2:])
+    if (late and is_delivered) or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
         why = _disconnection(request, stages, environment, components)
         findings.append(
             RequestFinding(
@@ -122,7 +123,7 @@ def _disconnection(
     logs = {id(log) for log in observability.logs_of_agent(request.first("consumer"), environment)}
     own = [
         record
-        for record in causes.between(components, published - _LONGEST_AWAY, received)
+        for record in request_context.between(components, published - _LONGEST_AWAY, received)
         if id(environment.writers[record.file]) in logs
     ]
     lost = [record.at for record in own if record.kind is RecordKind.DISCONNECTED]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from maestropy.trace.logs.evidence import DONE, FAILED
-from maestropy.trace.logs.judge import apply_outcome, causes, observability
+from maestropy.trace.logs.judge import apply_outcome, causes, observability, status_reports
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.read.log_writers import Environment
@@ -15,12 +15,19 @@ def proof(request: TracedRequest, number: int, environment: Environment) -> list
     """Return the records that show that a stage was done."""
     if request.action == "delete":
         return _proof_of_delete(request, number, environment)
+    if number < Stage.AGENT_HANDLES:
+        done = [record for record in request.stage(number) if record.kind in DONE[number]]
+        return _after_failures(request, done) if number == Stage.SERVER_PUBLISHES else done
+    outcome = apply_outcome.outcome(request, environment)
+    if number == Stage.AGENT_HANDLES:
+        done = [record for record in request.stage(number) if record.kind in DONE[number]]
+        # Attempts that failed may be recorded as applied too.
+        return [record for record in done if record.at >= outcome.since] or done if outcome.earlier else done
+    updates = status_reports.telling(request, outcome)
     if number == Stage.SERVER_HANDLES_STATUS:
-        stored = [update for update in request.status_updates if update.result in ("sent", "nochange")]
-        records = [record for update in stored for record in update.records if record.kind in DONE[number]]
-        return sorted((record for record in records if record.kind is not RecordKind.DELETE_SENT), key=_moment)
-    done = [record for record in request.stage(number) if record.kind in DONE[number]]
-    return _after_failures(request, done) if number == Stage.SERVER_PUBLISHES else done
+        updates = [update for update in updates if update.result in ("sent", "nochange")]
+    records = [record for record in status_reports.records_of(updates, number) if record.kind in DONE[number]]
+    return [record for record in records if record.kind is not RecordKind.DELETE_SENT]
 
 
 def overcome_failures(request: TracedRequest) -> list[LogRecord]:
