@@ -8,6 +8,7 @@ completely.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from typing import Final
 
 from maestropy.aio.clock import Clock
@@ -36,6 +37,8 @@ _BEFORE: Final = 60.0
 _AFTER: Final = 5.0
 _DEFAULTS: Final = Options()
 _MOST_NAMED: Final = 8
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""Files, directories and archives; one of them may stand alone."""
 Progress = Callable[[int], None]
 Warn = Callable[[str], None]
 
@@ -190,16 +193,16 @@ def trace_requests(
     return replace(logs, traces=query.chosen(logs.traces))
 
 
-def requests(paths: Sequence[str], *, options: Options = _DEFAULTS) -> list[Trace]:
+def requests(paths: Paths, *, options: Options = _DEFAULTS) -> list[Trace]:
     """Return all requests in the logs behind `paths` (files, directories, archives), judged, in order of time.
 
     Raise InputUnreadable when none of them is a log of Maestro.
     """
-    logs = read_all(paths, reading=index.ReadOptions(now=Clock().epoch()), options=options)
+    logs = read_all(_paths(paths), reading=index.ReadOptions(now=Clock().epoch()), options=options)
     return sorted(logs.traces(), key=lambda trace: trace.start)
 
 
-def request(paths: Sequence[str], *identifiers: str, options: Options = _DEFAULTS) -> list[Trace]:
+def request(paths: Paths, *identifiers: str, options: Options = _DEFAULTS) -> list[Trace]:
     """Return the requests of the resources that `identifiers` name, judged, in order of time; at least one.
 
     An identifier is a resource ID, an op-id, the name of a work or of an object in it, or the ID of an event. Its
@@ -211,8 +214,17 @@ def request(paths: Sequence[str], *identifiers: str, options: Options = _DEFAULT
         InputUnreadable: none of the files is a log of Maestro (3).
         InvalidArguments: no identifier is given (2).
     """
-    request_tracer = RequestTracer(paths, options=options, now=Clock().epoch())
+    request_tracer = RequestTracer(_paths(paths), options=options, now=Clock().epoch())
     return trace_requests(request_tracer, RequestQuery(identifiers=identifiers), options=options).traces
+
+
+def _paths(paths: Paths) -> list[str]:
+    """Return paths as texts; raise InvalidArguments for what is none."""
+    several: Sequence[str | PathLike[str]] = [paths] if isinstance(paths, str | PathLike) else paths
+    try:
+        return [fspath(path) for path in several]
+    except TypeError as error:
+        raise InvalidArguments(f"paths: {error}; give a path, or a list of paths") from error
 
 
 def environment_of(

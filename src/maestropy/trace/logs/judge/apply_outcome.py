@@ -44,8 +44,8 @@ _PATTERN: Final = 4
 """So many errors show that the agent retries, and how often."""
 _RECORDED: Final = "INFO: "
 """The start of a record that is only written after a success; "Server side applied" is written before the result."""
-_LASTING: Final = frozenset({"MT-401", "MT-403", "MT-404", "MT-410"})
-"""Errors that another attempt does not overcome."""
+_LASTING: Final = frozenset({"MT-401", "MT-403", "MT-404", "MT-405", "MT-410"})
+"""Errors that remain until somebody changes something."""
 _PASSING: Final = frozenset({"MT-409", "MT-413"})
 """Errors that pass by themselves; an agent that succeeds after one may log nothing more."""
 

@@ -412,7 +412,9 @@ def _proven_later(
         received = proofs[3][0].at if proofs[3] else context.request.at
         untied = nearby.untied_objects(context, received, until)
         note = nearby.untied_note(untied) if untied else _NO_OBJECT
-        return replace(stage, state=StageState.LEGIT_ABSENT, note=note), []
+        outcome = apply_outcome.outcome(context.request, context.environment)
+        is_early = status_reports.is_doubtful(context.request, outcome, context.environment)
+        return replace(stage, state=StageState.UNKNOWN if is_early else StageState.LEGIT_ABSENT, note=note), []
     if stage.number == 8:
         return replace(stage, state=StageState.LEGIT_ABSENT, note="sent by a resync"), []
     return replace(stage, state=StageState.UNKNOWN, note="no line, but a later stage proves it"), []
