@@ -193,8 +193,7 @@ def _by_records(request: TracedRequest, errors: Sequence[LogRecord], environment
     since = applied[0].at if applied and request.action != "create" else 0.0
     if not errors:
         return ApplyOutcome(is_shown=_is_success_shown(applied, request, environment), since=since)
-    settled = next((record for record in applied if not _fails_soon(record, errors)), None)
-    if settled is not None and settled.at < errors[0].at:
+    if _is_settled_before(errors, applied, request):
         return ApplyOutcome(later=tuple(errors), is_shown=True, since=since)
     overcoming = _overcoming(errors, applied, environment)
     if overcoming is not None:
@@ -223,6 +222,20 @@ def _failing(
     goes_on, lasted = writer.last - writer.skew - last.at, last.at - errors[0].at
     is_brief = goes_on < _FIRST_RETRY and lasted < _LONG and code_of_apply_error(last.detail) not in _LASTING
     return ApplyOutcome(failures=(*errors, *status), applied_at=applied_at, is_brief=is_brief)
+
+
+def _is_settled_before(errors: Sequence[LogRecord], applied: Sequence[LogRecord], request: TracedRequest) -> bool:
+    """Say whether an attempt succeeded before the first error.
+
+    An agent sends the status of an attempt and then logs its error, at once: an error a while after the status is one
+    of a later reconciliation.
+    """
+    first = errors[0]
+    sent = [record.at for record in request.stage(Stage.AGENT_PUBLISHES_STATUS) if record.file == first.file]
+    reported = any(at + _ERROR_FOLLOWS < first.at for at in sent if not applied or at >= applied[0].at)
+    if applied and applied[0].at < first.at:
+        return reported or any(not _fails_soon(record, errors) for record in applied if record.at < first.at)
+    return reported and not applied and request.action == "create"
 
 
 def _fails_soon(applied: LogRecord, errors: Sequence[LogRecord]) -> bool:

@@ -269,8 +269,13 @@ def not_announced(gap: Gap) -> RequestFinding | None:
     is_followed = arrival is None or gap.environment.writers[arrival.file].last > arrival.at
     if own or announced or not is_followed or gap.until > gap.environment.end + _BEFORE:
         return None
-    detail = "the database announced no event for it: the server rejected it, or it changed nothing"
-    return gap.finding("MT-201", "likely", "; ".join(filter(None, (detail, _unknown_consumer(gap)))))
+    detail = "the database announced no event for it"
+    if gap.request.action == "create":
+        # A create always changes something.
+        return gap.finding("MT-201", "likely", "; ".join(filter(None, (detail, _unknown_consumer(gap)))))
+    why = {"delete": "there is no such resource, or the server rejected it"}
+    reason = why.get(gap.request.action, "it changes nothing, or the server rejected it")
+    return gap.finding("MT-212", "likely", f"{detail}: {reason}")
 
 
 def _unknown_consumer(gap: Gap) -> str:

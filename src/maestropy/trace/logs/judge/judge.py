@@ -16,10 +16,9 @@ from maestropy.trace.logs.judge import (
     nearby,
     observability,
     side_findings,
-    stage_evidence,
-    status_reports,
 )
 from maestropy.trace.logs.judge.request_context import Gap, RequestContext
+from maestropy.trace.logs.judge.stage_evidence import StageEvidence
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
@@ -49,7 +48,7 @@ _NOT_SHOWN = "a status came back; what it says is not in these logs, nor is the 
 def judge(context: RequestContext) -> Trace:
     """Return the verdict on one request."""
     request = context.request
-    proofs = {number: stage_evidence.proof(request, number, context.environment) for number in range(1, 10)}
+    proofs = StageEvidence(request, context.environment)
     stages: list[StageResult] = []
     findings: list[RequestFinding] = []
     before = 0.0
@@ -59,14 +58,17 @@ def judge(context: RequestContext) -> Trace:
         stages.append(stage)
         if new_findings:
             findings += [finding for finding in new_findings if finding.code not in {one.code for one in findings}]
-    outcome = apply_outcome.outcome(request, context.environment)
+    outcome = proofs.outcome
     codes = {finding.code for finding in findings}
     unusual = side_findings.of_delivery(request, stages, context.environment, context.components)
     findings += [finding for finding in unusual if finding.code not in codes]
     findings += [*side_findings.of_attempts(outcome), *side_findings.of_availability(request, outcome)]
     verdict, failed = _verdict(request, stages)
+    if request.action == "delete" and not request.version and any(one.code == "MT-212" for one in findings):
+        # Nothing shows that there ever was such a resource: then there was nothing to do.
+        verdict, failed = RequestVerdict.UNKNOWN, None
     if verdict is RequestVerdict.COMPLETE and request.is_change:
-        early = _EARLY if status_reports.is_doubtful(request, outcome, context.environment) else ""
+        early = _EARLY if proofs.is_doubtful else ""
         if early or not _is_applied(outcome, stages, context):
             verdict = RequestVerdict.UNKNOWN
             findings.append(RequestFinding(code="MT-416", confidence="certain", detail=early or _NOT_SHOWN))
@@ -176,11 +178,11 @@ def _update(update: StatusUpdateRecords, environment: Environment) -> TracedStat
 
 
 def _stage(
-    number: int, context: RequestContext, proofs: dict[int, list[LogRecord]], *, before: float
+    number: int, context: RequestContext, proofs: StageEvidence, *, before: float
 ) -> tuple[StageResult, list[RequestFinding]]:
     request = context.request
     proof, records = proofs[number], tuple(request.stage(number))
-    failures = stage_evidence.failed_records(number, request, proof, context.environment)
+    failures = proofs.failures(number)
     is_tried_again = bool(failures) and number == Stage.AGENT_HANDLES
     first = proof[0].at if proof and not is_tried_again else failures[0].at if failures else 0.0
     base = StageResult(
@@ -211,10 +213,10 @@ def _of_attempts(
     finding: RequestFinding,
     failures: Sequence[LogRecord],
     context: RequestContext,
-    proofs: dict[int, list[LogRecord]],
+    proofs: StageEvidence,
 ) -> RequestFinding:
     """Return the finding about failed attempts to apply, as sure as the rest of the agent's log allows."""
-    outcome = apply_outcome.outcome(context.request, context.environment)
+    outcome = proofs.outcome
     ended = _end_of_agent(failures[-1], context)
     if not _is_of_version(failures, proofs):
         finding = replace(finding, confidence="likely")
@@ -236,24 +238,24 @@ def _end_of_agent(last: LogRecord, context: RequestContext) -> str:
     return ended.text if ended is not None and ended.confidence != "possible" else ""
 
 
-def _is_of_version(failures: Sequence[LogRecord], proofs: dict[int, list[LogRecord]]) -> bool:
+def _is_of_version(failures: Sequence[LogRecord], proofs: StageEvidence) -> bool:
     """Say whether errors of the agent are surely about this version: its log shows that it received it, or a status."""
     received = {record.file for record in proofs[3]}
     return any(record.file in received or apply_outcome.is_denial(record) for record in failures)
 
 
 def _absent(
-    stage: StageResult, context: RequestContext, proofs: dict[int, list[LogRecord]]
+    stage: StageResult, context: RequestContext, proofs: StageEvidence
 ) -> tuple[StageResult, list[RequestFinding]]:
     request, number = context.request, stage.number
     moment = max((proofs[earlier][0].at for earlier in range(1, number) if proofs[earlier]), default=request.at)
-    not_observable = _not_observable_reason(number, context, moment=moment)
+    not_observable = _not_observable_reason(number, context, proofs, moment=moment)
     if number > 1 and (request.rejection or request.no_op):
         return _rejected_or_no_op(stage, request)
     if request.is_surely_rejected or any(proofs[later] for later in range(number + 1, 10)):
         return _proven_later(stage, context, proofs, not_observable)
     is_hidden = not_observable is not None and _may_be_hidden(number, request, not_observable)
-    excuse = None if is_hidden else legitimate_absence.legitimate_absence(stage, context, moment=moment)
+    excuse = None if is_hidden else legitimate_absence.legitimate_absence(stage, context, proofs, moment=moment)
     if excuse is not None:
         return excuse
     has_stopped = any(_stops_at(earlier, context, proofs) for earlier in range(1, number))
@@ -272,7 +274,7 @@ def _absent(
 
 
 def _unexplained(
-    stage: StageResult, context: RequestContext, proofs: dict[int, list[LogRecord]], *, moment: float
+    stage: StageResult, context: RequestContext, proofs: StageEvidence, *, moment: float
 ) -> tuple[StageResult, list[RequestFinding]]:
     """Return a stage whose absence nothing excuses."""
     if stage.number == Stage.AGENT_HANDLES and (untied := _untied_objects(context, proofs, moment=moment)):
@@ -282,7 +284,7 @@ def _unexplained(
     return _missing(stage, _cause_of_absence(gap, proofs), context, until=gap.until)
 
 
-def _untied_objects(context: RequestContext, proofs: dict[int, list[LogRecord]], *, moment: float) -> list[LogRecord]:
+def _untied_objects(context: RequestContext, proofs: StageEvidence, *, moment: float) -> list[LogRecord]:
     """Return applied objects of no known work, logged after a create was received that nothing else explains."""
     if context.request.action != "create" or not proofs[3]:
         return []
@@ -292,7 +294,7 @@ def _untied_objects(context: RequestContext, proofs: dict[int, list[LogRecord]],
     return untied if is_unexplained else []
 
 
-def _cause_of_absence(gap: Gap, proofs: dict[int, list[LogRecord]]) -> RequestFinding:
+def _cause_of_absence(gap: Gap, proofs: StageEvidence) -> RequestFinding:
     finding = causes.of_absence(gap)
     if gap.stage == Stage.AGENT_RECEIVES and not proofs[2]:
         detail = "whether a server published it, these logs cannot show"
@@ -340,9 +342,15 @@ def _gap(number: int, context: RequestContext, *, moment: float) -> Gap:
     )
 
 
-def _stops_at(number: int, context: RequestContext, proofs: dict[int, list[LogRecord]]) -> bool:
+def _stops_at(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
     """Say whether an earlier stage explains the absence of later ones."""
-    if stage_evidence.failed_records(number, context.request, proofs[number], context.environment):
+    if number not in proofs.stops:
+        proofs.stops[number] = _is_stopped_at(number, context, proofs)
+    return proofs.stops[number]
+
+
+def _is_stopped_at(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
+    if proofs.failures(number):
         return True
     if any(proofs[later] for later in range(number, 10)):
         return False
@@ -352,7 +360,7 @@ def _stops_at(number: int, context: RequestContext, proofs: dict[int, list[LogRe
     absent = _without_agent(number, context, moment=moment) if number in (2, 3) else None
     if absent is not None:
         return number == 3  # the server had nobody to send it to, so the agent's stage is the one that is missing
-    return _not_observable_reason(number, context, moment=moment) is None
+    return _not_observable_reason(number, context, proofs, moment=moment) is None
 
 
 def _without_agent(number: int, context: RequestContext, *, moment: float) -> RequestFinding | None:
@@ -366,9 +374,9 @@ def _without_agent(number: int, context: RequestContext, *, moment: float) -> Re
 
 
 def _not_observable_reason(
-    number: int, context: RequestContext, *, moment: float
+    number: int, context: RequestContext, proofs: StageEvidence, *, moment: float
 ) -> observability.NotObservable | None:
-    not_observable = observability.not_observable_reason(number, context.request, context.environment, moment=moment)
+    not_observable = proofs.not_observable_reason(number, moment=moment)
     if not_observable is None and number == 2:
         until = moment + context.options.stage_timeout
         return causes.handled_elsewhere(context.environment, context.components, since=moment, until=until)
@@ -400,7 +408,7 @@ def _rejected_or_no_op(stage: StageResult, request: TracedRequest) -> tuple[Stag
 def _proven_later(
     stage: StageResult,
     context: RequestContext,
-    proofs: dict[int, list[LogRecord]],
+    proofs: StageEvidence,
     not_observable: observability.NotObservable | None,
 ) -> tuple[StageResult, list[RequestFinding]]:
     if not_observable is not None:
@@ -412,9 +420,9 @@ def _proven_later(
         received = proofs[3][0].at if proofs[3] else context.request.at
         untied = nearby.untied_objects(context, received, until)
         note = nearby.untied_note(untied) if untied else _NO_OBJECT
-        outcome = apply_outcome.outcome(context.request, context.environment)
-        is_early = status_reports.is_doubtful(context.request, outcome, context.environment)
-        return replace(stage, state=StageState.UNKNOWN if is_early else StageState.LEGIT_ABSENT, note=note), []
+        return replace(
+            stage, state=StageState.UNKNOWN if proofs.is_doubtful else StageState.LEGIT_ABSENT, note=note
+        ), []
     if stage.number == 8:
         return replace(stage, state=StageState.LEGIT_ABSENT, note="sent by a resync"), []
     return replace(stage, state=StageState.UNKNOWN, note="no line, but a later stage proves it"), []

@@ -5,8 +5,9 @@ Pure.
 
 from dataclasses import replace
 
-from maestropy.trace.logs.judge import apply_outcome, clients, stage_evidence, status_reports
+from maestropy.trace.logs.judge import clients
 from maestropy.trace.logs.judge.request_context import RequestContext
+from maestropy.trace.logs.judge.stage_evidence import StageEvidence
 from maestropy.trace.logs.log_records import RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import Confidence, RequestFinding, StageResult, StageState
@@ -19,11 +20,12 @@ KNOWN = "the status was known"
 
 
 def legitimate_absence(
-    stage: StageResult, context: RequestContext, *, moment: float
+    stage: StageResult, context: RequestContext, evidence: StageEvidence, *, moment: float
 ) -> tuple[StageResult, list[RequestFinding]] | None:
     """Return the state of a stage that is legitimately absent; None otherwise."""
     request, number = context.request, stage.number
-    if number == Stage.AGENT_HANDLES and _has_unpublished_status(context):
+    if number == Stage.AGENT_HANDLES and evidence.failures(Stage.AGENT_PUBLISHES_STATUS):
+        # It had a status only after handling the request.
         return replace(stage, state=StageState.LEGIT_ABSENT, note="the agent had its status to publish"), []
     skipped = [record for record in request.records if record.kind is RecordKind.PUBLISH_SKIPPED]
     # Without a subscribed client the request ends with the stored status, even if a later request follows.
@@ -39,26 +41,20 @@ def legitimate_absence(
         return replace(
             stage, state=StageState.SKIPPED, note=f"superseded by {next_request.action} v{next_request.version}"
         ), findings
-    if number >= 2 and skipped and not stage_evidence.proof(request, 2, context.environment):
+    if number >= 2 and skipped and not evidence[2]:
         is_delete = request.action == "delete"
         reason, note = ("MT-703", "the resource was gone") if is_delete else ("MT-206", "superseded by a delete")
         findings = [RequestFinding(code=reason, confidence="certain", evidence=tuple(skipped))] if number == 2 else []
         return replace(stage, state=StageState.SKIPPED, note=note), findings
-    return _settled_by_status(stage, context) if number >= 7 else None
+    return _settled_by_status(stage, context, evidence) if number >= 7 else None
 
 
-def _has_unpublished_status(context: RequestContext) -> bool:
-    """Say whether the agent failed to publish a status of the request, which it had only after handling it."""
-    request, environment = context.request, context.environment
-    published = stage_evidence.proof(request, Stage.AGENT_PUBLISHES_STATUS, environment)
-    return bool(stage_evidence.failed_records(Stage.AGENT_PUBLISHES_STATUS, request, published, environment))
-
-
-def _settled_by_status(stage: StageResult, context: RequestContext) -> tuple[StageResult, list[RequestFinding]] | None:
+def _settled_by_status(
+    stage: StageResult, context: RequestContext, evidence: StageEvidence
+) -> tuple[StageResult, list[RequestFinding]] | None:
     """Return the state of a server stage that the result of a status update makes unnecessary."""
     request = context.request
-    outcome = apply_outcome.outcome(request, context.environment)
-    results = {update.result for update in status_reports.telling(request, outcome)}
+    results = {update.result for update in evidence.reports}
     if results & {"stale", "duplicate"} and "sent" not in results:
         return replace(stage, state=StageState.SKIPPED, note="stale status"), []
     gone = tuple(record for record in request.stage(7) if record.kind is RecordKind.STATUS_NOT_FOUND)
