@@ -9,7 +9,7 @@ from maestropy.trace.logs.judge.judge import judge
 from maestropy.trace.logs.judge.lifecycles import clock
 from maestropy.trace.logs.judge.request_context import RequestContext
 from maestropy.trace.logs.log_records import RecordTable
-from maestropy.trace.logs.match import attribution, clock_steps, log_environment, spec_requests
+from maestropy.trace.logs.match import attribution, clock_steps, log_environment, row_order, spec_requests
 from maestropy.trace.logs.match.untied_records import UntiedRecords
 from maestropy.trace.logs.model import LazyDetails, Options, RequestFinding, Trace, TraceDetails, all_done
 from maestropy.trace.logs.read.log_writers import Environment, LogWriter
@@ -24,6 +24,7 @@ def read_environment(
     """Return the system that the logs show; corrects the writers' clocks, unless that was done before."""
     if not are_clocks_known:
         log_environment.correct_years(records, writers)
+        row_order.correct(records, writers)
         for writer, skew in zip(writers, _skews(records, writers, options), strict=True):
             writer.skew = skew
     return log_environment.derive(

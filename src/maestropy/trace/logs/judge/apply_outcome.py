@@ -33,7 +33,7 @@ _OWN_RECORD: Final = re.compile(
     r"Operation cannot be fulfilled on appliedmanifestworks\.work\.open-cluster-management\.io"
 )
 _SETTLED_AFTER: Final = 10.0
-_ERROR_FOLLOWS: Final = 1.0
+ERROR_FOLLOWS: Final = 1.0
 """An attempt logs "applied" and then its error, usually within milliseconds; calls of webhooks take longer."""
 _FIRST_RETRY: Final = 5.0
 _NEXT_RETRY: Final = 4.0
@@ -232,7 +232,7 @@ def _is_settled_before(errors: Sequence[LogRecord], applied: Sequence[LogRecord]
     """
     first = errors[0]
     sent = [record.at for record in request.stage(Stage.AGENT_PUBLISHES_STATUS) if record.file == first.file]
-    reported = any(at + _ERROR_FOLLOWS < first.at for at in sent if not applied or at >= applied[0].at)
+    reported = any(at + ERROR_FOLLOWS < first.at for at in sent if not applied or at >= applied[0].at)
     if applied and applied[0].at < first.at:
         return reported or any(not _fails_soon(record, errors) for record in applied if record.at < first.at)
     return reported and not applied and request.action == "create"
@@ -276,7 +276,7 @@ def _is_settled(
     delays = [min((error.at - one.at for error in errors if error.at >= one.at), default=0.0) for one in applied]
     usual = max((delay for delay in delays if delay <= _SETTLED_AFTER), default=0.0)
     writer = environment.writers[success.file]
-    return writer.last - writer.skew >= success.at + max(_ERROR_FOLLOWS, 2 * usual)
+    return writer.last - writer.skew >= success.at + max(ERROR_FOLLOWS, 2 * usual)
 
 
 def _did_not_fail_again(errors: Sequence[LogRecord], request: TracedRequest, environment: Environment) -> bool:

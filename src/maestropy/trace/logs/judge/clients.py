@@ -48,20 +48,25 @@ def broken_stream(sent: Sequence[LogRecord], context: RequestContext) -> Request
     A client that is back asks for the statuses again, and another record shows that they are sent.
     """
     environment, source = context.environment, context.request.first("source")
+    broken: list[LogRecord] = []
+    for record in sent:
+        pod = environment.writers[record.file].pod
+        near = [
+            one
+            for one in between(context.components, record.at, record.at + BREAKS_WITHIN)
+            if one.kind is RecordKind.STREAM_BROKEN and environment.writers[one.file].pod == pod
+        ]
+        if not near:
+            return None
+        broken += near[:1]
     last = max(sent, key=lambda record: record.at)
-    broken = [
-        record
-        for record in between(context.components, last.at, last.at + BREAKS_WITHIN)
-        if record.kind is RecordKind.STREAM_BROKEN
-        and environment.writers[record.file].pod == environment.writers[last.file].pod
-    ]
     subscribed = [
         period
         for period in environment.clients
         if period.since <= last.at + BREAKS_WITHIN and period.until >= last.at and period.name in (source, "")
     ]
     ended = [period for period in subscribed if period.until <= last.at + BREAKS_WITHIN]
-    if not broken or len(ended) < len(subscribed) or (environment.clients and not subscribed):
+    if len(ended) < len(subscribed) or (environment.clients and not subscribed):
         return None
     return RequestFinding(
         code="MT-903",
@@ -69,5 +74,5 @@ def broken_stream(sent: Sequence[LogRecord], context: RequestContext) -> Request
         detail="; ".join(
             filter(None, (broken[0].detail, "no other client of the source was subscribed" if ended else ""))
         ),
-        evidence=(last, broken[0]),
+        evidence=(last, broken[-1]),
     )

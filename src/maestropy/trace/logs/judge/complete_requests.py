@@ -15,6 +15,7 @@ from operator import sub
 from typing import Final
 
 from maestropy.trace.logs import evidence
+from maestropy.trace.logs.judge.apply_outcome import ERROR_FOLLOWS
 from maestropy.trace.logs.judge.clients import BREAKS_WITHIN
 from maestropy.trace.logs.log_records import (
     APPLIED_AND_GONE,
@@ -112,12 +113,21 @@ def find_complete(
             unusual.add(resource)
     verdicts = CompleteRequests()
     broken = sorted(records.times[index] for index in records.indices(RecordKind.STREAM_BROKEN))
+    unclear = sorted(
+        records.times[index] - skews[records.files[index]]
+        for index in owned.untied
+        if records.kinds[index] == RecordKind.APPLY_FAILED
+    )
     *stages, aside = _first_times(records, owned.resources, skews=skews)
     for resource, request in requests.items():
         if resource in unusual:
             continue
         moments = [first[resource] for first in stages]
-        if _NEVER in moments or _may_be_lost(moments[-1], broken) or max(moments) - moments[0] > _SLOW:
+        if _NEVER in moments or max(moments) - moments[0] > _SLOW:
+            continue
+        sent, told = moments[Stage.AGENT_PUBLISHES_STATUS - 1], moments[-1]
+        received = moments[Stage.AGENT_RECEIVES - 1]
+        if _has_any(broken, told, told + BREAKS_WITHIN) or _has_any(unclear, received, sent + ERROR_FOLLOWS):
             continue
         if moments[0] <= min(aside[resource], *moments):
             verdicts.resources.append(resource)
@@ -127,10 +137,10 @@ def find_complete(
     return verdicts
 
 
-def _may_be_lost(sent: float, broken: Sequence[float]) -> bool:
-    """Say whether a stream to a client broke as the status was sent."""
-    after = bisect_left(broken, sent - BREAKS_WITHIN)
-    return after < len(broken) and broken[after] <= sent + BREAKS_WITHIN
+def _has_any(times: Sequence[float], since: float, until: float) -> bool:
+    """Say whether any of some times, which are in order, is between two moments."""
+    after = bisect_left(times, since)
+    return after < len(times) and times[after] <= until
 
 
 def _first_times(records: RecordTable, owners: Sequence[int], *, skews: Sequence[float]) -> list[list[float]]:

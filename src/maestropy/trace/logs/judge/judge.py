@@ -72,9 +72,22 @@ def judge(context: RequestContext) -> Trace:
         if early or not _is_applied(outcome, stages, context):
             verdict = RequestVerdict.UNKNOWN
             findings.append(RequestFinding(code="MT-416", confidence="certain", detail=early or _NOT_SHOWN))
-    if verdict in nearby.STOPPED and not nearby.is_explained(findings):
+    if verdict in nearby.STOPPED and not outcome.failures and not nearby.is_explained(findings):
         findings += _nearby_errors(context, stages, findings)
-    return _trace(context, verdict, tuple(stages), findings=tuple(findings), failed=failed)
+    rival = _rival_error(context, stages, outcome) if verdict is RequestVerdict.COMPLETE else None
+    trace = _trace(context, verdict, tuple(stages), findings=(*findings, *([rival] if rival else ())), failed=failed)
+    return replace(trace, confidence="likely") if rival else trace
+
+
+def _rival_error(
+    context: RequestContext, stages: Sequence[StageResult], outcome: apply_outcome.ApplyOutcome
+) -> RequestFinding | None:
+    """Return the agent's errors that name no work, logged while it handled this one: one may be of this one."""
+    received, sent = stages[2].first, stages[4].first
+    is_told = bool(apply_outcome.statements(context.request)) or not context.request.is_change
+    if is_told or not received or not sent or outcome.earlier:
+        return None
+    return nearby.untied_failures(context, received, sent + apply_outcome.ERROR_FOLLOWS)
 
 
 def _nearby_errors(

@@ -5,7 +5,7 @@ from typing import Final
 
 from maestropy.trace.logs.judge import observability
 from maestropy.trace.logs.judge.request_context import RequestContext
-from maestropy.trace.logs.log_records import LogRecord
+from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.match.untied_records import UntiedRecords
 from maestropy.trace.logs.model import RequestFinding, RequestVerdict, StageResult
@@ -24,11 +24,30 @@ def is_explained(findings: Iterable[RequestFinding]) -> bool:
 
 def untied_objects(context: RequestContext, since: float, until: float) -> list[LogRecord]:
     """Return the applied objects of a time, in logs of the request's agent, that nothing ties to a work."""
-    environment, consumer = context.environment, context.request.first("consumer")
-    logs = observability.logs_of_agent(consumer, environment)
-    own = {file for file, writer in enumerate(environment.writers) if any(writer is log for log in logs)}
-    skew = max((log.skew for log in logs), default=0.0)
+    skew, own = _agent(context)
     return [record for record in context.untied.applied(since + skew, until + skew) if record.file in own]
+
+
+def untied_failures(context: RequestContext, since: float, until: float) -> RequestFinding | None:
+    """Return the failed attempts of a time, in logs of the request's agent, that nothing ties to a work."""
+    skew, own = _agent(context)
+    failed = [
+        record
+        for record in context.untied.errors(since + skew, until + skew)
+        if record.file in own and record.kind is RecordKind.APPLY_FAILED
+    ]
+    if not failed:
+        return None
+    detail = f"while the agent handled it, it logged an error that names no work: {failed[-1].detail}"
+    return RequestFinding(code="MT-010", confidence="possible", detail=detail, evidence=tuple(failed[-_MOST:]))
+
+
+def _agent(context: RequestContext) -> tuple[float, set[int]]:
+    """Return by how much the clock of the request's agent is ahead, and its files."""
+    environment = context.environment
+    logs = observability.logs_of_agent(context.request.first("consumer"), environment)
+    own = {file for file, writer in enumerate(environment.writers) if any(writer is log for log in logs)}
+    return max((log.skew for log in logs), default=0.0), own
 
 
 def untied_note(untied: Sequence[LogRecord]) -> str:
