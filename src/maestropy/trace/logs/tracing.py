@@ -14,6 +14,7 @@ from typing import Final
 from maestropy.aio.clock import Clock
 from maestropy.trace.errors import InputUnreadable, InvalidArguments
 from maestropy.trace.logs import index, tracer
+from maestropy.trace.logs.evidence import NAMED_BY_ID
 from maestropy.trace.logs.model import SETTLED, Options, Trace
 from maestropy.trace.logs.read import scan
 from maestropy.trace.logs.read.log_writers import Environment
@@ -185,12 +186,22 @@ def trace_requests(
         raise InvalidArguments("no identifier is given; name a resource ID, op-id, work name or event id")
     logs = request_tracer.find(query.identifiers)
     _check(logs.scan, options, warn=warn)
-    resources = query.resources(logs.resources, warn=warn)
+    resources = query.resources(logs.resources, warn=warn, consumers=_consumers(logs))
     logs = request_tracer.judge(logs, resources, query.identifiers)
     if query.needs_lines or any(trace.findings for trace in logs.traces):
         # Counting lines takes longer than searching, so it comes last and only if line numbers are shown.
         logs = request_tracer.number_lines(logs, resources)
     return replace(logs, traces=query.chosen(logs.traces))
+
+
+def _consumers(logs: TracedLogs) -> dict[str, frozenset[str]]:
+    """Return the consumers of each resource that was found."""
+    found = {resource for resources in logs.resources.values() for resource in resources}
+    consumers: dict[str, set[str]] = {resource: set() for resource in found}
+    for record in logs.scan.records.select(*NAMED_BY_ID):
+        if record.consumer and record.resource in consumers:
+            consumers[record.resource].add(record.consumer)
+    return {resource: frozenset(own) for resource, own in consumers.items()}
 
 
 def requests(paths: Paths, *, options: Options = _DEFAULTS) -> list[Trace]:

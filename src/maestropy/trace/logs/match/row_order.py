@@ -18,7 +18,7 @@ _TIMES: Final = 3
 
 
 def correct(records: RecordTable, writers: Sequence[LogWriter]) -> None:
-    """Give the records of unordered exports offsets in the order of their times; an export has no other use for them."""
+    """Give the records of unordered exports offsets in the order of their times; these have no other use there."""
     exports = {file for file, writer in enumerate(writers) if writer.format == "csv"}
     if not exports:
         return
