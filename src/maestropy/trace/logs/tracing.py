@@ -15,11 +15,12 @@ from maestropy.aio.clock import Clock
 from maestropy.trace.errors import InputUnreadable, InvalidArguments
 from maestropy.trace.logs import index, tracer
 from maestropy.trace.logs.evidence import NAMED_BY_ID
-from maestropy.trace.logs.model import SETTLED, Options, Trace
+from maestropy.trace.logs.model import SETTLED, Options, StageState, Trace
 from maestropy.trace.logs.read import scan
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.logs.selection import RequestQuery, short_word
 from maestropy.trace.output import printable
+from maestropy.trace.stages import Stage
 
 READ_WHOLE: Final = 48 << 20
 """Logs up to this size are read completely, even for one request."""
@@ -36,6 +37,7 @@ _LASTING: Final = {
 _GRPC_BROKER: Final = ("istering subscriber", "nregister subscriber", "Starting gRPC server")
 _BEFORE: Final = 60.0
 _AFTER: Final = 5.0
+_LONGEST: Final = 600.0
 _DEFAULTS: Final = Options()
 _MOST_NAMED: Final = 8
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -95,6 +97,16 @@ class RequestTracer:
                 lasting=_lasting({trace.failed_stage or 0 for trace in stopped}, logs.environment),
             )
             logs = self._judged(replace(logs, scan=self._around(needles, window=window)), chosen)
+            if any(_is_silent(trace) for trace in logs.traces) and not self._is_read_whole:
+                # Whether objects that are logged without their work are of this one, only all records show.
+                self._is_read_whole = True
+                logs = self._judged(replace(logs, scan=self._whole()), chosen)
+        elif logs.traces and not self._is_read_whole:
+            # A restart, or a stream to a client that broke, may be all that happened around it.
+            last = max(logs.traces, key=lambda trace: trace.end)
+            since = max(min(trace.start for trace in logs.traces), last.start - _LONGEST)
+            window = scan.Window(since=since - 1.0, until=last.end + _AFTER, lasting={})
+            logs = self._judged(replace(logs, scan=self._around(needles, window=window)), chosen)
         return logs
 
     def number_lines(self, logs: TracedLogs, chosen: frozenset[str]) -> TracedLogs:
@@ -126,6 +138,13 @@ class RequestTracer:
         traces = list(tracer.traces(logs.scan.records, environment, options=self._options, wanted=chosen))
         traces.sort(key=lambda trace: trace.start)
         return replace(logs, traces=traces, environment=environment)
+
+
+def _is_silent(trace: Trace) -> bool:
+    """Say whether no record that names a request shows what the agent did with it."""
+    main = trace.main_finding
+    is_absent = trace.failed_stage == Stage.AGENT_HANDLES and main is not None and main.code == "MT-412"
+    return is_absent or trace.stages[Stage.AGENT_HANDLES - 1].state is StageState.UNKNOWN
 
 
 def _lasting(stages: set[int], environment: Environment) -> dict[str, tuple[bytes, ...]]:

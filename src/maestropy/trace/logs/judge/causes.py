@@ -154,7 +154,7 @@ def _unsubscribed_agent(gap: Gap) -> RequestFinding | None:
         return None
     if not own and not any(server.started for server in environment.servers):
         return None  # it may have connected before the logs start
-    is_sure = bool(own) or (all(server.started for server in environment.servers) and not environment.lacks_instances)
+    is_sure = bool(own) or (lifecycles.are_from_start(environment.servers) and not environment.lacks_instances)
     last = f"; the last one has disconnected at {lifecycles.clock(max(period.until for period in own))}" if own else ""
     return gap.finding("MT-301", "certain" if is_sure else "likely", f"no agent of {consumer} was subscribed{last}")
 
@@ -257,7 +257,9 @@ def _interrupted_handler(gap: Gap) -> RequestFinding | None:
 def not_announced(gap: Gap) -> RequestFinding | None:
     """Return a finding when the database announced no event: the request was rejected, or changed nothing."""
     servers = gap.environment.servers
-    if gap.environment.lacks_instances or not all(server.kinds[RecordKind.NOTIFIED] for server in servers):
+    if gap.environment.lacks_instances or not all(
+        any(server.kinds[RecordKind.NOTIFIED] for server in parts) for parts in lifecycles.by_pod(servers)
+    ):
         return None
     own = [record for record in gap.request.records if record.kind is RecordKind.NOTIFIED]
     announced = [

@@ -25,7 +25,7 @@ def no_client_subscribed(source: str, environment: Environment, *, at: float) ->
     if is_subscribed(source, environment, at=at):
         return None
     present = [period for period in environment.clients if period.since <= at + 1 and period.until >= at]
-    if not all(server.started or server.first > at for server in environment.servers) and not environment.clients:
+    if not lifecycles.are_from_start(environment.servers, at=at) and not environment.clients:
         return None  # a client may have subscribed before the logs start
     if environment.lacks_instances:
         return None  # or to a server whose log is not given

@@ -137,7 +137,7 @@ def _agent(stage: int, request: TracedRequest, environment: Environment, *, mome
         return NotObservable("MT-001", f"no logs of the agent of {consumer}" if consumer else "no agent logs")
     if any(log.is_cut_off for log in logs):
         return NotObservable("MT-006", "records of the agent are cut off; the record of this stage may be among them")
-    covering = [log for log in logs if log.covers(moment, slack=5.0)]
+    covering = [log for log in logs if log.covers(moment + log.skew, slack=5.0)]
     if not covering:
         # A running agent would have logged the event; a stopped one is the cause, not a gap of the logs. One that has
         # reported a status since runs, whatever its log shows.

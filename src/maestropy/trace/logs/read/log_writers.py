@@ -18,7 +18,7 @@ from maestropy.trace.stages import AGENT_STAGES
 _CUT_OFF_SHARE = 50
 _START = 5.0
 """Seconds within which several records are about the same start."""
-_POD = re.compile(r"(?:^|/)(?:\d+_)?([a-z0-9][a-z0-9.-]*?)(?:[._](?:previous|log|txt|gz|csv|\d+))*$")
+_POD = re.compile(r"(?:^|/)(?:\d+_)?([a-z0-9][a-z0-9.-]*?)(?:[._](?:log|txt|gz|csv|\d+)|[._-]previous)*$")
 
 
 @dataclass(slots=True, kw_only=True)
