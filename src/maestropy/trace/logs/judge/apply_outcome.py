@@ -193,7 +193,7 @@ def _by_records(request: TracedRequest, errors: Sequence[LogRecord], environment
     since = applied[0].at if applied and request.action != "create" else 0.0
     if not errors:
         return ApplyOutcome(is_shown=_is_success_shown(applied, request, environment), since=since)
-    if _is_settled_before(errors, applied, request):
+    if _is_settled_before(errors, applied, request, environment):
         return ApplyOutcome(later=tuple(errors), is_shown=True, since=since)
     overcoming = _overcoming(errors, applied, environment)
     if overcoming is not None:
@@ -216,22 +216,36 @@ def _failing(
     if not errors:
         return ApplyOutcome(failures=status)
     last = errors[-1]
-    writer = environment.writers[last.file]
     since = [record for record in applied if record.at > last.at]
     applied_at = since[-1].at if since and not _fails_soon(since[-1], errors) else 0.0
-    goes_on, lasted = writer.last - writer.skew - last.at, last.at - errors[0].at
+    goes_on, lasted = _end(last.file, environment) - last.at, last.at - errors[0].at
     is_brief = goes_on < _FIRST_RETRY and lasted < _LONG and code_of_apply_error(last.detail) not in _LASTING
     return ApplyOutcome(failures=(*errors, *status), applied_at=applied_at, is_brief=is_brief)
 
 
-def _is_settled_before(errors: Sequence[LogRecord], applied: Sequence[LogRecord], request: TracedRequest) -> bool:
+def _parts(file: int, environment: Environment) -> set[int]:
+    """Return the files of the pod that a file is of: a rotated log is several."""
+    pod = environment.writers[file].pod
+    return {number for number, writer in enumerate(environment.writers) if writer.pod == pod}
+
+
+def _end(file: int, environment: Environment) -> float:
+    """Return when the log of the pod that a file is of ends."""
+    writers = [environment.writers[part] for part in _parts(file, environment)]
+    return max(writer.last - writer.skew for writer in writers)
+
+
+def _is_settled_before(
+    errors: Sequence[LogRecord], applied: Sequence[LogRecord], request: TracedRequest, environment: Environment
+) -> bool:
     """Say whether an attempt succeeded before the first error.
 
     An agent sends the status of an attempt and then logs its error, at once: an error a while after the status is one
     of a later reconciliation.
     """
     first = errors[0]
-    sent = [record.at for record in request.stage(Stage.AGENT_PUBLISHES_STATUS) if record.file == first.file]
+    parts = _parts(first.file, environment)
+    sent = [record.at for record in request.stage(Stage.AGENT_PUBLISHES_STATUS) if record.file in parts]
     reported = any(at + ERROR_FOLLOWS < first.at for at in sent if not applied or at >= applied[0].at)
     if applied and applied[0].at < first.at:
         return reported or any(not _fails_soon(record, errors) for record in applied if record.at < first.at)
@@ -264,7 +278,8 @@ def _is_success_shown(applied: Sequence[LogRecord], request: TracedRequest, envi
     if not applied:
         return False
     last, sent = applied[-1], request.stage(Stage.AGENT_PUBLISHES_STATUS)
-    if any(record.at >= last.at and record.file == last.file for record in sent):
+    parts = _parts(last.file, environment)
+    if any(record.at >= last.at and record.file in parts for record in sent):
         return True
     return any(_is_settled(record, (), (), environment) for record in applied)
 
@@ -275,24 +290,25 @@ def _is_settled(
     """Say whether the agent's log goes on for so long that the error of the same attempt would be in it."""
     delays = [min((error.at - one.at for error in errors if error.at >= one.at), default=0.0) for one in applied]
     usual = max((delay for delay in delays if delay <= _SETTLED_AFTER), default=0.0)
-    writer = environment.writers[success.file]
-    return writer.last - writer.skew >= success.at + max(ERROR_FOLLOWS, 2 * usual)
+    return _end(success.file, environment) >= success.at + max(ERROR_FOLLOWS, 2 * usual)
 
 
 def _did_not_fail_again(errors: Sequence[LogRecord], request: TracedRequest, environment: Environment) -> bool:
     """Say whether the errors ended while the agent went on, which would have retried and logged an error again."""
     last = errors[-1]
     writer = environment.writers[last.file]
-    times = [error.at for error in errors if error.file == last.file]
+    parts = _parts(last.file, environment)
+    times = [error.at for error in errors if error.file in parts]
     is_passing = code_of_apply_error(last.detail) in _PASSING
     is_retried = len(times) >= _PATTERN or is_passing
     if writer.is_ours or last.kind is not RecordKind.APPLY_FAILED or not is_retried:
         return False
-    sent = [record.at for record in request.stage(Stage.AGENT_PUBLISHES_STATUS) if record.file == last.file]
+    sent = [record.at for record in request.stage(Stage.AGENT_PUBLISHES_STATUS) if record.file in parts]
     if sent and max(sent) < last.at and not is_passing:
         return False  # a success changes the status, and this log has the statuses that were sent
     # An attempt logs its error twice or more, within milliseconds.
     pause = max((after - before for before, after in pairwise(times[-_PATTERN:])), default=0.0)
     retry = last.at + min(max(_FIRST_RETRY, pause * _NEXT_RETRY), _LONGEST_RETRY)
-    until = min([writer.last, *(at for at in writer.stopped if at > last.at), request.replaced_at])
+    stopped = (at for file in parts for at in environment.writers[file].stopped if at > last.at)
+    until = min([_end(last.file, environment), *stopped, request.replaced_at])
     return last.at < retry < until < math.inf
