@@ -275,9 +275,9 @@ def not_announced(gap: Gap) -> RequestFinding | None:
     if gap.request.action == "create":
         # A create always changes something.
         return gap.finding("MT-201", "likely", "; ".join(filter(None, (detail, _unknown_consumer(gap)))))
-    why = {"delete": "there is no such resource, or the server rejected it"}
-    reason = why.get(gap.request.action, "it changes nothing, or the server rejected it")
-    return gap.finding("MT-212", "likely", f"{detail}: {reason}")
+    if gap.request.action == "delete" and not gap.request.version:
+        return gap.finding("MT-202", "likely", f"{detail}: there is no such resource, or the server rejected it")
+    return gap.finding("MT-212", "likely", f"{detail}: it changes nothing, or the server rejected it")
 
 
 def _unknown_consumer(gap: Gap) -> str:

@@ -64,9 +64,10 @@ def judge(context: RequestContext) -> Trace:
     findings += [finding for finding in unusual if finding.code not in codes]
     findings += [*side_findings.of_attempts(outcome), *side_findings.of_availability(request, outcome)]
     verdict, failed = _verdict(request, stages)
-    if request.action == "delete" and not request.version and any(one.code == "MT-212" for one in findings):
-        # Nothing shows that there ever was such a resource: then there was nothing to do.
+    if failed == Stage.SERVER_PUBLISHES and any(one.code == "MT-202" for one in findings):
+        # Nothing shows that there ever was such a resource, nor that there was none.
         verdict, failed = RequestVerdict.UNKNOWN, None
+        stages[1] = replace(stages[1], state=StageState.UNKNOWN)
     if verdict is RequestVerdict.COMPLETE and request.is_change:
         early = _EARLY if proofs.is_doubtful else ""
         if early or not _is_applied(outcome, stages, context):

@@ -75,8 +75,8 @@ def test_update_without_an_event_may_be_rejected_or_without_effect(tmp_path: Pat
 def test_delete_of_what_never_was_is_not_called_a_failure(tmp_path: Path) -> None:
     delete = LoggedRequest(work="absent", action="delete", at=BASE + 30)
     trace = traced(tmp_path, [*with_manifests(CREATE), arrival(delete), *ALIVE])["absent", "delete"]
-    assert (trace.verdict, codes(trace)) == (RequestVerdict.UNKNOWN, {"MT-212"})
-    assert "there is no such resource" in finding(trace, "MT-212")
+    assert (trace.verdict, codes(trace)) == (RequestVerdict.UNKNOWN, {"MT-202"})
+    assert "there is no such resource, or the server rejected it" in finding(trace, "MT-202")
 
 
 def test_re_publish_is_no_delivery(tmp_path: Path) -> None:
