@@ -262,17 +262,17 @@ def _absent(
     stage: StageResult, context: RequestContext, proofs: StageEvidence
 ) -> tuple[StageResult, list[RequestFinding]]:
     request, number = context.request, stage.number
-    moment = max((proofs[earlier][0].at for earlier in range(1, number) if proofs[earlier]), default=request.at)
+    moment = proofs.moment(number)
     not_observable = _not_observable_reason(number, context, proofs, moment=moment)
     if number > 1 and (request.rejection or request.no_op):
         return _rejected_or_no_op(stage, request)
-    if request.is_surely_rejected or any(proofs[later] for later in range(number + 1, 10)):
+    if request.is_surely_rejected or proofs.last_proven > number:
         return _proven_later(stage, context, proofs, not_observable)
     is_hidden = not_observable is not None and _may_be_hidden(number, request, not_observable)
     excuse = None if is_hidden else legitimate_absence.legitimate_absence(stage, context, proofs, moment=moment)
     if excuse is not None:
         return excuse
-    has_stopped = any(_stops_at(earlier, context, proofs) for earlier in range(1, number))
+    has_stopped = _has_stopped(number, context, proofs)
     without_agent = None if has_stopped or number not in (2, 3) else _without_agent(number, context, moment=moment)
     if without_agent is not None:
         if number == 2:
@@ -356,19 +356,20 @@ def _gap(number: int, context: RequestContext, *, moment: float) -> Gap:
     )
 
 
-def _stops_at(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
-    """Say whether an earlier stage explains the absence of later ones."""
+def _has_stopped(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
+    """Say whether an earlier stage explains the absence of this one."""
     if number not in proofs.stops:
-        proofs.stops[number] = _is_stopped_at(number, context, proofs)
+        before = number > 1 and _has_stopped(number - 1, context, proofs)
+        proofs.stops[number] = before or (number > 1 and _is_stopped_at(number - 1, context, proofs))
     return proofs.stops[number]
 
 
 def _is_stopped_at(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
     if proofs.failures(number):
         return True
-    if any(proofs[later] for later in range(number, 10)):
+    if proofs.last_proven >= number:
         return False
-    moment = max((proofs[earlier][0].at for earlier in range(1, number) if proofs[earlier]), default=context.request.at)
+    moment = proofs.moment(number)
     if number == Stage.AGENT_HANDLES and _untied_objects(context, proofs, moment=moment):
         return False
     absent = _without_agent(number, context, moment=moment) if number in (2, 3) else None

@@ -21,9 +21,10 @@ class StageEvidence:
         self._environment = environment
         self._proofs: dict[int, list[LogRecord]] = {}
         self._failures: dict[int, list[LogRecord]] = {}
+        self._moments: dict[int, float] = {}
         self._reasons: dict[tuple[int, float], observability.NotObservable | None] = {}
         self.stops: dict[int, bool] = {}
-        """Whether the request stopped at a stage, as far as the judge has decided it."""
+        """Whether the request stopped before a stage, as far as the judge has decided it."""
 
     @cached_property
     def outcome(self) -> apply_outcome.ApplyOutcome:
@@ -40,11 +41,24 @@ class StageEvidence:
         """Whether these may be of the time before the agent applied it."""
         return status_reports.is_doubtful(self._request, self.outcome, self._environment)
 
+    @cached_property
+    def last_proven(self) -> int:
+        """The last stage that a record shows; 0 for none."""
+        return max((number for number in range(1, 10) if self[number]), default=0)
+
+    def moment(self, number: int) -> float:
+        """Return when the last stage before this one was done; when the request came, if none is shown."""
+        if number not in self._moments:
+            done = [self[earlier][0].at for earlier in range(1, number) if self[earlier]]
+            self._moments[number] = max(done, default=self._request.at)
+        return self._moments[number]
+
     def __getitem__(self, number: int) -> list[LogRecord]:
         """Return the records that show that a stage was done."""
-        if number not in self._proofs:
-            self._proofs[number] = self._proof(number)
-        return self._proofs[number]
+        proof = self._proofs.get(number)
+        if proof is None:
+            proof = self._proofs[number] = self._proof(number)
+        return proof
 
     def failures(self, number: int) -> list[LogRecord]:
         """Return the errors of a stage that no later success has made good."""
