@@ -190,7 +190,7 @@ def _by_status(
 def _by_records(request: TracedRequest, errors: Sequence[LogRecord], environment: Environment) -> ApplyOutcome:
     applied = _applied(request)
     # Before an update is applied, Go agents report on the version before; a create has none.
-    since = applied[0].at if applied and request.action != "create" else 0.0
+    since = _end_of_attempt(applied) if request.action != "create" else 0.0
     if not errors:
         return ApplyOutcome(is_shown=_is_success_shown(applied, request, environment), since=since)
     if _is_settled_before(errors, applied, request, environment):
@@ -203,6 +203,16 @@ def _by_records(request: TracedRequest, errors: Sequence[LogRecord], environment
         is_told = any(record.at >= last for record in request.stage(Stage.AGENT_PUBLISHES_STATUS))
         return ApplyOutcome(earlier=tuple(errors), is_shown=True, since=last if is_told else 0.0)
     return _failing(errors, applied, environment)
+
+
+def _end_of_attempt(applied: Sequence[LogRecord]) -> float:
+    """Return when the first attempt wrote its last object; 0 if it wrote none."""
+    last = applied[0].at if applied else 0.0
+    for record in applied:
+        if record.at > last + ERROR_FOLLOWS:
+            break
+        last = record.at
+    return last
 
 
 def _failing(

@@ -42,7 +42,7 @@ _EARLY = (
 )
 _MOST_NAMED = 5
 _NO_OBJECT = "no line of an applied object and no error is tied to it"
-_NOT_SHOWN = "a status came back; what it says is not in these logs, nor is the agent's log"
+_NOT_SHOWN = "a status came back; what it says is not in these logs, nor does an agent's log show it"
 
 
 def judge(context: RequestContext) -> Trace:
@@ -69,8 +69,8 @@ def judge(context: RequestContext) -> Trace:
         verdict, failed = RequestVerdict.UNKNOWN, None
         stages[1] = replace(stages[1], state=StageState.UNKNOWN)
     if verdict is RequestVerdict.COMPLETE and request.is_change:
-        early = _EARLY if proofs.is_doubtful else ""
-        if early or not _is_applied(outcome, stages, context):
+        early = _EARLY if proofs.is_doubtful and proofs[Stage.AGENT_PUBLISHES_STATUS] else ""
+        if proofs.is_doubtful or not _is_applied(outcome, stages, context):
             verdict = RequestVerdict.UNKNOWN
             findings.append(RequestFinding(code="MT-416", confidence="certain", detail=early or _NOT_SHOWN))
     if verdict in nearby.STOPPED and not outcome.failures and not nearby.is_explained(findings):

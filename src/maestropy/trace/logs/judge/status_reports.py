@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from maestropy.trace.logs.judge.apply_outcome import ApplyOutcome
-from maestropy.trace.logs.log_records import NOT_TRIED, LogRecord, RecordKind
+from maestropy.trace.logs.log_records import NOT_TRIED, LogRecord
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
 from maestropy.trace.logs.read.log_writers import Environment
@@ -41,15 +41,17 @@ def is_doubtful(request: TracedRequest, outcome: ApplyOutcome, environment: Envi
     """
     if request.version <= 1 or not request.is_change or outcome.is_shown or outcome.failures:
         return False
-    sent = [
-        record
-        for update in telling(request, outcome)
-        for record in update.records
-        if record.kind is RecordKind.SENDING_STATUS and record.action != "resync"
-    ]
-    if any(environment.writers[record.file].is_ours for record in request.stage(Stage.AGENT_RECEIVES)):
+    received = request.stage(Stage.AGENT_RECEIVES)
+    if request.arrival is None and not received:
+        return False  # only its statuses are in these logs, of whatever time after it
+    if any(environment.writers[record.file].is_ours for record in received):
         return False  # this project's agent reports on a version after it has tried it
-    return len({record.sequence or record.at for record in sent}) < _REPORTERS
+    reports = [update for update in telling(request, outcome) if not _is_resync(update)]
+    return len(reports) < _REPORTERS
+
+
+def _is_resync(update: StatusUpdateRecords) -> bool:
+    return any(record.action == "resync" for record in update.records)
 
 
 def _is_untried(update: StatusUpdateRecords) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from maestropy.trace.logs.judge import database_checks
 from maestropy.trace.logs.model import RequestVerdict, StageState, Trace
 from tests.trace_request_logs import AGENT, BASE, TYPE, LoggedRequest
 from tests.unit.trace.logs.judge.test_situations import (
@@ -94,6 +95,24 @@ def test_without_conditions_a_status_before_any_apply_is_no_proof(tmp_path: Path
 def test_without_conditions_both_reporters_show_that_an_update_was_handled(tmp_path: Path) -> None:
     lines = [*lines_of(CREATE), *early(), *another_status(UPDATE, 0.05), *ALIVE]
     assert traced(tmp_path, lines)["nginx", "update"].verdict is RequestVerdict.COMPLETE
+
+
+def test_stored_condition_of_the_version_before_settles_nothing(tmp_path: Path) -> None:
+    trace = traced(tmp_path, [*lines_of(CREATE), *early(), *ALIVE])["nginx", "update"]
+    stored = {"type": "Applied", "status": "True", "observed_generation": "1"}
+    results: database_checks.CheckResults = {
+        "resource": [{"version": 2, "status_version": "2"}],
+        "conditions": [stored],
+    }
+    assert database_checks.refined(trace, results).verdict is RequestVerdict.UNKNOWN
+    results["conditions"] = [{**stored, "observed_generation": "2"}]
+    assert database_checks.refined(trace, results).verdict is RequestVerdict.COMPLETE
+
+
+def test_status_between_two_applied_objects_is_no_proof(tmp_path: Path) -> None:
+    applied = [line for line in lines_of(replace(UPDATE, at=UPDATE.at + 0.2)) if '"Server side applied"' in line[2]]
+    lines = [*lines_of(CREATE), *lines_of(UPDATE), *applied, *ALIVE]
+    assert concluded(traced(tmp_path, lines)["nginx", "update"])[:2] == (RequestVerdict.INCOMPLETE, 5)
 
 
 def test_apply_after_such_a_status_and_no_status_since_stops_at_the_status(tmp_path: Path) -> None:
