@@ -12,7 +12,7 @@ STAMP  := $(VENV)/.installed-$(PYVERSION)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up collect shells test test-long test-quick check test-peers simulate soak compatibility test-upstream incidents bench bench-peers docs lock hooks wheel release proto clean
+.PHONY: help setup demo up collect shells test test-long test-quick check test-peers simulate soak compatibility test-upstream incidents bench bench-peers bench-growth docs lock hooks wheel release proto clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,10 @@ bench: setup  ## a quick look at the speed beside the Go Maestro, in about three
 bench-peers: setup  ## all measures beside the Go Maestro; BENCH='--only creates' or BENCH=--publish for the docs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	@$(BIN)/python -m bench $(BENCH)
+
+bench-growth: setup  ## reads and creates with 10k, 100k and 1M resources; BENCH='--sizes 10000,100000' or BENCH=--publish for the docs
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
+	@$(BIN)/python -m bench.growth $(BENCH)
 
 docs: setup  ## write the reference pages that are read from the code, and build the site in build/site
 	@$(BIN)/python scripts/generate_docs.py

@@ -1,8 +1,9 @@
 """Build the documentation site: `make docs`.
 
 The pages of docs/ and the pages at the top of the repository (README, ARCHITECTURE, CONTRIBUTING, ...) become one site
-in build/site that needs no network: search works from the disk, and Mermaid is taken from its npm package and served
-with the pages. Without npm the site is built all the same, and this script says that its diagrams stay text.
+in build/site that needs no network. Two scripts are taken from their npm packages and kept with the pages: Mermaid, and
+the shim with which browsers search pages that are opened from the disk. Without npm the site is built all the same, and
+this script says what is missing.
 """
 
 import os
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from html.parser import HTMLParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -23,9 +25,11 @@ _TOP_PAGES = {
     "SECURITY.md": "security-policy.md",
 }
 _MERMAID = "mermaid@12.3.0"
-# Only browsers without module workers need the shim, and only for search in pages opened from the disk.
+# Browsers start no worker for a page of the disk, and search runs in one; the shim lets it run in a frame.
+_SHIM = "iframe-worker@1.0.4"
 _FOREIGN_SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
-_FOREIGN_SOURCE = re.compile(r'<script[^>]+src="https?://|<link[^>]+rel="stylesheet"[^>]+href="https?://')
+_FOREIGN_IN_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^)"'\s]+""")
+_ASSET_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "prefetch", "manifest"}
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -37,21 +41,62 @@ def main() -> int:
         shutil.copy(ROOT / name, SOURCES / page)
     for path in sorted(SOURCES.rglob("*.md")):
         path.write_text(_with_site_links(path), encoding="utf-8")
-    _add_mermaid(SOURCES / "mermaid.min.js")
+    _add_script(SOURCES / "mermaid.min.js", package=_MERMAID, member="package/dist/mermaid.min.js")
+    _add_script(SOURCES / "iframe-worker.js", package=_SHIM, member="package/shim/index.js")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
     environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode or _check_offline()
 
 
 def _check_offline() -> int:
-    """Remove the theme's only script from another host, and fail if a page still loads one."""
-    for page in sorted((ROOT / "build" / "site").rglob("*.html")):
-        text = _FOREIGN_SHIM.sub("", page.read_text(encoding="utf-8"))
+    """Put our copy in place of the theme's only foreign script; fail if a page loads more, or cannot be searched."""
+    site = ROOT / "build" / "site"
+    problems = []
+    for page in sorted(site.rglob("*.html")):
+        climb = "../" * len(page.relative_to(site).parent.parts)
+        shim = f'<script src="{climb}iframe-worker.js"></script>'
+        text = _FOREIGN_SHIM.sub(shim, page.read_text(encoding="utf-8"))
         page.write_text(text, encoding="utf-8")
-        if _FOREIGN_SOURCE.search(text):
-            sys.stderr.write(f"{page.name} loads a script or style from another host\n")
-            return 1
-    return 0
+        problems += [f"{page.name} loads {address}" for address in foreign_assets(text)]
+    for style in sorted(site.rglob("*.css")):
+        problems += [f"{style.name} loads {found}" for found in _FOREIGN_IN_STYLE.findall(style.read_text("utf-8"))]
+    problems += _unsearchable(site)
+    sys.stderr.write("".join(f"the site needs the network: {problem}\n" for problem in problems))
+    return 1 if problems else 0
+
+
+def foreign_assets(page: str) -> list[str]:
+    """Return the addresses on other hosts from which a page loads something; links that a reader follows are none."""
+    finder = _AssetFinder()
+    finder.feed(page)
+    return [address for address in finder.addresses if re.match(r"(?:https?:)?//", address)]
+
+
+class _AssetFinder(HTMLParser):
+    """Collects the addresses of what a browser loads with a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what this element loads."""
+        named = {name: value or "" for name, value in attrs}
+        if tag == "link":
+            if _ASSET_LINKS.intersection(named.get("rel", "").split()):
+                self.addresses.append(named.get("href", ""))
+        elif "src" in named:
+            self.addresses.append(named["src"])
+
+
+def _unsearchable(site: Path) -> list[str]:
+    """Return why pages cannot be searched from the disk: the index must be a script, with an entry for each page."""
+    index = site / "search" / "search_index.js"
+    if not index.exists():
+        return [f"search/{index.name} does not exist, and a browser cannot read an index from the disk otherwise"]
+    known = index.read_text(encoding="utf-8")
+    pages = (str(page.relative_to(SOURCES).with_suffix(".html")) for page in sorted(SOURCES.rglob("*.md")))
+    return [f"the search does not know {page}" for page in pages if f'"location":"{page}"' not in known]
 
 
 def _with_site_links(page: Path) -> str:
@@ -81,24 +126,25 @@ def _with_site_links(page: Path) -> str:
     return _LINK.sub(rewritten, page.read_text(encoding="utf-8"))
 
 
-def _add_mermaid(script: Path) -> None:
+def _add_script(script: Path, *, package: str, member: str) -> None:
+    """Write a file of an npm package; packages are fetched once."""
+    name, _, version = package.partition("@")
+    kept = ROOT / "build" / "npm"
+    archive = kept / f"{name}-{version}.tgz"
     npm = shutil.which("npm")
-    if npm is None:
-        sys.stderr.write("npm is not installed: the diagrams of the site stay text\n")
+    if not archive.exists() and npm is None:
+        lost = "diagrams stay text" if package == _MERMAID else "pages that are opened from the disk have no search"
+        sys.stderr.write(f"npm is not installed and {name} is not there: {lost}\n")
         script.write_text("", encoding="utf-8")
         return
-    kept = ROOT / "build" / "mermaid"
-    kept.mkdir(parents=True, exist_ok=True)
-    archive = next(kept.glob("mermaid-*.tgz"), None)
-    if archive is None:
-        subprocess.run(
-            [npm, "pack", "--silent", "--pack-destination", str(kept), _MERMAID], check=True, stdout=subprocess.DEVNULL
-        )
-        archive = next(kept.glob("mermaid-*.tgz"))
+    if not archive.exists():
+        kept.mkdir(parents=True, exist_ok=True)
+        command = [str(npm), "pack", "--silent", "--pack-destination", str(kept), package]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with tarfile.open(archive) as packed:
-        member = packed.extractfile("package/dist/mermaid.min.js")
-        assert member is not None
-        script.write_bytes(member.read())
+        found = packed.extractfile(member)
+        assert found is not None
+        script.write_bytes(found.read())
 
 
 if __name__ == "__main__":

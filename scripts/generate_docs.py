@@ -35,7 +35,8 @@ _DOCUMENTED_IN_SETTINGS = {"server": "#server", "agent": "#agent", "migration": 
 _CLI = """\
 # The command line
 
-Generated from the code by `make docs`: the `--help` of every command.
+At the end of this page you know every command and its flags. Generated from the code by `make docs`: the `--help` of
+every command.
 
 A flag wins over an environment variable, a variable over an environment of `maestro config`, that over the default.
 
@@ -76,7 +77,8 @@ is back.
 _SETTINGS = """\
 # Settings
 
-Generated from the code by `make docs`.
+At the end of this page you know every setting of server, agent and clients, with its default. Generated from the code
+by `make docs`.
 
 Durations are written as in Go: `500ms`, `10s`, `2m0s`. A switch is `--flag` or `--flag=false`.
 """

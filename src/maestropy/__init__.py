@@ -5,11 +5,12 @@
 The client is imported when one of its names is first used, so `import maestropy` costs nothing.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from maestropy._version import __version__ as __version__
-
+# Type checkers take this name for true. Nothing is imported here: the command `maestro` is not ready for Ctrl-C yet.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from maestropy._version import __version__ as __version__
     from maestropy.sdk import errors as errors
     from maestropy.sdk import targeting as targeting
     from maestropy.sdk.blocking import Maestro as Maestro
@@ -55,11 +56,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _CLIENT:
-        raise AttributeError(f"module 'maestropy' has no attribute {name!r}")
+def __getattr__(name: str) -> "Any":
     import importlib  # noqa: PLC0415 - `import maestropy` must not load the client
 
+    if name == "__version__":
+        return importlib.import_module("maestropy._version").__version__
+    if name not in _CLIENT:
+        raise AttributeError(f"module 'maestropy' has no attribute {name!r}")
     module = importlib.import_module(f"maestropy.sdk.{_CLIENT[name]}")
     return module if name == _CLIENT[name] else getattr(module, name)
 

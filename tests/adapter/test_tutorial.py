@@ -1,10 +1,7 @@
 """Run every block of the tutorial; `python tests/adapter/test_tutorial.py` rewrites the outputs."""
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,66 +14,20 @@ from maestropy.adapter.service import AdapterService
 from maestropy.adapter.tooling import scaffold
 from maestropy.sandbox import ports
 from maestropy.testing import RunningFleet, running_fleet
+from scripts import play_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-an-adapter.md"
 _BLOCK = re.compile(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-class Shell:
-    """Runs the commands of a page in order, as a reader would."""
-
-    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
-        self.folder = folder
-        self.environ = {**os.environ, **environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-        self.environ.pop("PYTEST_ADDOPTS", None)
-        self.background: list[subprocess.Popen[str]] = []
-        # The ports of the page may be in use on this machine.
-        self.ports = dict(zip(("8088", "9090"), map(str, ports.free(2)), strict=True))
-
-    def run(self, command: str) -> str:
-        if command.startswith("cd "):
-            self.folder = self.folder / command[3:]
-            return ""
-        real = command
-        for shown, port in self.ports.items():
-            real = real.replace(shown, port)
-        if real.endswith(" &"):
-            started = subprocess.Popen(
-                f"exec {real[:-2]}",
-                shell=True,
-                cwd=self.folder,
-                env=self.environ,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-            self.background.append(started)
-            assert started.stdout
-            return self._as_shown(started.stdout.readline())
-        ran = subprocess.run(
-            real,
-            shell=True,
-            cwd=self.folder,
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        return self._as_shown(ran.stdout) + ran.stderr
-
-    def _as_shown(self, output: str) -> str:
-        for shown, port in self.ports.items():
-            output = output.replace(port, shown)
-        return output
-
-    def close(self) -> None:
-        for process in self.background:
-            process.terminate()
-            process.communicate(timeout=60)
+def shell_on(fleet: RunningFleet, folder: Path) -> play_page.Reader:
+    """Return a shell for the commands of the page, on a fleet and on free ports in place of those of the page."""
+    free = dict(zip(("8088", "9090"), map(str, ports.free(2)), strict=True))
+    environ = {**play_page.this_installation(), **fleet.environ, "COLUMNS": "80"}
+    return play_page.Reader(folder, environ=environ, ports=free)
 
 
-def rerun(page: str, shell: Shell) -> str:
+def rerun(page: str, shell: play_page.Reader) -> str:
     """The page with the current outputs of its commands."""
 
     def rewritten(block: re.Match[str]) -> str:
@@ -105,7 +56,7 @@ def _without_times(output: str) -> str:
 def test_page_shows_the_current_output(tmp_path: Path) -> None:
     page = PAGE.read_text()
     with running_fleet() as fleet:
-        shell = Shell(tmp_path, fleet.environ)
+        shell = shell_on(fleet, tmp_path)
         try:
             assert rerun(page, shell) == page
         finally:
@@ -147,7 +98,7 @@ def test_fleet_examples_of_the_page_run() -> None:
 
 
 def _write(fleet: RunningFleet, folder: Path) -> None:
-    shell = Shell(folder, fleet.environ)
+    shell = shell_on(fleet, folder)
     try:
         PAGE.write_text(rerun(PAGE.read_text(), shell))
     finally:

@@ -3,8 +3,13 @@
 import difflib
 import os
 import re
+import socket
+import socketserver
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +66,20 @@ items:
 - {apiVersion: kubectl.test/v1, kind: Gauge, metadata: {name: large}, spec: {size: 9}}
 """
 
+FORWARDED = """\
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: web, labels: {app: web}, annotations: {sandbox.maestropy/forward: "80=LOCAL"}}
+  spec: {containers: [{name: web, image: "web:1", ports: [{name: http, containerPort: 80}]}]}
+- apiVersion: v1
+  kind: Service
+  metadata: {name: web}
+  spec: {selector: {app: web}, ports: [{port: 8000, targetPort: http}]}
+"""
+
 STEPS: dict[str, list[tuple[str, str]]] = {
     "apply-list": [
         ("apply -f -", LIST),
@@ -85,6 +104,9 @@ STEPS: dict[str, list[tuple[str, str]]] = {
         ("get configmap one -o yaml", ""),
         ("get configmap missing", ""),
         ("get secrets", ""),
+        ("get deployment web", ""),
+        ("create service clusterip two --tcp=80:8080 --tcp=443 --clusterip=None", ""),
+        ("get service two", ""),
         ("get nothings", ""),
     ],
     "describe": [("apply -f -", LIST), ("describe configmap one", ""), ("describe configmap missing", "")],
@@ -111,6 +133,7 @@ STEPS: dict[str, list[tuple[str, str]]] = {
         ("wait --for=condition=Established crd/gauges.kubectl.test --timeout=30s", ""),
         ("apply -f -", GAUGES),
         ("get gauges -o name", ""),
+        ("get crd gauges.kubectl.test", ""),
         ("apply -f -", GAUGES.replace("size: 1", "size: big")),
         ("delete crd gauges.kubectl.test --timeout=60s", ""),
         ("get crd gauges.kubectl.test", ""),
@@ -199,5 +222,76 @@ def test_pod_of_the_sandbox_is_described_and_has_a_log(both: tuple[Kubectl, Kube
     assert re.search(r"^    Image: +web:1$", described, re.MULTILINE)
     assert "sandbox: container web (web:1) is not run; it has no log\nexit 0" in kubectl.run("logs web")
     assert "container x is not valid for pod web\nexit 1" in kubectl.run("logs web -c x")
-    assert "the sandbox runs no containers" in kubectl.run("port-forward pod/web 18080:80")
+    assert "the sandbox runs no containers" in kubectl.run("attach web")
     assert 'pod "web" deleted' in kubectl.run("delete pod web --timeout=60s")
+
+
+@contextmanager
+def echoing() -> Iterator[int]:
+    """Run a program that returns what it receives, in upper case; yields its port."""
+
+    class Echo(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while data := self.rfile.read1(65536):
+                self.wfile.write(data.upper())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, name="echo", daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@contextmanager
+def forwarding(kubectl: Kubectl, target: str, port: int) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """Run `kubectl port-forward`; yields the local port."""
+    where = [f"--kubeconfig={kubectl.kubeconfig}", f"--cache-dir={kubectl.cache}", f"--namespace={kubectl.namespace}"]
+    process = subprocess.Popen(
+        [str(kubectl.program), "port-forward", "--address=127.0.0.1", target, f":{port}", *where],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"Forwarding from 127\.0\.0\.1:(\d+)", line)
+        assert found, line + process.stdout.read()
+        yield int(found[1]), process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def exchanged(port: int, text: bytes) -> bytes:
+    """Send a text and its end, and return all that comes back."""
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as peer:
+
+        def send() -> None:
+            peer.sendall(text)
+            peer.shutdown(socket.SHUT_WR)
+
+        sending = threading.Thread(target=send, name="sender", daemon=True)
+        sending.start()
+        received = b"".join(iter(lambda: peer.recv(65536), b""))
+        sending.join(60)
+        return received
+
+
+def test_kubectl_forwards_ports_of_pods_and_services_of_the_sandbox(both: tuple[Kubectl, Kubectl]) -> None:
+    _, kubectl = both
+    with echoing() as local:
+        assert "created" in kubectl.run("apply -f -", FORWARDED.replace("LOCAL", str(local)))
+        assert "condition met" in kubectl.run("wait --for=condition=Ready pod/web --timeout=30s")
+        for target, port in (("pod/web", 80), ("service/web", 8000)):
+            with forwarding(kubectl, target, port) as (forwarded, _):
+                large = b"abc" * 300_000
+                assert exchanged(forwarded, large) == large.upper()
+                with ThreadPoolExecutor(8) as pool:
+                    assert set(pool.map(lambda _: exchanged(forwarded, b"hello" * 5000), range(16))) == {
+                        b"HELLO" * 5000
+                    }
+        with forwarding(kubectl, "pod/web", 81) as (forwarded, process):
+            assert exchanged(forwarded, b"x") == b""
+            told, _ = process.communicate(timeout=60)
+            assert "nothing listens on port 81 of pod web; annotate the pod" in told

@@ -85,7 +85,7 @@ def test_lists_are_scoped_formatted_and_never_cut_silently(run: Terminal, tmp_pa
     )
     # An empty list of a consumer that exists is no error; one of an unknown consumer is.
     assert run(f"resourcebundle list {names} --consumer c3") == ""
-    run("resourcebundle list --consumer c33", expect=1)
+    assert run("resourcebundle list --consumer c33", expect=1) == ""
     assert run.err.startswith("Error: there is no consumer 'c33'; did you mean c3")
     run("resourcebundle watch --consumer nowhere", expect=1)
     assert run.err == "Error: there is no consumer 'nowhere'; see `maestro consumer list`\n"
@@ -220,3 +220,21 @@ def test_watch_of_a_list_and_of_a_work_prints_changes(run: Terminal, tmp_path: P
             run("rb delete c1/hello --yes --wait")
             assert until_status(one, "Deleted")[1] == "hello"
         assert until_status(every, "Deleted")[1] == "hello"
+
+
+def test_long_list_is_continued_with_its_token(run: Terminal, tmp_path: Path) -> None:
+    run("consumer create pages")
+    manifests = [work(f"page{number}", consumer="pages") for number in range(3)]
+    run(f"resourcebundle apply -f {write(tmp_path / 'pages.yaml', *manifests)}")
+    everything = run("resourcebundle list --consumer pages -o name").split()
+    first = json.loads(run("resourcebundle list --consumer pages --size 2 -o json"))
+
+    rest = run(f"resourcebundle list --consumer pages --size 2 --continue {first['continue']} -o name").split()
+
+    assert [item["id"] for item in first["items"]] + rest == everything
+    assert len(everything) == 3
+    assert run.err == ""
+    run(f"resourcebundle list --continue {first['continue']}", expect=1)
+    assert "another search" in run.err
+    run("resourcebundle list --continue abc --all", expect=2)
+    assert "leave out --all" in run.err

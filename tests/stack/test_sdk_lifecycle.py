@@ -279,3 +279,20 @@ async def test_resource_bundles_are_managed_by_id(database: Dsn) -> None:
         await client.resource_bundles.delete(bundle_id)
         await client.resource_bundles.delete("unknown")
         assert "deleted_at" in await client.resource_bundles.get(bundle_id)
+
+
+async def test_list_follows_the_token_of_the_server(database: Dsn) -> None:
+    async with harness.in_process(database) as server, client_of(server) as client:
+        await client.consumers.create("c1")
+        for number in range(5):
+            await client.works("c1").create(work(f"w{number}"))
+        first = await client.resource_bundles.page(size=2, consumer="c1")
+        second = await client.resource_bundles.page(page=first["continue"], size=2, consumer="c1")
+        listed = [bundle["id"] async for bundle in client.resource_bundles.list(consumer="c1", page_size=2)]
+        with pytest.raises(errors.Invalid, match="another search"):
+            await client.resource_bundles.page(page=first["continue"], size=2)
+
+    assert (first["total"], second["total"], second["page"]) == (5, 5, 2)
+    assert not {item["id"] for item in first["items"]} & {item["id"] for item in second["items"]}
+    assert listed == sorted(listed)
+    assert len(listed) == 5

@@ -8,6 +8,7 @@ import pytest
 
 from maestropy import trace
 from maestropy.store.dsn import Dsn
+from maestropy.store.lists import outline
 from maestropy.store.migrations import migrate
 from maestropy.trace import library
 from maestropy.trace.exit_codes import Exit
@@ -29,7 +30,7 @@ SELECT 'id-' || g, 'id-' || g, 'raw', 'c1', 1, '', jsonb_build_object('metadata'
   now() - g * interval '1 second', now()
 FROM generate_series(1, 600) g"""
 COMPUTED = resource_id("client", namespace="c1", name="computed")
-INDEXES = ("idx_resources_payload_labels", "maestropy_resources_order")
+INDEXES = ("idx_resources_payload_labels", "maestropy_resources_order", "maestropy_resources_work_name")
 EVERY_SEARCH: list[WorkIdentifier] = [
     {"work_name": "work-600"},
     {"label": "team=web"},
@@ -88,8 +89,8 @@ async def test_search_without_time_is_inconclusive(
     report = await traced(filled, identifier)
     coverage = report.result.coverage
     assert coverage is not None
-    if "label" in identifier and coverage.is_complete:
-        assert coverage.matches == 600, "the index on labels needs no scan"
+    if identifier.keys() & {"label", "work_name", "applied_work"} and coverage.is_complete:
+        assert coverage.matches == (600 if "label" in identifier else 1), "the indexes on labels and names need no scan"
         return
     assert (coverage.searched, coverage.total, coverage.is_counted) == (0, 601, False)
     codes = {finding.code for finding in report.findings} | {work.verdict.code for work in report.works}
@@ -106,14 +107,26 @@ async def test_search_of_everything_ignores_the_time(filled: Dsn, monkeypatch: p
     assert [work_report.resource_id(work.facts) for work in report.works] == ["id-600"]
 
 
-async def test_computed_id_needs_no_scan(filled: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_computed_id_needs_no_scan(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(database, without=INDEXES)
     monkeypatch.setattr(statements, "SCAN", "0 milliseconds")
-    report = await traced(filled, {"work_name": "computed"})
+    report = await traced(database, {"work_name": "computed"})
     assert [work_report.resource_id(work.facts) for work in report.works] == [COMPUTED]
     assert report.result.coverage is not None
     assert report.result.coverage.by_computed_ids
-    narrowed = await traced(filled, {"work_name": "computed", "consumer": "c2"})
+    narrowed = await traced(database, {"work_name": "computed", "consumer": "c2"})
     assert [work.verdict.code for work in narrowed.works] == ["MW-010"], "the consumer has no work at all"
+
+
+async def test_index_on_names_finds_every_work_of_a_name(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(database, without=())
+    monkeypatch.setattr(statements, "SCAN", "0 milliseconds")
+    for name, found in (("computed", COMPUTED), ("work-600", "id-600")):
+        report = await traced(database, {"work_name": name})
+        assert [work_report.resource_id(work.facts) for work in report.works] == [found]
+        assert report.result.coverage is not None
+        assert report.result.coverage.is_complete
+        assert not report.result.coverage.by_computed_ids, "there is no other work of this name"
 
 
 async def test_label_of_more_than_500_works_says_how_many(filled: Dsn) -> None:
@@ -162,12 +175,16 @@ def codes(report: WorkReport) -> set[str]:
     return {finding.code for work in report.works for finding in work.verdict.findings}
 
 
-async def test_label_over_rest_says_how_many_works_match(database: Dsn) -> None:
+@pytest.mark.parametrize(("counted", "matches"), [(10_000, "600"), (550, "at least 10,000")])
+async def test_label_over_rest_says_how_many_works_match(
+    database: Dsn, counted: int, matches: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outline, "FEW_MATCHES", counted)
     await fill(database, without=())
     async with harness.in_process(database) as server:
         access = trace.WorkAccess(rest_url=server.rest, no_cluster=True)
         report = await library.work(access=access, label="team=web", options=trace.WorkTraceOptions(live=False))
     assert (len(report.works), [finding.title for finding in report.findings]) == (
         500,
-        ["500 of 600 works that match team=web are shown"],
+        [f"500 of {matches} works that match team=web are shown"],
     )

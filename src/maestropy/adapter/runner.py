@@ -57,6 +57,8 @@ async def handle(
     except (TimeoutError, UnknownKind) as error:
         failure = classify(error)
         outcome = EventOutcome(status=outcomes.of_failure(adapter.name, resource, failure=failure), failure=failure)
+    for note in outcome.notes:
+        _log.warning("event of %s %s: %s", event.kind, event.resource_id, note)
     if outcome.failure is not None:
         ending = "will be retried" if outcome.is_retryable else "failed"
         # The traceback of the adapter's own code is long: it is logged when the user asks for details.

@@ -2,7 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
+
+
+class Abandoned(Exception):
+    """What a piece of work was for has ended before the work."""
 
 
 class TaskOwner:
@@ -70,6 +76,21 @@ async def wait_for_first(waits: Iterable[Coroutine[Any, Any, None]]) -> None:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+async def run_while(work: Coroutine[Any, Any, _Result], *, ending: Coroutine[Any, Any, None]) -> _Result:
+    """Return the result of `work`; if `ending` ends first, cancel the work and raise `Abandoned`."""
+    working = asyncio.create_task(work, name="run while")
+    watching = asyncio.create_task(ending, name="watch for the end")
+    try:
+        await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Abandoned
+    finally:
+        working.cancel()
+        watching.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+    return working.result()
 
 
 async def run_periodically(

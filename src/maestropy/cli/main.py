@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 from maestropy.cli import errors, screen
@@ -139,7 +140,20 @@ def _refuse_unknown_command(app: Any, words: Sequence[str]) -> None:
     commands = [name for name in applications[-1] if not name.startswith("-")]
     if rest and commands and applications[-1].default_command is None and not rest[0].startswith("-"):
         group = " ".join(["maestro", *names])
-        raise errors.UsageError(f"{group} has no command {rest[0]!r}; it has {', '.join(sorted(commands))}")
+        raise errors.UsageError(f"{_unknown_command(app, words, rest[0])}; see `{group} --help`")
+
+
+def _on_interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but end the process at once where a module is being imported.
+
+    Nothing is open then. The import system would lose the exception in one of its callbacks, or keep a lock of a module
+    for ever.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            os._exit(errors.INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def main() -> None:
@@ -148,10 +162,10 @@ def main() -> None:
     try:
         # `start` let Ctrl-C end the process until here; a process that ignores it stays so.
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _on_interrupt)
         code = call(sys.argv[1:])
         # Nothing is left to clean up but the interpreter.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        if signal.getsignal(signal.SIGINT) is _on_interrupt:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
     except KeyboardInterrupt:
         code = errors.INTERRUPTED

@@ -50,7 +50,7 @@ class AsyncResourceBundles:
     async def page(
         self,
         *,
-        page: int = 1,
+        page: int | str = 1,
         size: int = 100,
         search: str = "",
         order_by: str = "",
@@ -59,12 +59,23 @@ class AsyncResourceBundles:
     ) -> dict[str, Any]:
         """Return one page of resource bundles as the REST API sends it, with `total`.
 
-        With `consumer` or `source`, only those of that consumer or source.
+        With `consumer` or `source`, only those of that consumer or source. If there are more, a maestropy server adds
+        `continue`: as `page`, with the same search and order, it asks for the next page, however deep, at the cost of
+        the first; a Go server has only numbers. `total_is_estimate` is there if the total was not counted, which is the
+        case above 100,000.
         """
         scope = _scope(consumer=consumer, source=source)
         scoped = " and ".join([*scope, *([f"({search})"] if search else [])]) if scope else search
-        query: dict[str, str | int] = {"page": page, "size": size, "search": scoped, "orderBy": order_by}
-        return await self._rest.page(_PATH, doing="list resource bundles", query=query)
+        position: dict[str, str | int] = {"continue": page} if isinstance(page, str) else {"page": page}
+        query = {**position, "size": size, "search": scoped, "orderBy": order_by}
+        listed = await self._rest.page(_PATH, doing="list resource bundles", query=query)
+        if isinstance(page, str) and listed.get("page") == 1:
+            raise Invalid(
+                "the server does not know the token and sent its first page",
+                doing="list resource bundles",
+                advice="a Go server has no tokens; use the number of the page",
+            )
+        return listed
 
     async def list(
         self,

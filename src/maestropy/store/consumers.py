@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from maestropy.store import pool, resource_lists, sql
+from maestropy.store import pool, sql
+from maestropy.store.lists import query as queries
 
 _STATEMENTS = sql.load("consumers")
 
@@ -71,24 +72,24 @@ async def delete(database: pool.Database, consumer_id: str) -> None:
         await connection.execute(_STATEMENTS["delete"], consumer_id)
 
 
-async def page(database: pool.Database, query: resource_lists.ListQuery) -> ConsumerPage:
+async def page(database: pool.Database, query: queries.ListQuery) -> ConsumerPage:
     """Return a page of consumers; total and rows come from one snapshot."""
     async with database.snapshot() as connection:
-        total = await connection.fetchval(resource_lists.compose(_STATEMENTS["count"], query), *query.params)
+        total = await connection.fetchval(queries.compose(_STATEMENTS["count"], query), *query.params)
         if not query.limit:
             return ConsumerPage(total=total, rows=[])
-        records = await connection.fetch(resource_lists.compose(_STATEMENTS["page"], query), *query.params)
+        records = await connection.fetch(queries.compose(_STATEMENTS["page"], query), *query.params)
     return ConsumerPage(total=total, rows=[ConsumerRow._make(row) for row in records])
 
 
-def by_id(consumer_id: str) -> resource_lists.ListQuery:
+def by_id(consumer_id: str) -> queries.ListQuery:
     """Return the query for one consumer."""
-    return resource_lists.ListQuery(condition="consumers.id = $1", params=(consumer_id,), order=DEFAULT_ORDER, limit=1)
+    return queries.ListQuery(condition="consumers.id = $1", params=(consumer_id,), order=DEFAULT_ORDER, limit=1)
 
 
-def of_sources(query: resource_lists.ListQuery, sources: Collection[str]) -> resource_lists.ListQuery:
+def of_sources(query: queries.ListQuery, sources: Collection[str]) -> queries.ListQuery:
     """Limit a query to the consumers that have a resource of `sources`."""
-    return resource_lists.narrow(
+    return queries.narrow(
         query,
         "EXISTS (SELECT FROM resources WHERE consumer_name = consumers.name AND source = ANY({}::text[]))",
         list(sources),

@@ -6,6 +6,7 @@
     ├── DatabaseUnavailable      the database cannot be reached or is overloaded: try again later
     │   ├── DatabaseReadOnly     the database takes no writes: a standby, or set to read-only
     │   ├── RowLocked            another transaction holds the row for too long
+    │   ├── StatementTimeout     a statement took longer than it may
     │   └── NoLoginToken         the identity provider issued no token to log in with
     ├── UniqueViolation          a unique constraint was violated
     ├── ForeignKeyViolation      a foreign key constraint was violated
@@ -31,6 +32,10 @@ class DatabaseReadOnly(DatabaseUnavailable):
 
 class RowLocked(DatabaseUnavailable):
     """Another transaction holds one of the rows and did not end in time."""
+
+
+class StatementTimeout(DatabaseUnavailable):
+    """A statement took longer than it may, and was cancelled."""
 
 
 class NoLoginToken(DatabaseUnavailable):
@@ -74,8 +79,8 @@ def translate(error: BaseException) -> StoreError:
             return UniqueViolation(text, constraint=error.constraint_name or "")
         case asyncpg.ForeignKeyViolationError() | asyncpg.RestrictViolationError():  # the second since PostgreSQL 18
             return ForeignKeyViolation(text, constraint=error.constraint_name or "")
-        case asyncpg.LockNotAvailableError():
-            return RowLocked(text)
+        case asyncpg.LockNotAvailableError() | asyncpg.QueryCanceledError():
+            return StatementTimeout(text) if isinstance(error, asyncpg.QueryCanceledError) else RowLocked(text)
         case asyncpg.ReadOnlySQLTransactionError():
             return DatabaseReadOnly(text)
         # The second: no schema of the search path that the role may use.

@@ -83,7 +83,9 @@ def sent_by(database: pool.Database) -> Callable[[servers.ServerProcess], Awaita
 
 def _callback(on_notification: Callable[[str], None]) -> Callable[[Any, int, str, str], None]:
     def listener(_connection: Any, _pid: int, _channel: str, payload: str) -> None:
-        on_notification(payload)
+        # Maestropy servers put the IDs of many events into one notification; Go servers send one for each.
+        for event_id in payload.split(","):
+            on_notification(event_id)
 
     return listener
 

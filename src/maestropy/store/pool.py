@@ -31,6 +31,8 @@ SHORT_LOCK_TIMEOUT_MS = 50
 # list may take half a minute.
 IDLE_TRANSACTION_MS = 20_000
 IDLE_READER_MS = 45_000
+# A search that no index serves ends here, before the driver gives up: that would count as a dead database.
+READER_STATEMENT_MS = 10_000
 # While the database does not respond, all callers but one fail after this time.
 FAIL_FAST_TIMEOUT_SECONDS = 1.0
 CLOSE_TIMEOUT_SECONDS = 5.0
@@ -127,7 +129,8 @@ class Database:
             self.connection() as connection,
             _transaction(connection, isolation="repeatable_read", readonly=True),
         ):
-            await self._set(connection, {"idle_in_transaction_session_timeout": str(IDLE_READER_MS)})
+            timeouts = {"idle_in_transaction_session_timeout": IDLE_READER_MS, "statement_timeout": READER_STATEMENT_MS}
+            await self._set(connection, {name: str(limit) for name, limit in timeouts.items()})
             yield connection
 
     @asynccontextmanager

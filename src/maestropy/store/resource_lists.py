@@ -5,7 +5,6 @@ bytes of each row, and batches are cut by bytes, so that memory stays bounded. T
 writes only in `fill_renditions`.
 """
 
-import re
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,11 +12,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from maestropy.store import errors, pool, sql
+from maestropy.store.lists import outline as outlines
+from maestropy.store.lists.query import ListQuery, narrow
+from maestropy.store.search import Reach
 
 _STATEMENTS = sql.load("listing")
-_PLACEHOLDER = re.compile(r"(?<!:):(condition|order|limit|offset)\b")
-
-DEFAULT_ORDER = "resources.created_at, resources.id"
 
 # Approximate size of a row besides its payload: columns, keys and href.
 _ROW_OVERHEAD_BYTES = 1024
@@ -39,17 +38,6 @@ class ResourceRow(NamedTuple):
     data: bytes | None
     metadata: bytes | None
     status: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListQuery:
-    """Condition, order and page of a list. `order` and `condition` are compiled SQL, never user input."""
-
-    condition: str = "TRUE"
-    params: tuple[object, ...] = ()
-    order: str = DEFAULT_ORDER
-    offset: int = 0
-    limit: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +63,8 @@ ALL_COLUMNS = ResourceColumns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageOutline:
-    """The total number of matches, and the IDs on the page with their approximate size."""
-
-    total: int
-    entries: Sequence[tuple[str, int]]
+class PageOutline(outlines.Page):
+    """The outline of a page of resources."""
 
     def batches(self, limit_bytes: int) -> Iterator[list[str]]:
         """Cut the page into batches of IDs of about `limit_bytes`; a larger resource is a batch of its own."""
@@ -107,15 +92,8 @@ class ResourceSnapshot:
 
     async def outline(self, query: ListQuery, columns: ResourceColumns = ALL_COLUMNS) -> PageOutline:
         """Return the outline of the page of `query`; sizes count the columns that will be read."""
-        entries: list[tuple[str, int]] = []
-        if query.limit:
-            statement = compose(_STATEMENTS["outline"].replace(":weight", columns.weight()), query)
-            entries = [tuple(row) for row in await self._connection.fetch(statement, *query.params)]
-        # A page that is not full is the last one: its end is the total, and counting would repeat the search.
-        if entries and len(entries) < query.limit:
-            return PageOutline(total=query.offset + len(entries), entries=entries)
-        total = await self._connection.fetchval(compose(_STATEMENTS["count"], query), *query.params)
-        return PageOutline(total=total, entries=entries)
+        page = await outlines.read(self._connection, query, weight=columns.weight())
+        return PageOutline(total=page.total, entries=page.entries, is_exact=page.is_exact, last=page.last)
 
     async def rows(self, ids: Sequence[str], columns: ResourceColumns) -> list[ResourceRow]:
         """Return the resources `ids` in this order."""
@@ -140,18 +118,13 @@ async def get(database: pool.Database, resource_id: str) -> ResourceRow | None:
 
 def by_id(resource_id: str) -> ListQuery:
     """Return the query for one resource."""
-    return ListQuery(condition="resources.id = $1", params=(resource_id,), limit=1)
+    return ListQuery(condition="resources.id = $1", params=(resource_id,), limit=1, reach=Reach.MATCHES)
 
 
 def of_sources(query: ListQuery, sources: Collection[str]) -> ListQuery:
     """Limit a query to the resources of `sources`."""
-    return narrow(query, "resources.source = ANY({}::text[])", list(sources))
-
-
-def narrow(query: ListQuery, condition: str, param: object) -> ListQuery:
-    """Add a condition to a query; `{}` in it stands for the parameter."""
-    added = condition.format(f"${len(query.params) + 1}")
-    return replace(query, condition=f"({query.condition}) AND {added}", params=(*query.params, param))
+    narrowed = narrow(query, "resources.source = ANY({}::text[])", list(sources))
+    return replace(narrowed, reach=Reach.MATCHES, is_ordered_by_index=False, unserved=())
 
 
 async def fill_renditions(database: pool.Database, ids: Sequence[str]) -> None:
@@ -163,14 +136,3 @@ async def fill_renditions(database: pool.Database, ids: Sequence[str]) -> None:
         except errors.ForeignKeyViolation:
             # A resource of this batch was removed between read and write; the next reader tries again.
             continue
-
-
-def compose(statement: str, query: ListQuery) -> str:
-    """Fill the placeholders of a statement in one pass, so that a value is never searched for placeholders."""
-    parts = {
-        "condition": query.condition,
-        "order": query.order,
-        "limit": str(int(query.limit)),
-        "offset": str(int(query.offset)),
-    }
-    return _PLACEHOLDER.sub(lambda match: parts[match[1]], statement)

@@ -23,6 +23,8 @@ _SINGLY = 200
 _NAME = "payload->'metadata'->>'name'"
 _NEWEST = 10
 _MOST_HOLDS = 50
+_COUNTED = 10_000
+"""Up to here a server counts the works of a label; above it, the total is an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,8 @@ class RestReader:
         if query.entry != "label" or len(rows) < MOST:
             return None
         page = await self.client.resource_bundles.page(size=1, search=_search(query, _label(query)))
+        if page.get("total_is_estimate"):
+            return SearchCoverage(matches=_COUNTED, is_counted=False)
         return SearchCoverage(matches=int(page.get("total") or len(rows)))
 
     async def _by_ids(self, query: WorkQuery) -> Sequence[TracedResource]:

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from maestropy.adapter.decide.failure import Failure
@@ -186,6 +188,8 @@ def test_the_command_handles_an_event_and_ends_cleanly(
         str(EXAMPLES / "validation_job.py"),
         "--broker",
         str(path),
+        "--health-port=0",
+        "--metrics-port=0",
         HYPERFLEET_API_URL=hyperfleet.url,
         MAESTRO_API_URL=fleet.api_url,
         MAESTRO_GRPC_URL=fleet.grpc_url,
@@ -198,8 +202,19 @@ def test_the_command_handles_an_event_and_ends_cleanly(
         while " consumes " not in lines[-1] and lines[-1]:
             lines.append(process.stdout.readline())
         assert " consumes " in lines[-1], "".join(lines)
+        found = re.search(r"health on port (\d+), metrics on port (\d+)", "".join(lines))
+        assert found, "".join(lines)
+        health, metrics = (f"http://127.0.0.1:{port}" for port in found.groups())
+        assert httpx.get(f"{health}/healthz").status_code == 200
+        ready = httpx.get(f"{health}/readyz")
+        assert (ready.status_code, ready.json()) == (200, {"status": "ok", "checks": {"config": "ok", "broker": "ok"}})
         broker.publish(cloud_event("abc"))
         wait_for(lambda: hyperfleet.statuses.get("abc"), what="the status")
+        counted = r'^hyperfleet_adapter_events_processed_total{adapter_name="validation",.*status="success".*} 1$'
+        wait_for(
+            lambda: re.search(counted, httpx.get(f"{metrics}/metrics").text, re.MULTILINE),
+            what="the event to be counted",
+        )
         process.terminate()
         assert process.wait(30) == 0
     finally:

@@ -30,6 +30,8 @@ NOTES = """## How it is run
 - *agent down and back*: one work is updated, one deleted and one created meanwhile. *server down and back*: an object
   on the cluster changes meanwhile. *certificate rotated*: an expired certificate is refused, then replaced without a
   restart.
+- Over MQTT a Go server does not get what a Go agent reported while the server was away: it asks for statuses on the
+  topic of the consumer's ID, and the agent listens on that of its name. There the object changes once more afterwards.
 - The Go programs wait 5 s before they reconnect, then up to two minutes. In these runs they reconnect at once (one
   variable of the Go SDK is set); nothing else about them is changed.
 - A deletion that meets a status on its way is lost by the Go agent; the scenario deletes when that agent is quiet. Our

@@ -57,9 +57,13 @@ def test_help_of_each_client_command_shows_its_own_examples(group: str, capsys: 
         pytest.param(
             "delete x", '"maestro resourcebundle delete" or "maestro consumer delete"?', id="command-of-two-groups"
         ),
+        pytest.param("aply -f x", 'Did you mean "maestro resourcebundle apply"?; see', id="typing-error-in-a-group"),
+        pytest.param(
+            "wait --help", 'Did you mean "maestro resourcebundle wait"?; see', id="help-of-a-command-of-a-group"
+        ),
         pytest.param("rb lst", 'Did you mean "list"?; see `maestro resourcebundle --help`', id="typing-error"),
         pytest.param("get wroks", 'Did you mean "works"?; see `maestro get --help`', id="kind"),
-        pytest.param("help frob", "maestro has no command 'frob'; it has adapter, ", id="help-command"),
+        pytest.param("help frob", 'Unknown command "frob". Available commands: server', id="help-command"),
         pytest.param("consumer delete", "name consumers by ID or name, or give -l LABELS", id="nothing-to-delete"),
         pytest.param("get works a -l app=x", "names cannot be combined with", id="name-and-labels"),
         pytest.param("rb list -o jsonpath", "-o jsonpath needs a template", id="output-without-template"),
@@ -67,8 +71,8 @@ def test_help_of_each_client_command_shows_its_own_examples(group: str, capsys: 
         pytest.param(
             "resourcebundle list --outptu x", "see `maestro resourcebundle list --help`", id="help-of-the-command"
         ),
-        pytest.param("frob --help", "maestro has no command 'frob'; it has adapter, ", id="help-of-an-unknown-command"),
-        pytest.param("consumer frob -h", "maestro consumer has no command 'frob'; it has adopt", id="help-in-a-group"),
+        pytest.param("frob --help", 'Unknown command "frob". Available', id="help-of-an-unknown-command"),
+        pytest.param("consumer frob -h", 'Unknown command "frob". Available commands: list', id="help-in-a-group"),
         pytest.param("consumer list --size -1", "for --size. Must be >= 1", id="size"),
         pytest.param("resourcebundle list --page 0", "for --page. Must be >= 1", id="page"),
         pytest.param("consumer create c1 --label x", "--label x: write it as key=value", id="label-without-value"),
@@ -245,6 +249,33 @@ def test_interrupt_in_the_first_moments_shows_no_traceback(module: str, tmp_path
     done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode in (-signal.SIGINT, 130)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+LOST_INTERRUPT = """
+import os, signal, sys, weakref
+from maestropy.cli import main
+
+class Thing:
+    pass
+
+def loses(_):
+    os.kill(os.getpid(), signal.SIGINT)
+
+def run(_):
+    # As the import system does: what a callback raises is only printed.
+    scope = {"loses": loses, "weakref": weakref, "Thing": Thing}
+    exec(compile("t = Thing(); r = weakref.ref(t, loses); del t", "<frozen importlib._bootstrap>", "exec"), scope)
+    return 0
+
+main.call = run
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+main.main()
+"""
+
+
+def test_interrupt_in_a_callback_of_the_import_system_is_not_lost() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST_INTERRUPT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_dumb_terminal_gets_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maestropy.store import resource_lists
+from maestropy.store.lists import query as queries
 
 SIZES = st.lists(st.integers(min_value=0, max_value=5_000_000), max_size=60)
 LIMITS = st.integers(min_value=1, max_value=4_000_000)
@@ -29,9 +30,9 @@ def test_page_that_fits_is_one_batch(sizes: list[int], limit: int) -> None:
 
 
 def test_placeholder_inside_a_condition_is_not_filled() -> None:
-    query = resource_lists.ListQuery(condition="a->':limit' = $1 AND ':order'", order="b", limit=7, offset=3)
+    query = queries.ListQuery(condition="a->':limit' = $1 AND ':order'", order="b", limit=7, offset=3)
 
-    composed = resource_lists.compose("WHERE :condition ORDER BY :order LIMIT :limit OFFSET :offset, x::limit", query)
+    composed = queries.compose("WHERE :condition ORDER BY :order LIMIT :limit OFFSET :offset, x::limit", query)
 
     assert composed == "WHERE a->':limit' = $1 AND ':order' ORDER BY b LIMIT 7 OFFSET 3, x::limit"
 

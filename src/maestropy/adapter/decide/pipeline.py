@@ -39,6 +39,8 @@ class EventOutcome:
     failure: Failure | None = None
     is_skipped: bool = False
     """Whether nothing was to be done: the resource is gone, or a precondition is missing."""
+    notes: tuple[str, ...] = ()
+    """What the author of the adapter should know, such as an expression whose data was missing."""
 
     @property
     def is_retryable(self) -> bool:

@@ -218,13 +218,16 @@ class _TaskPass:
         failure = classify(error) if isinstance(error, MaestroError) else _task_failure(error)
         self._failure = self._failure or failure
         details = {"phase": phase, "step": step, "message": failure.message}
-        self._variables.adapter.update(executionStatus="failed", errorMessage=failure.message)
+        self._variables.adapter.update(
+            executionStatus="failed", errorReason=failure.reason, errorMessage=failure.message
+        )
         self._variables.adapter.setdefault("executionError", details)
 
     def _outcome(self, status: Any) -> EventOutcome:
         if status is None and self._failure is not None:
             status = outcomes.of_failure(self._options.adapter, self._resource, failure=self._failure)
-        return EventOutcome(status=status, failure=self._failure)
+        notes = tuple(f"null is reported for {entry}" for entry in self._variables.missing)
+        return EventOutcome(status=status, failure=self._failure, notes=notes)
 
 
 def _task_failure(error: Exception) -> Failure:

@@ -5,13 +5,16 @@ can be replaced by a Python function later.
 """
 
 import keyword
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from maestropy.adapter.tasks.language import criteria
 from maestropy.adapter.tasks.load import routing
 from maestropy.adapter.tasks.load.structure import Entry, entries
 
 _WIDTH = 110
+_SETTING = re.compile(r"\bconfig\.([A-Za-z0-9_.]+)")
 _SECTIONS = (("params", "param"), ("preconditions", "precondition"), ("resources", "resource"))
 _POST_SECTIONS = (("payloads", "payload"), ("post_actions", "post_action"))
 
@@ -62,10 +65,48 @@ def _constructor(name: str, document: Entry, deployment: Entry | None) -> Iterat
         for transport in sorted(used)
         if declared.get(transport.strip().lower(), {}).get("target_cluster")
     }
-    if targets:
-        yield f"adapter = TaskAdapter({_text(name)}, target_clusters={_inline(targets)})"
-    else:
-        yield f"adapter = TaskAdapter({_text(name)})"
+    config = _read_settings(document, deployment or {})
+    arguments = {**({"target_clusters": targets} if targets else {}), **({"config": config} if config else {})}
+    line = (
+        f"adapter = TaskAdapter({', '.join([_text(name), *(f'{key}={_inline(arguments[key])}' for key in arguments)])})"
+    )
+    if len(line) <= _WIDTH:
+        yield line
+        return
+    yield "adapter = TaskAdapter("
+    yield f"    {_text(name)},"
+    for key, value in arguments.items():
+        first, *rest = _written(value, "    ")
+        yield f"    {key}={first}"
+        yield from rest
+    yield ")"
+
+
+def _read_settings(document: Entry, deployment: Entry) -> dict[str, Any]:
+    """Return the settings of the deployment file that the task reads; the others may be secret, and stay there."""
+    text = "\n".join(_texts(document))
+    paths = {match[1].rstrip(".") for match in _SETTING.finditer(text)}
+    if "adapter.version" in text:
+        paths.add("adapter.version")
+    settings: dict[str, Any] = {}
+    for path in sorted(paths):
+        value = criteria.value_at(deployment, path)
+        if value is None:
+            continue
+        *parents, last = path.split(".")
+        members = settings
+        for parent in parents:
+            members = members.setdefault(parent, {})
+        members[last] = value
+    return settings
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    members = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for member in members:
+        yield from _texts(member)
 
 
 def _calls(parent: Entry, section: str, method: str) -> Iterator[str]:

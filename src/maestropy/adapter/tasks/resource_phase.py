@@ -32,6 +32,7 @@ class ResourcePhase:
         self._task, self._variables, self._resource = task, variables, resource
         self._adapter, self._targets = adapter, targets
         self._labels = ownership.labels_of(adapter, resource)
+        self._remote = frozenset(entry.name for entry in task.resources if entry.transport)
         self._stored: dict[str, Work] = {}
         """The stored works, by the name of the resource."""
         self._consumer = ""
@@ -153,10 +154,10 @@ class ResourcePhase:
             read_back = self._variables.resources.get(name) or None
         state = states.state_of(is_stored=stored is not None, has_object=read_back is not None)
         self._variables.states[name] = state
-        if state == states.CONFIRMED_DELETED:
-            self._variables.resources.pop(name, None)
-        else:
+        if states.has_value(state, is_remote=name in self._remote):
             self._variables.resources[name] = read_back or {}
+        else:
+            self._variables.resources.pop(name, None)
 
     def _is_pending(self, works: Sequence[Work]) -> bool:
         """Whether an agent has still to report on a work, or to delete it."""
@@ -171,7 +172,7 @@ class ResourcePhase:
         self.failure = self.failure or failure
         details = {"phase": "resources", "step": name, "message": failure.message}
         adapter = self._variables.adapter
-        adapter.update(executionStatus="failed", errorMessage=failure.message)
+        adapter.update(executionStatus="failed", errorReason=failure.reason, errorMessage=failure.message)
         adapter.setdefault("executionError", details)
         adapter.setdefault("resourceErrors", {})[name or "resources"] = details
 

@@ -61,6 +61,15 @@ def state_of(*, is_stored: bool, has_object: bool) -> str:
     return UNSYNCED if is_stored else CONFIRMED_DELETED
 
 
+def has_value(state: str, *, is_remote: bool) -> bool:
+    """Return whether expressions see a member of `resources` for a resource.
+
+    A resource of a remote transport has an empty object while it is unsynced, as in HyperFleet. A task without a
+    transport was written for objects that can be read at once: for it, `has(resources.x)` means that the object exists.
+    """
+    return state == PRESENT or (state == UNSYNCED and is_remote)
+
+
 def generation_in(text: object) -> int | None:
     """Return the number of a generation annotation; None unless it is a whole number above 0."""
     valid = isinstance(text, str) and text.isascii() and text.isdigit() and int(text) > 0

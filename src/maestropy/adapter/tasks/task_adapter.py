@@ -42,7 +42,8 @@ class TaskAdapter(Adapter):
         """Define it; `target_clusters` are templates of consumers by transport, `config` is the deployment file."""
         super().__init__(name, target=target)
         self._target_clusters = dict(target_clusters or {})
-        self._config = {"adapter": {"name": name}, **(config or {})}
+        settings = dict(config or {})
+        self._config = {**settings, "adapter": {"name": name, **(settings.get("adapter") or {})}}
         self._document: dict[str, Any] = {"schema_version": routing.VERSION}
         self._task: Task | None = None
 

@@ -32,7 +32,10 @@ class Variables:
         self.resources: dict[str, Any] = {}
         """The objects that were read back."""
         self.states: dict[str, str] = {}
-        self.adapter: dict[str, Any] = {"name": adapter, "version": ""}
+        self.missing: list[str] = []
+        """The expressions of payloads whose data was missing, and why: null was written instead."""
+        version = (config.get("adapter") or {}).get("version") or ""
+        self.adapter: dict[str, Any] = {"name": adapter, "version": str(version)}
         """The adapter, and how the pass went."""
         self._built_in = {
             "config": dict(config),
@@ -80,11 +83,21 @@ class Variables:
         if not isinstance(value, Mapping):
             return value
         if "expression" in value and set(value) <= {"expression", "default"}:
-            return self.evaluated(value["expression"])
+            return self._value_of(value)
         if "field" in value and set(value) <= {"field", "default"}:
             found = self.field(str(value["field"]))
             return value.get("default") if found is None else found
         return {str(name): self.built(member) for name, member in value.items()}
+
+    def _value_of(self, entry: Mapping[str, Any]) -> Any:
+        """Return the value of an expression in a payload; its default, or null, while its data does not exist."""
+        try:
+            value = self.evaluated(entry["expression"])
+        except expressions.MissingData as error:
+            value = None
+            if "default" not in entry:
+                self.missing.append(f"{' '.join(str(entry['expression']).split())}: {error}")
+        return entry.get("default") if value is None else value
 
     def resolved(self, param: Param) -> Any:
         """Return the value of a param that needs no request; raises ParamError, or ExpressionError."""

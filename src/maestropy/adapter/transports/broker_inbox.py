@@ -17,7 +17,9 @@ RETRY_SECONDS = 5.0
 class BrokerInbox:
     """An event inbox that a broker's connection fills."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_connected: Callable[[], bool] = lambda: True) -> None:
+        self.is_connected = is_connected
+        """Whether the broker can be reached now; for the readiness probe."""
         self._waiting: asyncio.Queue[Delivery] = asyncio.Queue()
         self._unsettled = 0
         self._settled = asyncio.Condition()

@@ -32,11 +32,12 @@ _log = logging.getLogger(__name__)
 @asynccontextmanager
 async def opened(config: PubsubConfig, *, workers: int, client_id: str) -> AsyncIterator[BrokerInbox]:
     """Connect and receive; raises ConfigError when the subscription is missing or denied."""
-    inbox = BrokerInbox()
+    online = asyncio.Event()
+    inbox = BrokerInbox(online.is_set)
     endpoint = _endpoint(config, workers=workers)
     owner = tasks.TaskOwner()
     connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    owner.start("pubsub-inbox", _receive(endpoint, inbox, connected=connected, client_id=client_id))
+    owner.start("pubsub-inbox", _receive(endpoint, inbox, online=online, connected=connected, client_id=client_id))
     try:
         await connected
         yield inbox
@@ -64,17 +65,24 @@ def _endpoint(config: PubsubConfig, *, workers: int) -> PubsubEndpoint:
 
 
 async def _receive(
-    endpoint: PubsubEndpoint, inbox: BrokerInbox, *, connected: asyncio.Future[None], client_id: str
+    endpoint: PubsubEndpoint,
+    inbox: BrokerInbox,
+    *,
+    online: asyncio.Event,
+    connected: asyncio.Future[None],
+    client_id: str,
 ) -> None:
     """Receive for ever; a connection that breaks is opened again, one that never worked is an error at once."""
     while True:
         try:
             async with connection.connect(endpoint, client_id=client_id) as client:
+                online.set()
                 if not connected.done():
                     connected.set_result(None)
                 async for incoming in client.messages():
                     _put(inbox, incoming)
         except port.Disconnected as error:
+            online.clear()
             if not connected.done() and isinstance(error, port.Misconfigured):
                 doing = f"receive from {endpoint.subscriptions.events}"
                 connected.set_exception(ConfigError(str(error), doing=doing))

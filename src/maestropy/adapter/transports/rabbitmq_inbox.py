@@ -31,7 +31,6 @@ _log = logging.getLogger(__name__)
 @asynccontextmanager
 async def opened(config: RabbitmqConfig, *, workers: int) -> AsyncIterator[BrokerInbox]:
     """Connect, declare exchange and queue as HyperFleet does, and receive; raises Unavailable and ConfigError."""
-    inbox = BrokerInbox()
     where = f"receive from RabbitMQ queue {config.queue}"
     try:
         connection = await aio_pika.connect_robust(config.url, timeout=_CONNECT_SECONDS)
@@ -39,6 +38,7 @@ async def opened(config: RabbitmqConfig, *, workers: int) -> AsyncIterator[Broke
         # The address is not shown: it holds the password.
         cause = type(error).__name__ if config.url in str(error) else str(error) or type(error).__name__
         raise Unavailable(cause, doing=where, advice="check rabbitmq.url and the broker") from error
+    inbox = BrokerInbox(connection.connected.is_set)
     async with connection:
         try:
             await _subscribe(connection, config, inbox=inbox, workers=workers)

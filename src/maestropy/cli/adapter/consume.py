@@ -16,6 +16,8 @@ from maestropy.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from maestropy.adapter.definition import Adapter
+    from maestropy.adapter.metrics import AdapterMetrics
+    from maestropy.adapter.probes import AdapterProbes
     from maestropy.adapter.transports.broker_config import BrokerConfig
     from maestropy.adapter.transports.broker_inbox import BrokerInbox
 
@@ -33,8 +35,9 @@ Examples:
       the same without a file
 
 The broker file is HyperFleet's (BROKER_CONFIG_FILE); variables such as BROKER_RABBITMQ_URL come before it. Statuses
-go to the HyperFleet API (HYPERFLEET_API_URL). An event is settled after it was handled; SIGTERM lets those
-in progress end."""
+go to the HyperFleet API (HYPERFLEET_API_URL). An event is settled after it was handled. /healthz and /readyz of the
+health port are for probes; /metrics of the metrics port has the metrics hyperfleet_adapter_*. SIGTERM fails /readyz,
+lets the events in progress end, and exits with 0."""
 
 app = App(
     name="consume",
@@ -47,14 +50,18 @@ app = App(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Consuming:
-    """What is consumed, and by how many workers."""
+    """What is consumed, by how many workers, and where probes and scrapes are answered."""
 
     broker: "BrokerConfig"
     workers: int
+    host: str
+    health_port: int
+    metrics_port: int
+    verbose: bool
 
 
 @app.default
-def act(
+def act(  # noqa: PLR0913 - one parameter per flag
     adapter: Annotated[str, Parameter(help="A file, a folder with adapter.py, or module:name.")],
     /,
     *,
@@ -65,7 +72,13 @@ def act(
     subscription: Annotated[
         str, Parameter(help="The subscription (HYPERFLEET_BROKER_SUBSCRIPTION_ID).", show_default=False)
     ] = "",
+    host: Annotated[str, Parameter(help="The address of the health and metrics ports.")] = "127.0.0.1",
+    health_port: Annotated[int, Parameter(help="The port of /healthz and /readyz; 0 for a free one.")] = 8080,
+    metrics_port: Annotated[int, Parameter(help="The port of /metrics; 0 for a free one.")] = 9090,
     workers: Annotated[int, Parameter(help="The number of events handled at once.")] = 8,
+    verbose: Annotated[
+        bool, Parameter(name=["--verbose", "-v"], negative="", help="Log the traceback of a failure of the adapter.")
+    ] = False,
     connection: ConnectionFlags | None = None,
 ) -> int:
     """Consume events."""
@@ -80,8 +93,16 @@ def act(
         topic=topic or os.environ.get(broker_config.TOPIC_VARIABLE, ""),
         subscription=subscription or os.environ.get(broker_config.SUBSCRIPTION_VARIABLE, ""),
     )
-    loaded = loading.load(adapter)
-    consuming = _Consuming(broker=settings, workers=workers)
+    with dependencies.tracebacks(verbose=verbose):
+        loaded = loading.load(adapter)
+    consuming = _Consuming(
+        broker=settings,
+        workers=workers,
+        host=host,
+        health_port=health_port,
+        metrics_port=metrics_port,
+        verbose=verbose,
+    )
     return lifecycle.run(lambda stop: _run(loaded, connection or ConnectionFlags(), consuming=consuming, stop=stop))
 
 
@@ -116,31 +137,75 @@ async def _run(adapter: "Adapter", flags: ConnectionFlags, *, consuming: _Consum
     import asyncio
     import logging
 
-    from maestropy.adapter import runner
-    from maestropy.adapter.service import AdapterService
+    from maestropy import _version
+    from maestropy.adapter import probes
+    from maestropy.adapter.metrics import AdapterMetrics
     from maestropy.cli.adapter import logs
+    from maestropy.transport.http.listener import HttpListener
 
-    logs.write_to_standard_error(logging.INFO, line_format="%(asctime)s %(levelname)s %(message)s")
-    for logger in ("httpx", "aio_pika", "aiormq"):
+    line_format = "%(asctime)s %(levelname)s %(message)s"
+    logs.write_to_standard_error(logging.INFO, line_format=line_format, verbose=consuming.verbose)
+    for logger in ("httpx", "aio_pika", "aiormq", "uvicorn.error"):
         logging.getLogger(logger).setLevel(logging.WARNING)
+    dependencies.seconds(flags.event_timeout, flag="--event-timeout")
+    metrics = AdapterMetrics(adapter.name, version=_version.__version__)
+    health = probes.AdapterProbes()
+    # Bound before the broker is connected: a probe sees a process that is alive and not ready.
+    listeners = [
+        HttpListener(health.app, host=consuming.host, port=consuming.health_port),
+        HttpListener(probes.metrics_app(metrics), host=consuming.host, port=consuming.metrics_port),
+    ]
+    ports = f"health on port {listeners[0].port}, metrics on port {listeners[1].port}"
+    sys.stdout.write(f"adapter {adapter.name} connects to {_shown(consuming.broker)}; {ports}\n")
+    sys.stdout.flush()
+    async with asyncio.TaskGroup() as group:
+        for listener in listeners:
+            group.create_task(listener.serve(tls=None), name=f"adapter-http-{listener.port}")
+        await _consume_until(stop, adapter, flags, consuming=consuming, metrics=metrics, health=health)
+        for listener in listeners:
+            listener.stop()
+    return 0
+
+
+async def _consume_until(
+    stop: lifecycle.Stop,
+    adapter: "Adapter",
+    flags: ConnectionFlags,
+    *,
+    consuming: _Consuming,
+    metrics: "AdapterMetrics",
+    health: "AdapterProbes",
+) -> None:
+    import asyncio
+
+    from maestropy.adapter import runner
+    from maestropy.adapter.metrics import MeteredPerformer
+    from maestropy.adapter.service import AdapterService
+    from maestropy.adapter.transports.interruptible import InterruptiblePerformer
+
     limit = dependencies.seconds(flags.event_timeout, flag="--event-timeout")
     timeouts = runner.EventTimeouts(event_seconds=limit)
-
     listening = asyncio.Event()
 
     async def consume() -> None:
-        async with dependencies.opened(adapter, flags) as performer, _inbox(consuming, client_id=adapter.name) as inbox:
+        async with dependencies.opened(adapter, flags) as live, _inbox(consuming, client_id=adapter.name) as inbox:
+            performer = InterruptiblePerformer(MeteredPerformer(live, metrics))
             service = AdapterService(
                 inbox,
                 lambda event: runner.handle(adapter, event, performer=performer, timeouts=timeouts),
                 workers=consuming.workers,
+                observer=metrics,
             )
             async with asyncio.TaskGroup() as group:
                 working = group.create_task(service.run(), name="adapter-service")
+                health.connected(inbox.is_connected)
                 sys.stdout.write(f"adapter {adapter.name} consumes {_shown(consuming.broker)}\n")
                 sys.stdout.flush()
                 listening.set()
                 await stop.wait()
+                metrics.stopping()
+                health.stopping()
+                performer.stop()
                 await inbox.close(seconds=_DRAIN_SECONDS)
                 working.cancel()
 
@@ -151,7 +216,6 @@ async def _run(adapter: "Adapter", flags: ConnectionFlags, *, consuming: _Consum
         if not listening.is_set():
             consuming_task.cancel()  # the broker could not be reached yet: there is nothing to end
         stopping.cancel()
-    return 0
 
 
 def _shown(broker: "BrokerConfig") -> str:

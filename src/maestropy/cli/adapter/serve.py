@@ -155,19 +155,10 @@ async def _run(adapter: "Adapter", flags: ConnectionFlags, *, listening: _Listen
 
 
 def _exporter(metrics: "AdapterMetrics", listening: _Listening) -> "HttpListener":
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
-
-    from maestropy.transport.http import metrics_text
+    from maestropy.adapter import probes
     from maestropy.transport.http.listener import HttpListener
 
-    async def show(_: Request) -> Response:
-        return Response(metrics.text(), media_type=metrics_text.PLAIN_TEXT)
-
-    app = Starlette(routes=[Route("/metrics", show, methods=["GET"])])
-    return HttpListener(app, host=listening.host, port=listening.metrics_port)
+    return HttpListener(probes.metrics_app(metrics), host=listening.host, port=listening.metrics_port)
 
 
 def _log_to_standard_error(*, verbose: bool) -> None:

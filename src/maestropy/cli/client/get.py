@@ -105,8 +105,10 @@ def consumers(
 def _reject_filters(flags: ListFlags | None, scope: Scope | None) -> None:
     """Raise UsageError if objects are both named and filtered."""
     used = flags is not None and any((flags.selector, flags.search, flags.all))
-    if used or (scope is not None and any((scope.consumer, scope.source))):
-        raise UsageError("names cannot be combined with --all, --search, --selector, --consumer or --source")
+    if used or (scope is not None and any((scope.consumer, scope.source, scope.continue_token))):
+        raise UsageError(
+            "names cannot be combined with --all, --search, --selector, --consumer, --source or --continue"
+        )
 
 
 def _show(items: "Sequence[Row]", *, kind: str, output: Format, columns: "Columns", flags: ListFlags | None) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _AT_LEAST_ONE = validators.Number(gte=1)
 _SIZE = 100
+_LONG_LIST = 10_000
 
 
 @Parameter(name="*")
@@ -68,19 +69,32 @@ def whole(items: Sequence[Mapping[str, Any]], *, kind: str) -> dict[str, Any]:
 def rest_of(result: Mapping[str, Any], flags: ListFlags) -> str:
     """Return what to tell about items behind this page; empty if there are none."""
     shown, total = len(result.get("items") or ()), int(result.get("total") or 0)
-    if flags.all or flags.selector or total <= flags.page * flags.size:
+    page = int(result.get("page") or flags.page)
+    if flags.all or flags.selector or total <= page * flags.size:
         return ""
-    return f"Showing {shown} of {total}; --all shows all, --page {flags.page + 1} the next page\n"
+    about = "about " if result.get("total_is_estimate") else ""
+    # The number of a deep page costs the server as much as all pages before it.
+    is_long = total > _LONG_LIST and result.get("continue")
+    following = f"--continue {result['continue']}" if is_long else f"--page {page + 1}"
+    return f"Showing {shown} of {about}{total}; --all shows all, {following} the next page\n"
 
 
-def show(collection: Collection, flags: ListFlags, *, output: Format, columns: rendering.Columns) -> int:
-    """Print a list, and with `--watch` its changes until interrupted; return the number of its items."""
+def show(
+    collection: Collection,
+    flags: ListFlags,
+    *,
+    output: Format,
+    columns: rendering.Columns,
+    before_empty: Callable[[], None] = lambda: None,
+) -> None:
+    """Print a list, and with `--watch` its changes until interrupted; `before_empty` may reject an empty one."""
     if flags.watch:
         follow(collection, flags, output=output, columns=columns)
     result = collection.read(flags)
+    if not result.get("items"):
+        before_empty()
     screen.write(rendering.listing(result, output=output, columns=columns, headers=not flags.no_headers))
     screen.write_error(rest_of(result, flags))
-    return len(result.get("items") or ())
 
 
 def follow(collection: Collection, flags: ListFlags, *, output: Format, columns: rendering.Columns) -> NoReturn:

@@ -17,10 +17,11 @@ def similar(word: str, names: Collection[str]) -> str:
 def unknown_command(word: str, *, group: str, names: Collection[str], elsewhere: Mapping[str, Collection[str]]) -> str:
     """Return the message about an unknown command of a group; `elsewhere` are the commands of other groups."""
     message = f'Unknown command "{word}".'
-    others = [f'"{other} {word}"' for other, commands in elsewhere.items() if word in commands and other != group]
     close = similar(word, names)
-    if others:
-        return f"{message} Did you mean {' or '.join(others)}?"
-    if close:
+    exact = [f'"{other} {word}"' for other, commands in elsewhere.items() if word in commands and other != group]
+    if not exact and close:
         return f'{message} Did you mean "{close}"?'
+    alike = [f'"{other} {name}"' for other, commands in elsewhere.items() if (name := similar(word, commands))]
+    if others := exact or alike:
+        return f"{message} Did you mean {' or '.join(others)}?"
     return f"{message} Available commands: {', '.join(names)}"

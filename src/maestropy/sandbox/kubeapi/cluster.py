@@ -28,6 +28,7 @@ from maestropy.sandbox.kubeapi.http import certificate
 from maestropy.sandbox.kubeapi.http.app import ApiServer
 from maestropy.sandbox.kubeapi.http.handlers import RequestHandlers
 from maestropy.sandbox.kubeapi.http.listener import AbortableListener
+from maestropy.sandbox.kubeapi.http.upgrades import WebSocketUpgrades
 from maestropy.sandbox.kubeapi.objects import Objects
 from maestropy.sandbox.kubeapi.schemas import kinds
 from maestropy.sandbox.kubeapi.storage import persistence
@@ -78,7 +79,10 @@ class SandboxCluster:
         handlers = RequestHandlers(objects=self.objects, access=self.access, list_reader=self._lists, now=now)
         self._api = ApiServer(handlers=handlers, registry=self.registry, access=self.access, faults=self.faults)
         # First of all, because the port may be in use.
-        self._listener = AbortableListener(self._api, host="127.0.0.1", port=self._port)
+        self._upgrades = WebSocketUpgrades(self._api.forwarded_pod)
+        self._listener = AbortableListener(
+            self._api, host="127.0.0.1", port=self._port, websockets=self._upgrades.protocol
+        )
         self._temporary = None if self._directory else tempfile.TemporaryDirectory(prefix="kubeapi-")
         self._home = self._directory or Path(self._temporary.name if self._temporary else "")
         self._home.mkdir(parents=True, exist_ok=True)
@@ -118,6 +122,7 @@ class SandboxCluster:
         self._listener.stop()
         await asyncio.wait([self._serving], timeout=_GRACE_SECONDS)
         self._listener.abort_connections()
+        await self._upgrades.shutdown()
         await self._serving
         failed = [task for task in self._controllers if task.done()]
         await self._task_owner.stop()

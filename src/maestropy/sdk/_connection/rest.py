@@ -1,7 +1,8 @@
 """Call the REST API: single requests with retries, and lists that fetch their pages.
 
-Pages follow each other by ID, not by number: an object that is created or deleted while a list is read can neither hide
-another object nor repeat one.
+Pages follow each other by the last object, not by number: an object that is created or deleted while a list is read can
+neither hide another object nor repeat one. A maestropy server sends a token for the next page, which spares it to count
+again; for a Go server, which ignores the token, the ID of the last object stands in the search.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -23,6 +24,9 @@ PAGE_SIZE = 400
 """The page size of the Go client; a page of large resource bundles has some megabytes."""
 
 _NOT_REACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+CONTINUE_HEADER = "X-Maestro-Continue"
+TOTAL_HEADER = "X-Maestro-Total"
 
 WITH_EXECUTOR = {"include": "executor"}
 """A query that asks for the executor too: without it, writing back what was read would drop the executor."""
@@ -53,15 +57,19 @@ class RestClient:
 
     async def ask(self, call: RestCall) -> Any:
         """Return the decoded JSON of the response, None for an empty response."""
+        body, _ = await self._ask(call)
+        return body
+
+    async def _ask(self, call: RestCall) -> tuple[Any, httpx.Headers]:
         operation_id = call.operation_id or clock.new_id()
         request = error_mapping.Operation(doing=call.doing, operation_id=operation_id)
 
-        async def once() -> Any:
+        async def once() -> tuple[Any, httpx.Headers]:
             return await self._once(call, request=request)
 
         return await self._retrier.run(once, is_idempotent=call.is_idempotent)
 
-    async def _once(self, call: RestCall, *, request: error_mapping.Operation) -> Any:
+    async def _once(self, call: RestCall, *, request: error_mapping.Operation) -> tuple[Any, httpx.Headers]:
         client = self._connection.current()
         headers = {"X-Operation-ID": request.operation_id}
         token = self._settings.current_token()
@@ -73,7 +81,7 @@ class RestClient:
         except httpx.TransportError as error:
             raise _no_response(error, client=client, request=request) from error
         if response.is_success:
-            return _decode(response, request=request)
+            return _decode(response, request=request), response.headers
         if token and "Authorization" not in headers and response.status_code == httpx.codes.UNAUTHORIZED:
             raise Unauthorized(
                 "the server wants a token, and a token is not sent without TLS",
@@ -84,9 +92,17 @@ class RestClient:
         raise _error_response(response, request=request)
 
     async def page(self, path: str, *, doing: str, query: Mapping[str, str | int]) -> dict[str, Any]:
-        """Return one page of a collection as the server sends it."""
+        """Return one page of a collection as the server sends it, with what it says in headers.
+
+        `continue` is the token for the next page, `total_is_estimate` says that the total was not counted.
+        """
         parameters = {name: str(value) for name, value in query.items() if value != ""}
-        page: dict[str, Any] = await self.ask(RestCall(method="GET", path=path, doing=doing, query=parameters))
+        body, headers = await self._ask(RestCall(method="GET", path=path, doing=doing, query=parameters))
+        page: dict[str, Any] = body
+        if token := headers.get(CONTINUE_HEADER):
+            page["continue"] = token
+        if headers.get(TOTAL_HEADER) == "estimate":
+            page["total_is_estimate"] = True
         return page
 
     async def pages(
@@ -95,19 +111,23 @@ class RestClient:
         """Yield every object of a collection that matches the search, each once, ordered by ID."""
         if page_size < 1:
             raise Invalid(f"page_size is {page_size}", doing=doing, advice="use 1 or more")
-        last = ""
+        last, token, number = "", "", 1
         while True:
             query = {"orderBy": "id", "page": "1", "size": str(page_size)}
-            terms = [f"({search})" if search and last else search, f"id > {selector.quoted(last)}" if last else ""]
-            if any(terms):
-                query["search"] = " and ".join(filter(None, terms))
-            page = await self.ask(RestCall(method="GET", path=path, doing=doing, query=query))
+            # A token belongs to the search that it came with.
+            after = f"id > {selector.quoted(last)}" if last and not token else ""
+            query["search"] = " and ".join(filter(None, [f"({search})" if search and after else search, after]))
+            page = await self.page(path, doing=doing, query={**query, "continue": token})
+            if token and page.get("page") != number:
+                # A Go server behind the same address does not know the token, and sent the first page.
+                token = ""
+                continue
             items = page.get("items") or [] if isinstance(page, dict) else []
             for item in items:
                 yield item
             if len(items) < page_size:
                 return
-            last = str(items[-1]["id"])
+            last, token, number = str(items[-1]["id"]), str(page.get("continue") or ""), number + 1
 
 
 def _decode(response: httpx.Response, *, request: error_mapping.Operation) -> Any:

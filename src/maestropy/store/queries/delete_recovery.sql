@@ -84,7 +84,9 @@ WITH announced AS (
     )
     RETURNING id, source_id
 )
-SELECT a.source_id, pg_notify('events', a.id) FROM announced a;
+SELECT a.source_id,
+       CASE row_number() OVER () WHEN 1 THEN maestropy_notify('events', array_agg(a.id) OVER ()) END
+FROM announced a;
 
 -- name: advance_consumers
 -- The next turn of each consumer: when its next deletion is due, not before now; none without a deletion.

@@ -135,7 +135,8 @@ announced AS (
     FROM undelivered u
     RETURNING id, source_id
 )
-SELECT u.id, u.consumer_name, u.source, u.created_at, pg_notify('events', a.id)
+SELECT u.id, u.consumer_name, u.source, u.created_at,
+       CASE row_number() OVER () WHEN 1 THEN maestropy_notify('events', array_agg(a.id) OVER ()) END
 FROM announced a JOIN undelivered u ON u.id = a.source_id;
 
 -- name: oldest_pending_age

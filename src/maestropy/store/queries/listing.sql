@@ -1,18 +1,38 @@
 -- name: count
--- Number of resources that match the condition, including those that are being deleted.
-SELECT count(*) FROM resources WHERE :condition
+-- Number of resources that match the condition, including those that are being deleted; at most :most are counted.
+SELECT count(*) FROM (SELECT FROM resources WHERE :condition LIMIT :most) AS counted
+
+-- name: estimate
+EXPLAIN (FORMAT JSON) SELECT FROM resources WHERE :condition
 
 -- name: outline
--- IDs of a page in order, with the approximate size of each resource. Lengths are known without the values, so no
--- large value is read. The columns of the rendition are renamed because a search may name a column of `resources`
--- without its table.
+-- IDs of a page in order, with the approximate size of each resource. The page is found first, by an index alone where
+-- one has the order: the rows before it are only counted. Lengths are known without the values, so no large value is
+-- read. The columns of the rendition are renamed because a search may name a column of `resources` without its table.
 SELECT resources.id, :weight AS size
-FROM resources
-LEFT JOIN (SELECT id AS rendition_id, data AS rendition_data FROM renditions) AS rendition
-    ON rendition_id = resources.id
-WHERE :condition
+FROM (
+    SELECT resources.id AS page_id FROM resources WHERE :condition ORDER BY :order LIMIT :limit OFFSET :offset
+) AS page
+JOIN resources ON resources.id = page_id
+LEFT JOIN (SELECT id AS rendition_id, data AS rendition_data FROM renditions) AS rendition ON rendition_id = page_id
 ORDER BY :order
-LIMIT :limit OFFSET :offset
+
+-- name: matches
+-- The same, for a condition that an index serves: the matches are found by it and sorted, at most :most of them. With
+-- exactly so many the page may be wrong, since there are others.
+SELECT resources.id, :weight AS size, matches
+FROM (
+    SELECT resources.id AS page_id, count(*) OVER () AS matches
+    FROM (SELECT resources.* FROM resources WHERE :condition LIMIT :most) AS resources
+    ORDER BY :order LIMIT :limit OFFSET :offset
+) AS page
+JOIN resources ON resources.id = page_id
+LEFT JOIN (SELECT id AS rendition_id, data AS rendition_data FROM renditions) AS rendition ON rendition_id = page_id
+ORDER BY :order
+
+-- name: order_values
+-- The values of the order of a list for its last item, where the next page begins.
+SELECT :columns FROM resources WHERE resources.id = $1
 
 -- name: rows
 -- Resources by ID, in no order. A valid rendition is returned as it is and the jsonb column is not read;

@@ -31,7 +31,8 @@ announced AS (
     SELECT b.event_id, $10, $10, 'Resources', b.id, 'Create'
     FROM batch b JOIN inserted USING (id)
 )
-SELECT b.id, pg_notify('events', b.event_id)
+SELECT b.id,
+       CASE row_number() OVER () WHEN 1 THEN maestropy_notify('events', array_agg(b.event_id) OVER ()) END
 FROM batch b JOIN inserted USING (id);
 
 -- name: removed_creations
@@ -99,7 +100,7 @@ announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
     SELECT b.event_id, $7, $7, 'Resources', b.id, 'Update' FROM batch b
 )
-SELECT pg_notify('events', b.event_id) FROM batch b;
+SELECT maestropy_notify('events', array_agg(b.event_id)) FROM batch b;
 
 -- name: mark_deleting
 -- Soft-delete locked resources; like a Go server, keep updated_at.
@@ -121,7 +122,7 @@ announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
     SELECT b.event_id, $3, $3, 'Resources', b.id, 'Delete' FROM batch b
 )
-SELECT pg_notify('events', b.event_id) FROM batch b;
+SELECT maestropy_notify('events', array_agg(b.event_id)) FROM batch b;
 
 -- name: existing_consumers
 SELECT name FROM consumers WHERE name = ANY($1::text[]);

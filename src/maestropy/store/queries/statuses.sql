@@ -24,7 +24,7 @@ announced AS (
                                status_event_type)
     SELECT b.event_id, $5, $5, b.id, b.source, '', 'StatusUpdate' FROM batch b
 )
-SELECT pg_notify('status_events', b.event_id) FROM batch b;
+SELECT maestropy_notify('status_events', array_agg(b.event_id)) FROM batch b;
 
 -- name: remove
 -- Remove resources whose agent has deleted everything. The status event keeps the last status. The creation and deletion
@@ -55,7 +55,7 @@ reconciled AS (
 removed AS (
     DELETE FROM resources r USING batch b WHERE r.id = b.id
 )
-SELECT pg_notify('status_events', b.event_id) FROM batch b;
+SELECT maestropy_notify('status_events', array_agg(b.event_id)) FROM batch b;
 
 -- name: redeliver
 -- Queue resources again whose agent deleted the work without a request, or deleted a previous incarnation. A Go server
@@ -70,7 +70,7 @@ announced AS (
     WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.source_id = b.id AND e.reconciled_date IS NULL)
     RETURNING id
 )
-SELECT pg_notify('events', id) FROM announced;
+SELECT maestropy_notify('events', array_agg(id)) FROM announced;
 
 -- name: read_status_events
 -- Status events with their sources; small rows, since every instance reads every event.

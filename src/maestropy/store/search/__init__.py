@@ -11,4 +11,7 @@ from maestropy.store.search.columns import ColumnType as ColumnType
 from maestropy.store.search.compilation import compile_search as compile_search
 from maestropy.store.search.emit import SqlCondition as SqlCondition
 from maestropy.store.search.errors import SearchError as SearchError
+from maestropy.store.search.order import OrderKey as OrderKey
 from maestropy.store.search.order import compile_order as compile_order
+from maestropy.store.search.order import order_keys as order_keys
+from maestropy.store.search.serving import Reach as Reach

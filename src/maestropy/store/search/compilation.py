@@ -4,7 +4,7 @@ The text shows its dialect: only the JSON path dialect has `->>` and `@>`. Texts
 cannot store are rejected before they are parsed.
 """
 
-from maestropy.store.search import jsonb, tsl
+from maestropy.store.search import jsonb, rewrite, tsl
 from maestropy.store.search.columns import Collection
 from maestropy.store.search.emit import EVERYTHING, SqlCondition, emit
 from maestropy.store.search.errors import SearchError
@@ -18,7 +18,7 @@ def compile_search(text: str, *, collection: Collection) -> SqlCondition:
         return EVERYTHING
     check_text(search, parameter="search")
     dialect = jsonb if "->>" in search or "@>" in search else tsl
-    return emit(dialect.parse(search, collection=collection))
+    return emit(rewrite.indexable(dialect.parse(search, collection=collection)))
 
 
 def check_text(text: str, *, parameter: str) -> None:

@@ -7,9 +7,11 @@ parentheses, so that it can be joined to other conditions with AND.
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from maestropy.store.search import values
+from maestropy.store.search import serving, values
 from maestropy.store.search.columns import Column, ColumnType
 from maestropy.store.search.errors import SearchError
+from maestropy.store.search.rewrite import LABELS_PATH, NAME_PATH, PAYLOAD
+from maestropy.store.search.serving import Reach
 from maestropy.store.search.tree import (
     AllOf,
     AnyOf,
@@ -18,6 +20,7 @@ from maestropy.store.search.tree import (
     Comparator,
     Compare,
     Contains,
+    ContainsAny,
     IsNull,
     JsonText,
     Like,
@@ -29,9 +32,10 @@ from maestropy.store.search.tree import (
     Predicate,
 )
 
-_LABELS_PATH = ("metadata", "labels")
+_DOCUMENTS = (PAYLOAD, "resources.status")
 _LABELS_SQL = "(resources.payload->'metadata'->'labels')"
-"""The expression of the GIN index on labels; with keys as parameters the planner would not recognise it."""
+_NAME_SQL = "(resources.payload->'metadata'->>'name')"
+"""The expressions of indexes; with keys as parameters the planner would not recognise them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +44,31 @@ class SqlCondition:
 
     sql: str
     params: tuple[object, ...]
+    reach: Reach = field(default=Reach.RANGE, compare=False)
+    """How much of the table must be read."""
+    is_ordered_by_index: bool = field(default=False, compare=False)
+    """Whether an index has exactly these rows in the order of their creation."""
+    reads_documents: bool = field(default=False, compare=False)
+    """Whether the condition needs the JSON of each row."""
+    unserved: tuple[str, ...] = field(default=(), compare=False)
+    """The expressions that no index serves."""
 
 
-EVERYTHING = SqlCondition(sql="TRUE", params=())
+EVERYTHING = SqlCondition(sql="TRUE", params=(), is_ordered_by_index=True)
 
 
 def emit(predicate: Predicate) -> SqlCondition:
     """Return the condition that `predicate` states, or reject a literal that does not fit its column."""
     writer = _Writer()
     sql = writer.predicate(predicate)
-    return SqlCondition(sql=sql, params=tuple(writer.params))
+    return SqlCondition(
+        sql=sql,
+        params=tuple(writer.params),
+        reach=serving.reach(predicate),
+        is_ordered_by_index=serving.is_ordered_by_index(predicate),
+        reads_documents=any(column in sql for column in _DOCUMENTS),
+        unserved=serving.unserved(predicate),
+    )
 
 
 @dataclass(slots=True)
@@ -67,7 +86,7 @@ class _Writer:
             case _:
                 return self.comparison(node)
 
-    def comparison(self, node: Compare | Like | IsNull | Between | OneOf | Contains) -> str:
+    def comparison(self, node: Compare | Like | IsNull | Between | OneOf | Contains | ContainsAny) -> str:
         match node:
             case Compare():
                 return self.compare(node)
@@ -90,6 +109,12 @@ class _Writer:
                 path = self.path(node.column, node.keys)
                 value = values.Value(parameter=values.json_text(node.json, field=node.column.name), cast="text::jsonb")
                 return f"({path} @> {self.value(value)})"
+            case ContainsAny():
+                path = self.path(node.column, node.keys)
+                if len(node.documents) == 1:
+                    return f"({path} @> {self.value(values.Value(parameter=node.documents[0], cast='text::jsonb'))})"
+                documents = values.Value(parameter=list(node.documents), cast="text[]::jsonb[]")
+                return f"({path} @> ANY ({self.value(documents)}))"
             case unreachable:
                 assert_never(unreachable)
 
@@ -110,6 +135,8 @@ class _Writer:
         match node:
             case Column():
                 return node.sql
+            case JsonText() if node.column.sql == PAYLOAD and node.keys == NAME_PATH:
+                return _NAME_SQL
             case JsonText():
                 *path, last = node.keys
                 left = self.path(node.column, tuple(path))
@@ -136,7 +163,7 @@ class _Writer:
 
     def path(self, column: Column, keys: tuple[str, ...]) -> str:
         base = column.sql
-        if column.sql == "resources.payload" and keys[:2] == _LABELS_PATH:
+        if column.sql == PAYLOAD and keys[:2] == LABELS_PATH:
             base, keys = _LABELS_SQL, keys[2:]
         arrows = [f"->{self.value(values.Value(parameter=key, cast='text'))}" for key in keys]
         return f"({base}{''.join(arrows)})" if arrows else base

@@ -112,6 +112,15 @@ class Contains:
     json: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainsAny:
+    """`column->'a'->'b' @> ANY (documents)`; only `rewrite` makes it."""
+
+    column: Column
+    keys: tuple[str, ...]
+    documents: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Not:
     """The opposite; unknown stays unknown."""
@@ -133,4 +142,4 @@ class AnyOf:
     terms: "tuple[Predicate, ...]"
 
 
-Predicate = Compare | Like | IsNull | Between | OneOf | Contains | Not | AllOf | AnyOf
+Predicate = Compare | Like | IsNull | Between | OneOf | Contains | ContainsAny | Not | AllOf | AnyOf

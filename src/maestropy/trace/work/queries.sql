@@ -78,12 +78,19 @@ SELECT json_build_object('trace', 'origins',
 -- part: computed_ids
 ARRAY(SELECT json_array_elements_text($5::json))
 
+-- part: has_names
+to_regclass('maestropy_resources_work_name') IS NOT NULL
+
 -- name: by_work_name
--- $5 are the IDs that a work client computes for the name. The scan for others only runs if none of them exists. It also
--- finds applied works of before January 2026, which carry the user's work name.
+-- $5 are the IDs that a work client computes for the name. Where the index on names exists, it finds all others too, and
+-- the number -1 says so. The scan for others only runs if none of both exists. It also finds applied works of before
+-- January 2026, which carry the user's work name.
 WITH computed AS MATERIALIZED (
-  SELECT r.id, r.created_at, false AS is_late, 0::bigint AS number FROM resources r
-  WHERE <narrowed> AND r.id = ANY (<computed_ids>)
+  SELECT r.id, r.created_at, false AS is_late, CASE WHEN <has_names> THEN -1 ELSE 0 END::bigint AS number
+  FROM resources r WHERE <narrowed> AND r.id = ANY (<computed_ids>)
+  UNION
+  SELECT r.id, r.created_at, false AS is_late, -1::bigint AS number FROM resources r
+  WHERE <has_names> AND <narrowed> AND r.payload->'metadata'->>'name' = ANY (<listed>)
 ), hits AS MATERIALIZED (
   SELECT * FROM computed
   UNION ALL

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
@@ -58,9 +58,18 @@ class HttpListener:
     """Binds at construction and serves later, so that an address in use is detected before anything starts."""
 
     def __init__(
-        self, app: ASGIApp, *, host: str, port: int, reuse_port: bool = False, limits: HttpLimits | None = None
+        self,
+        app: ASGIApp,
+        *,
+        host: str,
+        port: int,
+        reuse_port: bool = False,
+        limits: HttpLimits | None = None,
+        websockets: Callable[..., asyncio.Protocol] | None = None,
     ) -> None:
+        """Bind the port; `websockets` makes the protocol that takes a connection over when it becomes a WebSocket."""
         self._app = app
+        self._websockets: Any = websockets or "none"
         self._limits = limits
         self._socket = _bind(host, port, reuse_port=reuse_port)
         self._server: _Server | None = None
@@ -75,7 +84,7 @@ class HttpListener:
         config = uvicorn.Config(
             self._app,
             http=protocol_class(self._limits) if self._limits else "httptools",
-            ws="none",
+            ws=self._websockets,
             lifespan="off",
             log_config=None,
             access_log=False,

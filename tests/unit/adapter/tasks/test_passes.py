@@ -224,12 +224,44 @@ def test_an_action_of_a_skipped_payload_is_skipped_and_a_false_when_too() -> Non
 
 def test_a_payload_that_cannot_be_built_lets_no_action_run() -> None:
     made = reporting(adapter())
-    made.payload("broken", build={"x": {"expression": "nothing.at.all"}})
+    made.payload("broken", build={"x": {"expression": "nothing(1)"}})
     run = Pass(made)
     outcome = run.run()
     assert outcome.failure
     assert "undeclared reference to 'nothing'" in outcome.failure.message
     assert run.api.statuses == []
+
+
+@pytest.mark.parametrize("expression", ["nothing.at.all", "resources.map.metadata.name", "cluster.name > 1"])
+def test_an_expression_of_a_payload_without_data_is_null_and_noted(expression: str) -> None:
+    made = reporting(
+        adapter(), conditions=[*CONDITIONS, {"type": "Other", "status": "True", "reason": {"expression": expression}}]
+    )
+    run = Pass(made)
+    outcome = run.run()
+    assert outcome.failure is None
+    assert run.api.statuses[0].others[-1].reason == ""
+    [note] = outcome.notes
+    assert note.startswith(f"null is reported for {expression}: ")
+
+
+def test_a_default_takes_the_place_of_an_expression_without_data() -> None:
+    entry = {"type": "Other", "status": "True", "reason": {"expression": "nothing.at.all", "default": "NotYet"}}
+    run = Pass(reporting(adapter(), conditions=[*CONDITIONS, entry]))
+    outcome = run.run()
+    assert run.api.statuses[0].others[-1].reason == "NotYet"
+    assert outcome.notes == ()
+
+
+@pytest.mark.parametrize(("transport", "is_seen"), [("", False), ("far", True)], ids=["local", "remote"])
+def test_only_a_remote_resource_has_a_placeholder_before_it_is_read_back(transport: str, *, is_seen: bool) -> None:
+    reason = {"expression": 'has(resources.map) ? "Seen" : "Unseen"'}
+    made = adapter()
+    made._document["resources"][0] |= {"transport": transport} if transport else {}
+    run = Pass(reporting(made, conditions=[*CONDITIONS, {"type": "Other", "status": "True", "reason": reason}]))
+    outcome = run.run()
+    assert outcome.failure is None
+    assert run.api.statuses[0].others[-1].reason == ("Seen" if is_seen else "Unseen")
 
 
 def test_a_run_can_be_recorded_and_replayed_without_the_contents_of_files(tmp_path: Any) -> None:

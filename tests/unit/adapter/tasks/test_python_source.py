@@ -57,6 +57,26 @@ def test_every_kind_of_text_survives(tmp_path: Path) -> None:
     assert adapter.task.payloads[0].build["data"]["texts"] == texts
 
 
+def test_the_settings_that_a_task_reads_are_carried_over_and_no_others(tmp_path: Path) -> None:
+    document = task()
+    document["params"].append({"name": "region", "source": "config.landing.region"})
+    document["post"]["payloads"][0]["build"]["data"] = {"version": {"expression": "adapter.version"}}
+    deployment = {
+        **DEPLOYMENT,
+        "adapter": {"name": "two", "version": "1.2.3"},
+        "landing": {"region": "east", "password": "secret"},
+    }
+    path = written(tmp_path)
+    path.write_text(yaml.safe_dump(document))
+    (tmp_path / "adapter-config.yaml").write_text(yaml.safe_dump(deployment))
+    output = tmp_path / "adapter.py"
+    assert convert.act(path, output=output) == 0
+    assert "secret" not in output.read_text()
+    assert '"landing": {"region": "east"}' in output.read_text()
+    assert '"adapter": {"version": "1.2.3"}' in output.read_text()
+    assert isinstance(loading.load(str(output)), TaskAdapter)
+
+
 def test_a_task_with_errors_is_not_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "task.yaml"
     path.write_text('schema_version: "2.1"\nparams: [{name: a}]\n')

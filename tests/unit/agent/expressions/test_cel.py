@@ -153,6 +153,9 @@ def test_evaluation_error(expression: str, problem: str) -> None:
     ("expression", "headline"),
     [
         ("badcel", "ERROR: <input>:1:1: undeclared reference to 'badcel' (in container '')"),
+        ("[2, 1].sort()", "ERROR: <input>:1:12: undeclared reference to 'sort' (in container '')"),
+        ("[2].sortBy(e, e)", "ERROR: <input>:1:11: undeclared reference to 'sortBy' (in container '')"),
+        ("lists.range(3)", "ERROR: <input>:1:1: undeclared reference to 'lists' (in container '')"),
         ("object.foo()", "ERROR: <input>:1:11: undeclared reference to 'foo' (in container '')"),
         ("1 2", "ERROR: <input>:1:3: Syntax error: extraneous input '2' expecting <EOF>"),
         ("for", "ERROR: <input>:1:1: reserved identifier: for"),

@@ -62,3 +62,9 @@ def test_watch_of_a_server_that_never_answered_fails() -> None:
 
     with pytest.raises(errors.Unavailable):
         row_watch.PatientReader(read).read()
+
+
+def test_rest_of_a_long_list_is_told_with_its_token() -> None:
+    result = {"items": [{}] * 100, "total": 1_000_000, "page": 7, "total_is_estimate": True, "continue": "abc"}
+    expected = "Showing 100 of about 1000000; --all shows all, --continue abc the next page\n"
+    assert listing.rest_of(result, ListFlags()) == expected

@@ -1,3 +1,4 @@
+import re
 from typing import Any, cast
 
 import httpx
@@ -37,3 +38,76 @@ async def test_token_that_was_not_sent_is_named(scheme: str, message: str) -> No
         await rest.ask(RestCall(method="GET", path="/consumers", doing="list consumers"))
     assert ("Authorization" in requests[0].headers) == (scheme == "https")
     assert "hunter2" not in str(raised.value)
+
+
+class Server:
+    """Answers lists of ten objects; `knows_tokens` is a maestropy server, the others are Go servers."""
+
+    def __init__(self, *, knows_tokens: bool) -> None:
+        self.knows_tokens = knows_tokens
+        self.queries: list[dict[str, str]] = []
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        query = dict(request.url.params)
+        self.queries.append(query)
+        ids = [f"id{number}" for number in range(10)]
+        token = query.get("continue", "") if self.knows_tokens else ""
+        if after := re.search(r"id > '(.*?)'", query.get("search", "")):
+            ids = [name for name in ids if name > after[1]]
+        elif token:
+            ids = ids[int(token) :]
+        size = int(query["size"])
+        page = 1 + int(token or 0) // size
+        headers = {"X-Maestro-Continue": str(page * size)} if self.knows_tokens and len(ids) > size else {}
+        body = {"items": [{"id": name} for name in ids[:size]], "page": page, "total": 10}
+        return httpx.Response(200, json=body, headers=headers)
+
+
+def client_of(server: Server) -> RestClient:
+    client = httpx.AsyncClient(transport=httpx.MockTransport(server.answer), base_url="http://maestro.example:8000")
+    resolved = settings.Settings(api_url="http://maestro.example:8000")
+    return RestClient(
+        cast("Any", OneClient(client)), settings=resolved, retrier=Retrier(policy=RetryPolicy(attempts=1))
+    )
+
+
+async def listed(server: Server) -> list[str]:
+    pages = client_of(server).pages("/resource-bundles", doing="list", search="a = 'b'", page_size=4)
+    return [item["id"] async for item in pages]
+
+
+@pytest.mark.parametrize(
+    ("knows_tokens", "searches"),
+    [
+        pytest.param(True, ["a = 'b'", "a = 'b'", "a = 'b'"], id="maestropy"),
+        pytest.param(False, ["a = 'b'", "(a = 'b') and id > 'id3'", "(a = 'b') and id > 'id7'"], id="go"),
+    ],
+)
+async def test_list_continues_by_token_or_by_id(knows_tokens: bool, searches: list[str]) -> None:
+    server = Server(knows_tokens=knows_tokens)
+
+    assert await listed(server) == [f"id{number}" for number in range(10)]
+
+    assert [query["search"] for query in server.queries] == searches
+
+
+async def test_list_notices_a_go_server_behind_the_same_address() -> None:
+    server = Server(knows_tokens=True)
+
+    def replaced(request: httpx.Request) -> httpx.Response:
+        response = Server.answer(server, request)
+        server.knows_tokens = False
+        return response
+
+    server.answer = replaced  # type: ignore[method-assign]
+
+    assert await listed(server) == [f"id{number}" for number in range(10)]
+
+    assert "continue" in server.queries[1]
+    assert "id > 'id3'" in server.queries[2]["search"]
+
+
+async def test_page_carries_what_the_headers_say() -> None:
+    page = await client_of(Server(knows_tokens=True)).page("/x", doing="list", query={"size": 4, "search": ""})
+
+    assert page["continue"] == "4"

@@ -40,8 +40,8 @@ def refusal(text: str) -> str:
         pytest.param(
             "source='S' and consumer_name='c' and payload->'metadata'->'labels'->>'a'in('x','y')",
             "((resources.source = $1::text) AND (resources.consumer_name = $2::text) "
-            f"AND (({LABELS}->>$3::text) = ANY ($4::text[])))",
-            ("S", "c", "a", ["x", "y"]),
+            f"AND ({LABELS} @> ANY ($3::text[]::jsonb[])))",
+            ("S", "c", ['{"a":"x"}', '{"a":"y"}']),
             id="in",
         ),
         pytest.param(

@@ -9,6 +9,8 @@
 | `conditionAge(conditions, "T")` | seconds since its last transition, -1 without it |
 | `stableFor(conditions, "T", 300)` | whether it has been True for that long |
 | `triState(isTrue, isFalse)` | `True`, `False` or `Unknown` |
+
+and those of CEL's list extension (`list_functions`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -17,6 +19,7 @@ from typing import Any
 
 import orjson
 
+from maestropy.adapter.tasks.language import list_functions
 from maestropy.agent.expressions.budget import Budget, BudgetExceeded
 from maestropy.agent.expressions.cel import interpreter, library, syntax, tokens
 from maestropy.agent.expressions.cel.values import CelError, CelOptional, CelUint, CompileError, no_overload
@@ -27,6 +30,10 @@ Expression = str | Callable[[Mapping[str, Any]], Any]
 
 class ExpressionError(Exception):
     """An expression cannot be evaluated."""
+
+
+class MissingData(ExpressionError):
+    """An expression is right, and the data it reads is not there, or is of another type."""
 
 
 class _AnyName(Collection[str]):
@@ -44,11 +51,18 @@ class _AnyName(Collection[str]):
 
 def parse_problem(expression: str) -> str:
     """Return why an expression cannot be parsed; empty if it can."""
+    return _parse_problem(expression, _AnyName())
+
+
+def _parse_problem(expression: str, functions: Collection[str]) -> str:
+    """Return why an expression cannot be parsed, whatever variables it names; empty if it can."""
     text = expression.strip()
     try:
         words = tokens.tokenize(text)
-        names = [str(word.value) for word in words if word.kind == "name"]
-        syntax.parse(text, words, variables=names, functions=_AnyName())
+        # `lists` of `lists.range(3)` names no variable, and must not become one.
+        spaces = {name.partition(".")[0] for name in functions if "." in name}
+        names = [str(word.value) for word in words if word.kind == "name" and word.value not in spaces]
+        syntax.parse(text, words, variables=names, functions=functions)
     except CompileError as error:
         return error.headline.removeprefix("ERROR: ")
     except RecursionError:
@@ -63,14 +77,17 @@ def evaluate(expression: Expression, variables: Mapping[str, Any], *, now: str) 
             return expression(variables)
         except Exception as error:  # a function of the adapter's author may raise anything
             raise ExpressionError(f"{type(error).__name__}: {error}") from error
+    functions = {**library.FUNCTIONS, **list_functions.FUNCTIONS, **_functions(now)}
     try:
-        value = interpreter.evaluate(
-            expression.strip(), variables, budget=Budget(), functions={**library.FUNCTIONS, **_functions(now)}
-        )
+        value = interpreter.evaluate(expression.strip(), variables, budget=Budget(), functions=functions)
     except CompileError as error:
-        raise ExpressionError(error.headline) from error
-    except (CelError, BudgetExceeded) as error:
+        # HyperFleet does not check names: a variable without a value is found missing when the expression runs.
+        problem = MissingData if not _parse_problem(expression, functions) else ExpressionError
+        raise problem(error.headline) from error
+    except BudgetExceeded as error:
         raise ExpressionError(str(error)) from error
+    except CelError as error:
+        raise MissingData(str(error)) from error
     return _plain(value)
 
 

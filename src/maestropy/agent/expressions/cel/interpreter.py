@@ -217,6 +217,10 @@ class _CelRun:
                 return sum(self._holds(node.bodies[0], inner) for inner in scopes) == 1
             case "filter":
                 return [inner[node.variable] for inner in scopes if self._holds(node.bodies[0], inner)]
+            case "sortBy":
+                items = list(source)
+                keys = [self.evaluate(node.bodies[0], inner) for inner in scopes]
+                return self._functions[node.kind](node.kind, [items, keys], self._budget)
             case _:
                 *guard, body = node.bodies
                 return [self.evaluate(body, inner) for inner in scopes if not guard or self._holds(guard[0], inner)]

@@ -108,7 +108,10 @@ _MACROS = {
     "map": (2, 3),
     "optMap": (2,),
     "optFlatMap": (2,),
+    "sortBy": (2,),
 }
+_EXTENSION_MACROS = frozenset({"sortBy"})
+"""Macros of extensions: expressions have them only if a function of the same name is given, which gets the results."""
 _RELATIONS = ("==", "!=", "<", "<=", ">", ">=", "in")
 _LEVELS = (_RELATIONS, ("+", "-"), ("*", "/", "%"))
 _STARTS = (
@@ -265,13 +268,17 @@ class _CelParser:
             if name == "has":
                 return self._has()
             return self._call(name, receiver=None)
-        if name in _NAMESPACES and name not in self._scope and self._next.kind == ".":
+        if name not in self._scope and self._next.kind == "." and self._is_namespace(name):
             self._position += 1
             member = self._expect("name")
             return self._call(f"{name}.{member.value}", receiver=None, at=member)
         if name not in self._scope:
             raise self._undeclared(name, at=token)
         return Name(name)
+
+    def _is_namespace(self, name: str) -> bool:
+        member = self._tokens[self._position + 1]
+        return name in _NAMESPACES or (member.kind == "name" and f"{name}.{member.value}" in self._functions)
 
     def _undeclared(self, name: str, *, at: tokens.CelToken) -> CompileError:
         return self._error(f"undeclared reference to '{name}' (in container '')", at=at)
@@ -318,7 +325,8 @@ class _CelParser:
         return node
 
     def _method(self, receiver: Node, member: tokens.CelToken) -> Node:
-        if member.value in _MACROS:
+        is_extension = member.value in _EXTENSION_MACROS
+        if member.value in _MACROS and (not is_extension or member.value in self._functions):
             return self._macro(receiver, member)
         return self._call(member.value, receiver=receiver)
 

@@ -14,6 +14,7 @@ from maestropy.cli.client.bundles import steps
 from maestropy.cli.client.connection import GrpcFlags, RestFlags, open_client
 from maestropy.cli.client.formats import TABLE, Format, OutputFlag
 from maestropy.cli.client.listing import ListFlags
+from maestropy.cli.errors import UsageError
 from maestropy.untrusted import printable
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class Scope:
 
     consumer: Annotated[str, Parameter(help="Only those of this consumer.")] = ""
     source: Annotated[str, Parameter(help="Only those of this source ID.")] = ""
+    continue_token: Annotated[
+        str,
+        Parameter(name="--continue", help="The next page of a long list: the token that the page before ended with."),
+    ] = ""
 
 
 def list_(
@@ -50,10 +55,12 @@ def list_(
 def show_list(client: "Maestro", flags: ListFlags, *, scope: Scope, output: Format) -> None:
     """Print resource bundles; a consumer that does not exist is an error, not an empty list."""
     bundles, consumer, source = client.resource_bundles, scope.consumer, scope.source
+    if scope.continue_token and (flags.all or flags.selector or flags.watch or flags.page > 1):
+        raise UsageError("--continue shows one page; leave out --all, --selector, --watch and --page")
     collection = listing.Collection(
         kind="ResourceBundleList",
         page=lambda page, size: bundles.page(
-            page=page, size=size, search=flags.search, consumer=consumer, source=source
+            page=scope.continue_token or page, size=size, search=flags.search, consumer=consumer, source=source
         ),
         every=lambda: bundles.list(
             labels=flags.selector or None, search=flags.search, consumer=consumer, source=source
@@ -61,9 +68,12 @@ def show_list(client: "Maestro", flags: ListFlags, *, scope: Scope, output: Form
     )
     if flags.watch and consumer:
         listing.known_consumer(client, consumer)
-    count = listing.show(collection, flags, output=output, columns=rendering.BUNDLES)
-    if not count and consumer:
-        listing.known_consumer(client, consumer)
+
+    def check_consumer() -> None:
+        if consumer:
+            listing.known_consumer(client, consumer)
+
+    listing.show(collection, flags, output=output, columns=rendering.BUNDLES, before_empty=check_consumer)
 
 
 def get(

@@ -5,6 +5,7 @@ Every rejection is a `Status` response; so is an internal error, with code 500.
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
@@ -20,6 +21,7 @@ from maestropy.sandbox.kubeapi.http import discovery, openapi, openapi_v2
 from maestropy.sandbox.kubeapi.http.bodies import MAX_BODY_BYTES, too_large
 from maestropy.sandbox.kubeapi.http.handlers import HandlerRequest, RequestHandlers
 from maestropy.sandbox.kubeapi.schemas.kinds import Registry
+from maestropy.sandbox.kubeapi.storage.store import StoredObject
 
 _log = logging.getLogger(__name__)
 JSON = "application/json"
@@ -60,6 +62,17 @@ class ApiServer:
             return status_response(
                 StatusError(500, "InternalError", "Internal error occurred: the sandbox failed; see its log")
             )
+
+    async def forwarded_pod(self, method: str, path: str, headers: Mapping[str, str]) -> StoredObject:
+        """Return the pod that a WebSocket request may be forwarded to; raises StatusError."""
+        user = self._access.authenticate(headers)
+        info = request_paths.parse(method, path)
+        if info is None:
+            raise no_such_path()
+        self.request_counts[info.verb, info.qualified] += 1
+        self._access.authorize(user, info)
+        await self._faults.inject(info)
+        return self._handlers.forwarded_pod(info)
 
     async def _dispatch(self, request: Request) -> Response:
         path = request.scope["path"]

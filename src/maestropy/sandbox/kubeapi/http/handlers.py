@@ -190,11 +190,23 @@ class RequestHandlers:
                 pod = self._objects.get(kind, info.namespace, info.name)
                 return Response(pod_logs.text(pod, request.query.get("container", "")), media_type="text/plain")
             case "portforward" | "exec" | "attach", _ if kind.resource == ("", "pods"):
-                self._objects.get(kind, info.namespace, info.name)
-                raise StatusError(
-                    501, "NotImplemented", f"the sandbox runs no containers: pods/{info.subresource} is not served"
+                self.forwarded_pod(info)
+                raise errors.bad_request(
+                    "Upgrade request required: the sandbox forwards ports over WebSocket, as kubectl does since 1.31"
                 )
         raise errors.no_such_path()
+
+    def forwarded_pod(self, info: RequestInfo) -> StoredObject:
+        """Return the pod of a port-forward; raises StatusError for everything else that needs an upgrade."""
+        kind = self._kind(info)
+        if kind.resource != ("", "pods") or info.subresource not in ("portforward", "exec", "attach"):
+            raise errors.bad_request("only port-forwards to pods are served over WebSocket")
+        pod = self._objects.get(kind, info.namespace, info.name)
+        if info.subresource != "portforward":
+            raise StatusError(
+                501, "NotImplemented", f"the sandbox runs no containers: pods/{info.subresource} is not served"
+            )
+        return pod
 
     def _scale(self, kind: ServedKind, request: HandlerRequest) -> Response:
         info = request.info

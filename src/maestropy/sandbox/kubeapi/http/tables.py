@@ -33,6 +33,26 @@ def _ready_containers(obj: Json) -> str:
     return f"{sum(1 for container in statuses if container.get('ready'))}/{len(_at('spec.containers', [])(obj))}"
 
 
+def _pod_status(obj: Json) -> str:
+    if obj["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    states = [container.get("state") or {} for container in _at("status.containerStatuses", [])(obj)]
+    reasons = [state["terminated"].get("reason") for state in states if "terminated" in state]
+    return str(next(filter(None, reasons), _at("status.phase")(obj)))
+
+
+def _restarts(obj: Json) -> int:
+    return sum(container.get("restartCount", 0) for container in _at("status.containerStatuses", [])(obj))
+
+
+def _service_ports(obj: Json) -> str:
+    ports = [
+        f"{port['port']}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}"
+        for port in _at("spec.ports", [])(obj)
+    ]
+    return ",".join(ports) or "<none>"
+
+
 def _job_status(obj: Json) -> str:
     conditions = _at("status.conditions", [])(obj)
     return next(
@@ -44,8 +64,13 @@ _COLUMNS: dict[tuple[str, str], list[tuple[str, Cell]]] = {
     ("", "namespaces"): [("Status", _at("status.phase"))],
     ("", "configmaps"): [("Data", _count("data"))],
     ("", "secrets"): [("Type", _at("type")), ("Data", _count("data"))],
-    ("", "pods"): [("Ready", _ready_containers), ("Status", _at("status.phase"))],
-    ("", "services"): [("Type", _at("spec.type")), ("Cluster-IP", _at("spec.clusterIP"))],
+    ("", "pods"): [("Ready", _ready_containers), ("Status", _pod_status), ("Restarts", _restarts)],
+    ("", "services"): [
+        ("Type", _at("spec.type")),
+        ("Cluster-IP", _at("spec.clusterIP")),
+        ("External-IP", _at("spec.externalName")),
+        ("Port(s)", _service_ports),
+    ],
     ("", "persistentvolumeclaims"): [("Status", _at("status.phase")), ("Volume", _at("spec.volumeName", ""))],
     ("", "events"): [("Type", _at("type", "")), ("Reason", _at("reason", "")), ("Message", _at("message", ""))],
     ("apps", "deployments"): [
@@ -76,7 +101,9 @@ def table(
     kind: ServedKind, objects: Sequence[Json], *, version: int, now: datetime, metadata: Json | None = None
 ) -> Json:
     """Return objects as a Table."""
-    columns = [("Name", _at("metadata.name")), *_COLUMNS.get(kind.resource, []), ("Age", lambda obj: _age(obj, now))]
+    columns = [("Name", _at("metadata.name")), *_COLUMNS.get(kind.resource, [])]
+    if columns[-1][0] != "Created At":
+        columns.append(("Age", lambda obj: _age(obj, now)))
     definitions = [
         {"name": name, "type": "string", "format": "name" if name == "Name" else "", "description": "", "priority": 0}
         for name, _ in columns

@@ -3,7 +3,7 @@
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from maestropy.server.api.rest import api_metadata, representations
+from maestropy.server.api.rest import api_metadata, continuation, representations
 from maestropy.server.api.rest.consumers import ConsumerHandlers
 from maestropy.server.api.rest.data_safety import DataSafetyHandlers
 from maestropy.server.api.rest.dependencies import RestDependencies
@@ -57,6 +57,7 @@ def create_app(deps: RestDependencies) -> ASGIApp:
             allow_origins=deps.allowed_origins,
             allow_methods=_METHODS,
             allow_headers=_HEADERS,
+            expose_headers=(continuation.HEADER, continuation.TOTAL_HEADER),
             max_age=_PREFLIGHT_SECONDS,
         )
     return _HttpOnly(served)

@@ -1,16 +1,18 @@
-"""Parse the parameters of a list: `page`, `size`, `search`, `orderBy`, `fields`.
+"""Parse the parameters of a list: `page`, `size`, `search`, `orderBy`, `fields`, `continue`.
 
 Pure. As in the Go server, a value that is not a number counts as 0.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from starlette.datastructures import QueryParams
 
-from maestropy.store import resource_lists
+from maestropy.server.api.rest import continuation
 from maestropy.store import search as searches
+from maestropy.store.lists.query import ListQuery
+from maestropy.store.search import serving
 
 MAX_SIZE: Final = 65500
 DEFAULT_SIZE: Final = 100
@@ -28,22 +30,43 @@ class ListParameters:
     search: str = ""
     order_by: str = ""
     fields: str = ""
+    token: str = ""
+    """The `continue` parameter: the page after the one that the token came with, in place of `page`."""
 
     @property
     def offset(self) -> int:
         """Number of items before the page; pages below the first count as the first."""
         return max(self.page - 1, 0) * self.size
 
-    def query(self, collection: searches.Collection) -> resource_lists.ListQuery:
+    @property
+    def fingerprint(self) -> str:
+        """What ties a token to this list."""
+        return continuation.fingerprint(self.search, self.order_by)
+
+    def query(self, collection: searches.Collection) -> ListQuery:
         """Return the compiled query for the store; raises `SearchError`."""
         condition = searches.compile_search(self.search, collection=collection)
-        return resource_lists.ListQuery(
+        keys = searches.order_keys(self.order_by, collection=collection)
+        slow_order = "" if condition.reach is searches.Reach.MATCHES else serving.slow_order(keys[0].column.name)
+        return ListQuery(
             condition=condition.sql,
             params=tuple(condition.params),
-            order=searches.compile_order(self.order_by, collection=collection),
+            order=", ".join(key.sql for key in keys),
             offset=self.offset,
             limit=self.size,
+            keys=keys,
+            reach=condition.reach,
+            is_ordered_by_index=condition.is_ordered_by_index,
+            reads_documents=condition.reads_documents,
+            unserved=(*condition.unserved, *([slow_order] if slow_order else [])),
         )
+
+    def continued(self, query: ListQuery) -> tuple[ListQuery, int]:
+        """Return the query of the page that `continue` asks for, and the number of the page; raises `SearchError`."""
+        if not self.token:
+            return query, self.page
+        asked = continuation.decode(self.token, fingerprint=self.fingerprint, keys=query.keys)
+        return replace(query, offset=0, after=asked.position), asked.page
 
 
 def read(query: QueryParams) -> ListParameters:
@@ -57,6 +80,7 @@ def read(query: QueryParams) -> ListParameters:
         search=values.get("search", ""),
         order_by=values.get("orderBy", ""),
         fields=values.get("fields", ""),
+        token=values.get("continue", ""),
     )
 
 

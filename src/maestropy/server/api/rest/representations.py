@@ -5,8 +5,9 @@ alphabetical order. There are no additional keys, because the Go client rejects 
 `executor` asks for it.
 """
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -16,7 +17,6 @@ from maestropy.store import consumers, resource_lists
 
 BASE: Final = "/api/maestro/v1"
 HEADERS: Final = {"Content-Type": "application/json", "Vary": "Authorization"}
-RAW_HEADERS: Final = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 _NEVER: Final = b'"0001-01-01T00:00:00Z"'
 _ABSENT: Final = msgspec.Raw(b"null")
@@ -93,9 +93,14 @@ def consumer(row: consumers.ConsumerRow, keys: Set[str]) -> bytes:
     return _object(parts, keys)
 
 
-def response(body: bytes, *, status: int = 200) -> Response:
+def response(body: bytes, *, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
     """Return a response with a JSON body."""
-    return Response(body, status, headers=HEADERS)
+    return Response(body, status, headers={**HEADERS, **headers})
+
+
+def raw_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a JSON response and these, as ASGI sends them."""
+    return [(name.lower().encode(), value.encode()) for name, value in {**HEADERS, **headers}.items()]
 
 
 def list_head() -> bytes:

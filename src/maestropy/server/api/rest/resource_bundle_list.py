@@ -1,8 +1,9 @@
 """Send a list of resource bundles of any length.
 
 A short list is read, the database connection released, and the list sent. A long one is sent in batches while it is
-read, so that neither its length nor a slow client costs memory. A client that disconnects or stops reading loses its
-database connection at the next batch.
+read, so that neither its length nor a slow client costs memory. When the client disconnects, the statement that runs
+for it is cancelled; a client that stops reading loses its database connection. A search that no index serves waits for
+one of the slots of long lists, and is stopped after some seconds with a reason.
 """
 
 import asyncio
@@ -12,11 +13,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from maestropy.server.api.rest import representations
+from maestropy.aio import tasks
+from maestropy.server.api.rest import continuation, representations
+from maestropy.server.api.rest.http import error_catalogue
+from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.api.rest.stream_slots import StreamSlots
-from maestropy.store import pool, resource_lists
+from maestropy.store import errors, pool, resource_lists
+from maestropy.store.lists.query import ListQuery
+from maestropy.store.search import serving
 
 _KIND: Final = "ResourceBundleList"
 _SPEC_KEYS: Final = frozenset({"delete_option", "manifest_configs", "manifests"})
@@ -37,9 +43,11 @@ class ClientStalled(Exception):
 class ListRequest:
     """Query, page and keys of one list request."""
 
-    query: resource_lists.ListQuery
+    query: ListQuery
     page: int
     keys: Set[str]
+    fingerprint: str = ""
+    """What ties the token for the next page to this list."""
 
     def columns(self) -> resource_lists.ResourceColumns:
         """Return the large columns that must be read."""
@@ -69,16 +77,42 @@ class ResourceBundleList:
         self._client = client
         self._on_stale = on_stale
         self._stale: list[str] = []
+        self._is_sent = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the list."""
-        request = Request(scope, receive)
-        if not await self._serve(request, send, has_slot=False):
+
+        async def observed_send(message: Message) -> None:
+            self._is_sent = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        try:
+            await tasks.run_while(
+                self._respond(Request(scope, receive), observed_send), ending=self._disconnection(receive)
+            )
+        except tasks.Abandoned:
+            raise ClientDisconnect from None
+        except errors.StatementTimeout as error:
+            if not self._list_request.query.unserved:
+                raise
+            raise _unserved(self._list_request.query) from error
+        if self._stale:
+            await self._on_stale(self._stale)
+
+    async def _respond(self, request: Request, send: Send) -> None:
+        # A search that reads every row must not take the connections of others either.
+        needs_slot = bool(self._list_request.query.unserved)
+        if needs_slot or not await self._serve(request, send, has_slot=False):
             # Wait without a database connection, so that long lists can never hold all of them.
             async with self._streams.held(self._client):
                 await self._serve(request, send, has_slot=True)
-        if self._stale:
-            await self._on_stale(self._stale)
+
+    async def _disconnection(self, receive: Receive) -> None:
+        """Return when the client has left; a response that was sent completely counts as a disconnection too."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if self._is_sent:
+            await asyncio.get_running_loop().create_future()
 
     async def _serve(self, request: Request, send: Send, *, has_slot: bool) -> bool:
         """Send the list, or return False if it is long and too many are being sent, to everybody or to this client."""
@@ -91,19 +125,28 @@ class ResourceBundleList:
                     nullcontext() if has_slot else self._streams.held(self._client)
                 )
                 async with slot:
-                    await self._stream(snapshot, outline, request=request, send=send)
+                    await self._stream(snapshot, outline, send=send)
                 return True
             items = await self._items(snapshot, [resource_id for resource_id, _ in outline.entries])
         body = representations.whole_list(items, kind=_KIND, page=self._list_request.page, total=outline.total)
-        await representations.response(body)(request.scope, request.receive, send)
+        await representations.response(body, headers=self._headers(outline))(request.scope, request.receive, send)
         return True
+
+    def _headers(self, outline: resource_lists.PageOutline) -> dict[str, str]:
+        """Return what a Go client has no key for: the token for the next page, and whether the total was counted."""
+        headers = {} if outline.is_exact else {continuation.TOTAL_HEADER: "estimate"}
+        if outline.last is not None:
+            page = max(self._list_request.page, 1) + 1
+            following = continuation.Continuation(page=page, position=outline.last)
+            token = continuation.encode(following, fingerprint=self._list_request.fingerprint)
+            headers[continuation.HEADER] = token
+        return headers
 
     async def _stream(
         self,
         snapshot: resource_lists.ResourceSnapshot,
         outline: resource_lists.PageOutline,
         *,
-        request: Request,
         send: Send,
     ) -> None:
         prefix = b""
@@ -111,10 +154,9 @@ class ResourceBundleList:
             items = b",".join(await self._items(snapshot, ids))
             if not prefix:
                 # The first batch is read before the first byte is sent: a failure until here gets an error response.
-                await send({"type": "http.response.start", "status": 200, "headers": representations.RAW_HEADERS})
+                headers = representations.raw_headers(self._headers(outline))
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
                 prefix = representations.list_head()
-            if await request.is_disconnected():
-                raise ClientDisconnect
             await _send_in_time(send, prefix + items, has_more=True)
             prefix = b","
         size = len(outline.entries)
@@ -126,6 +168,14 @@ class ResourceBundleList:
         capacity = _STALE_ROWS - len(self._stale)
         self._stale += [row.id for row in rows if not row.is_rendered][:capacity]
         return [representations.resource_bundle(row, self._list_request.keys) for row in rows]
+
+
+def _unserved(query: ListQuery) -> rest_errors.RestError:
+    """Return the error for a search that was stopped and that the client can change."""
+    seconds = pool.READER_STATEMENT_MS // 1000
+    expressions = rest_errors.shorten(", ".join(query.unserved))
+    reason = f"The search was stopped after {seconds} seconds: no index serves {expressions}; {serving.REMEDY}"
+    return rest_errors.RestError(error_catalogue.BAD_REQUEST, reason)
 
 
 async def _send_in_time(send: Send, body: bytes, *, has_more: bool) -> None:

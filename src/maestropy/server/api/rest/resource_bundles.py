@@ -52,7 +52,10 @@ class ResourceBundleHandlers:
         sources = routing.client(request).sources
         if sources is not None:
             query = resource_lists.of_sources(query, sources)
-        list_request = resource_bundle_list.ListRequest(query=query, page=parameters.page, keys=keys)
+        query, page = parameters.continued(query)
+        list_request = resource_bundle_list.ListRequest(
+            query=query, page=page, keys=keys, fingerprint=parameters.fingerprint
+        )
         return resource_bundle_list.ResourceBundleList(
             list_request,
             database=self._deps.database,

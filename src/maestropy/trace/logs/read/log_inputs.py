@@ -39,7 +39,8 @@ _RECORD = rb"(?=[IWEF]\d{4} \d\d:|20\d\d-\d\d-\d\dT|\{\"|\[pod/)"
 _HOLE = re.compile(rb"\0" + _RECORD)
 """The end of a hole of NULs, as a crash leaves it in a file, before a record."""
 _FIRST_RECORD = re.compile(rb"^" + _RECORD, re.MULTILINE)
-_HOLES = re.compile(rb"\0+(?:" + _RECORD + rb"|\Z)")
+# Tried once for each run of NULs: otherwise a file of a database would take minutes, as much as its length squared.
+_HOLES = re.compile(rb"(?<!\0)\0++(?:" + _RECORD + rb"|\Z)")
 _DAMAGES = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
 
 

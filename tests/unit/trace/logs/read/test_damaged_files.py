@@ -117,6 +117,13 @@ def test_file_of_nuls_is_named(tmp_path: Path) -> None:
     assert read(tmp_path)[1].unreadable == ["hole.log: not text"]
 
 
+@pytest.mark.timeout(60)
+def test_runs_of_nuls_are_read_in_linear_time() -> None:
+    """The pages of a database have long ones; tried at each of their bytes, these would take hours."""
+    page = b"\0" * 8_000_000 + b"\1"
+    assert log_inputs._HOLES.sub(b"", page) == page
+
+
 def test_lines_that_end_with_a_carriage_return_only_are_read(tmp_path: Path) -> None:
     server = write(tmp_path, CREATE)
     expected = summary(read(tmp_path)[0])

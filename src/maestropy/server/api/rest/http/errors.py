@@ -11,13 +11,18 @@ from starlette.responses import Response
 
 from maestropy.server.api.rest.http import error_catalogue
 from maestropy.server.auth import rest as tokens
-from maestropy.store import errors, search
+from maestropy.store import errors, pool, search
 
 _SHOWN_CHARACTERS: Final = 256
 _RETRY_SECONDS: Final = 5
 _UNAVAILABLE: Final = f"The database is not available at the moment; try again in {_RETRY_SECONDS} seconds"
 
 _READ_ONLY: Final = f"The database is read-only at the moment; try again in {_RETRY_SECONDS} seconds"
+
+_TOO_SLOW: Final = (
+    f"The list was stopped after {pool.READER_STATEMENT_MS // 1000} seconds: the database is busy, or very many items "
+    "match; try again, add a condition to the search, or ask for shorter pages"
+)
 
 
 class RestError(Exception):
@@ -43,6 +48,8 @@ def translate(error: Exception) -> RestError:
             return RestError(error_catalogue.UNAUTHENTICATED, error.reason)
         case errors.DatabaseReadOnly():
             return RestError(error_catalogue.GENERAL, _READ_ONLY, status=503)
+        case errors.StatementTimeout():
+            return RestError(error_catalogue.GENERAL, _TOO_SLOW, status=503)
         case errors.DatabaseUnavailable():
             return RestError(error_catalogue.GENERAL, _UNAVAILABLE, status=503)
         case errors.InvalidValue():
