@@ -17,7 +17,8 @@ SQL: Final[dict[str, LiteralString]] = {
         "WHERE source = 'Resources' AND source_id = $1 ORDER BY created_at"
     ),
     "conditions": (
-        "SELECT c->>'type' AS type, c->>'status' AS status, c->>'reason' AS reason, c->>'message' AS message "
+        "SELECT c->>'type' AS type, c->>'status' AS status, c->>'reason' AS reason, c->>'message' AS message, "
+        "c->>'observedGeneration' AS observed_generation "
         "FROM resources r, jsonb_array_elements(r.status->'data'->'conditions') c WHERE r.id = $1"
     ),
     "manifests": (

@@ -44,6 +44,10 @@ REQUEST_CODES: Final = (
           "Errors of the same components around the moment at which the request stopped. They name no work, so they "
           "may be about another one: they are shown, and are never taken for the cause.",
           "Read them when the other findings do not explain why it stopped"),
+    _code("MT-011", "info", "Delayed",
+          "The request took long because a component restarted on its way, or because no server instance took a status "
+          "until the statuses were requested again.",
+          "Nothing to do for this request; check why it happened if it happens often"),
     _code("MT-101", "error", "The server did not receive the request",
           "No server logged its arrival: the client's publish failed, or went somewhere else.",
           "Look for PublishError / \"Failed to publish resource\" at the client; check service, port and policy",
@@ -88,6 +92,12 @@ REQUEST_CODES: Final = (
     _code("MT-211", "info", "Published after errors",
           "The first attempts to publish it failed, a later one succeeded: the broker or the database was away.",
           "Nothing to do for this request; check the broker at that time if it happens often"),
+    _code("MT-212", "error", "Rejected, or without effect",
+          "The server received the request, and the database announced no event for it: the server rejected it and "
+          "told only the client why, or it changes nothing.",
+          "Read the client's answer: without an error there is nothing to do",
+          "An error says what to do: read the version again, fix the manifest, or wait for a deletion to end",
+          sql=("resource", "events")),
     _code("MT-301", "error", "The agent is not connected",
           "No agent of this consumer was subscribed, or it had lost its connection.",
           "Start the agent; check its broker address, certificate and access; a resync delivers on reconnect"),
@@ -181,6 +191,12 @@ REQUEST_CODES: Final = (
           "or not ready. Maestro is done with the request.",
           "Look at the objects on the management cluster, and at the controllers that should make them ready",
           sql=("conditions", "manifests")),
+    _code("MT-422", "error", "The object exists already",
+          "The agent wanted to create the object, and the API server has one of this name: somebody else created it "
+          "at the same time, or the agent cannot see it. This is no field conflict: force does not help.",
+          "Look at the object on the cluster (kubectl get -o yaml): who created it, and is it another work's?",
+          "If it is not needed, delete it or rename the one in the manifest; the agent retries by itself",
+          "If the agent cannot read it: grant it get on the object", sql=("conditions",)),
     _code("MT-499", "error", "Applying failed", "The error of the API server is in the detail.", "Read the error",
           sql=("conditions",)),
     _code("MT-501", "error", "The agent's publish failed", "The agent could not hand its status to the broker.",

@@ -44,8 +44,8 @@ WORK_CODES: Final = (
     ),
     _code(
         code="MW-004", name="STALE STATUS", severity="error", title="The agent has not reported the newest version.",
-        cause="The status in the database is about an older version of the work: the update was not delivered, not yet "
-        "applied, or its status update was lost.",
+        cause="The status in the database, or its condition Applied, is about an older version of the work: the update "
+        "was not delivered, not yet applied, or its status update was lost.",
         advice=(_REQUEST, _AGENT_LOGS),
     ),
     _code(

@@ -20,10 +20,10 @@ from typing import Any, Final
 import msgspec
 
 from maestropy.journal import fields
-from maestropy.trace.logs import log_records
+from maestropy.trace.logs import log_records, objects
 from maestropy.trace.logs.judge import complete_requests
 from maestropy.trace.logs.log_records import RecordKind, RecordTable
-from maestropy.trace.logs.match import attribution
+from maestropy.trace.logs.match import applied_objects, attribution
 from maestropy.trace.logs.read import (
     cloudevents,
     column_reader,
@@ -44,6 +44,7 @@ _MAGIC: Final = b"maestro trace index 1\n"
 _ENDS: Final = 64 << 10
 _WORTH_KEEPING: Final = 32 << 20
 _READERS: Final = (
+    applied_objects,
     attribution,
     column_reader,
     cloudevents,
@@ -52,6 +53,7 @@ _READERS: Final = (
     lines,
     log_inputs,
     log_writers,
+    objects,
     phrases,
     complete_requests,
     record_reader,
@@ -99,6 +101,7 @@ class _Content(msgspec.Struct, array_like=True):
     plain: list[bytes]
     others: list[tuple[int, bytes]]
     events: dict[int, int]
+    untied: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +289,7 @@ def _content(scan: Scan, resources: ClassifiedResources, files: Sequence[Path]) 
         plain=[column.tobytes() for column in (plain.resources, plain.requests, plain.events, plain.moments)],
         others=[(number, indices.tobytes()) for number, indices in resources.others.indices.items()],
         events=dict(resources.others.events),
+        untied=resources.others.untied.tobytes(),
     )
 
 
@@ -301,7 +305,7 @@ def _restored(content: _Content, columns: Sequence[memoryview], *, files: Sequen
         array("I", resources), array("I", requests), array("I", events), array("d", moments)
     )
     others = {number: array("I", indices) for number, indices in content.others}
-    records_by_resource = attribution.RecordsByResource(others, content.events)
+    records_by_resource = attribution.RecordsByResource(others, content.events, array("I", content.untied))
     unreadable_inputs = [UnreadableInput(name=name, reason=reason) for name, reason in content.unreadable_inputs]
     return IndexedLogs(
         scan=Scan(records=table, writers=writers, unreadable_inputs=unreadable_inputs, bytes=content.size),

@@ -27,8 +27,27 @@ NOT_AVAILABLE = "applied, not available: "
 """The prefix of the detail of a status that says that it is applied and not available, before the reason."""
 NOT_APPLIED = "not applied: "
 """The prefix of the detail of a status that says that the agent could not apply it, before the reason."""
+NOT_TRIED = "not tried yet"
+"""The detail of a status of a version that says only what became of the version before: Go agents send such a one."""
 OBJECTS = "objects: "
 """The prefix of the detail of a request whose manifests the record shows, before their identities."""
+_PAYLOAD = "; payload "
+"""Separates the identities from a digest of what the request wants."""
+
+
+def objects_detail(objects: Sequence[str], digest: str) -> str:
+    """Return the detail of a request whose manifests the record shows."""
+    return f"{OBJECTS}{', '.join(objects)}{_PAYLOAD}{digest}"
+
+
+def objects_of(detail: str) -> list[str]:
+    """Return the identities of the objects that a request wants, where its record shows them."""
+    return detail.removeprefix(OBJECTS).partition(_PAYLOAD)[0].split(", ") if detail.startswith(OBJECTS) else []
+
+
+def payload_of(detail: str) -> str:
+    """Return the digest of what a request wants; empty where its record does not show it."""
+    return detail.partition(_PAYLOAD)[2] if detail.startswith(OBJECTS) else ""
 
 
 def says_applied(detail: str) -> bool:

@@ -171,7 +171,11 @@ class Trace:
 
     @property
     def main_finding(self) -> RequestFinding | None:
-        """The finding that explains where it stopped."""
+        """The finding that explains where it stopped, or why its outcome is not known."""
+        if self.verdict is RequestVerdict.UNKNOWN:
+            # What hides the outcome: the findings are in order of their severity.
+            unshown = [finding for finding in self.findings if finding.code == "MT-416"]
+            return next(iter([*unshown, *self.findings]), None)
         if self.failed_stage is None:
             return None
         here = [finding for finding in self.findings if finding.entry.stage == self.failed_stage]

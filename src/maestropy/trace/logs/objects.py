@@ -7,7 +7,7 @@ API groups are left out, because half of the forms do not name them.
 import re
 
 _RESOURCE = re.compile(r"Resource=(\S+) (?:with key )?([^/\s]*)/(\S+?)(?=:? |:?$)")
-_RECORDED = re.compile(r"(?:Created|Updated|create|update) ([A-Za-z]\w*)(?:\.\S+?)?/(\S+?)(?: -n (\S+?))?(?=:? |:?$)")
+_RECORDED = re.compile(r"(?:Created|Updated|create|update) ([A-Za-z]\w*)(?:\.\S+?)?/(\S+?)(?: -n (\S+?))?(?=:?\s|:?$)")
 _BY_KIND = re.compile(r"([A-Z]\w*) ([^/\s]+)/(\S+)")
 
 

@@ -1,8 +1,9 @@
 """Select requests by filters or by identifiers, and say with which exit code a trace of them ends. Pure."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from maestropy.trace.errors import Ambiguous, NotFound
@@ -52,15 +53,26 @@ class RequestQuery:
     nth: int | None = None
     at: float | None = None
     """Seconds since 1970: only the request in progress at this time."""
+    consumer: str = ""
+    """Only the requests of this consumer."""
     resource_id: str = ""
     """The identifier that stands for a resource ID only, even if a work is named like it."""
     needs_lines: bool = False
     """Whether line numbers are needed, which large logs show quickly only for findings."""
 
     def resources(
-        self, resources_by_identifier: Mapping[str, set[str]], *, warn: Callable[[str], None]
+        self,
+        resources_by_identifier: Mapping[str, set[str]],
+        *,
+        warn: Callable[[str], None],
+        consumers: Mapping[str, frozenset[str]] = MappingProxyType({}),
     ) -> frozenset[str]:
-        """Return the requested resources; raise NotFound when there are none, and Ambiguous for too many."""
+        """Return the requested resources; raise NotFound when there are none, and Ambiguous for too many.
+
+        `consumers` are those of each resource that the logs name.
+        """
+        if self.consumer:
+            resources_by_identifier = self._of_consumer(resources_by_identifier, consumers)
         if self.resource_id in resources_by_identifier.get(self.resource_id, ()):
             resources_by_identifier = {**resources_by_identifier, self.resource_id: {self.resource_id}}
         unknown = [identifier for identifier, resources in resources_by_identifier.items() if not resources]
@@ -80,10 +92,23 @@ class RequestQuery:
             return common
         for identifier, resources in resources_by_identifier.items():
             if len(resources) > 1:
-                names = "".join(f"\n  {printable(resource)}" for resource in sorted(resources))
-                how = " with --resource-id" if identifier in resources else ""
-                raise Ambiguous(f"{short_word(identifier)} stands for several resources; name one of them{how}:{names}")
+                raise Ambiguous(_several(identifier, resources, consumers))
         return frozenset().union(*resources_by_identifier.values())
+
+    def _of_consumer(
+        self, resources_by_identifier: Mapping[str, set[str]], consumers: Mapping[str, frozenset[str]]
+    ) -> dict[str, set[str]]:
+        """Return the resources of each identifier that are of the consumer; raise NotFound when none is."""
+        own = {
+            identifier: {one for one in resources if self.consumer in consumers.get(one, ())}
+            for identifier, resources in resources_by_identifier.items()
+        }
+        if any(resources_by_identifier.values()) and not any(own.values()):
+            found = {one for resources in resources_by_identifier.values() for one in resources}
+            others = sorted({consumer for one in found for consumer in consumers.get(one, ())})
+            names = ", ".join(map(short_word, others)) or "no consumer that these logs name"
+            raise NotFound(f"--consumer: no request of {short_word(self.consumer)} matches; there are some of {names}")
+        return own
 
     def chosen(self, traces: Sequence[Trace]) -> list[Trace]:
         """Return the requests of the requested resources that are asked for; raise NotFound if there is none."""
@@ -96,6 +121,7 @@ class RequestQuery:
             trace
             for trace in traces
             if (not self.action or trace.key.action == self.action)
+            and (not self.consumer or trace.key.consumer == self.consumer)
             and (not self.version or trace.key.version == self.version)
         ]
         if self.at is not None:
@@ -114,6 +140,18 @@ class RequestQuery:
         detail = "its other records were found by the resource ID"
         finding = RequestFinding(code="MT-008", confidence="certain", detail=detail)
         return replace(trace, findings=(*trace.findings, finding))
+
+
+def _several(identifier: str, resources: Collection[str], consumers: Mapping[str, frozenset[str]]) -> str:
+    """Return what an identifier stands for, with the consumers, by which works of one name differ."""
+    named = {one: ", ".join(sorted(consumers.get(one, ()))) for one in sorted(resources)}
+    lines = "".join(
+        f"\n  {printable(one)}{f'  consumer {printable(own)}' if own else ''}" for one, own in named.items()
+    )
+    is_by_consumer = len(set(named.values())) == len(named) and all(named.values())
+    how = " with --resource-id" if identifier in resources else ""
+    how += " or its consumer with --consumer" if is_by_consumer else ""
+    return f"{short_word(identifier)} stands for several resources; name one of them{how}:{lines}"
 
 
 def short_word(text: str) -> str:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from maestropy.trace.logs.judge import complete_requests
-from maestropy.trace.logs.judge.judge import RequestContext, judge
+from maestropy.trace.logs.judge.judge import judge
 from maestropy.trace.logs.judge.lifecycles import clock
+from maestropy.trace.logs.judge.request_context import RequestContext
 from maestropy.trace.logs.log_records import RecordTable
-from maestropy.trace.logs.match import attribution, clock_steps, log_environment, spec_requests
-from maestropy.trace.logs.match.untied_errors import UntiedErrors
+from maestropy.trace.logs.match import attribution, clock_steps, log_environment, row_order, spec_requests
+from maestropy.trace.logs.match.untied_records import UntiedRecords
 from maestropy.trace.logs.model import LazyDetails, Options, RequestFinding, Trace, TraceDetails, all_done
 from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 
@@ -23,6 +24,7 @@ def read_environment(
     """Return the system that the logs show; corrects the writers' clocks, unless that was done before."""
     if not are_clocks_known:
         log_environment.correct_years(records, writers)
+        row_order.correct(records, writers)
         for writer, skew in zip(writers, _skews(records, writers, options), strict=True):
             writer.skew = skew
     return log_environment.derive(
@@ -110,12 +112,12 @@ class ResourceJudge:
             key=lambda record: record.at,
         )
         self._records_by_resource: attribution.RecordsByResource | None = None
-        self._untied: UntiedErrors | None = None
+        self._untied: UntiedRecords | None = None
 
     def judged(self, number: int, records_by_resource: attribution.RecordsByResource) -> list[Trace]:
         """Return the verdicts on all requests of a resource."""
         if self._untied is None:
-            self._untied = UntiedErrors(self._records, records_by_resource.indices)
+            self._untied = UntiedRecords(self._records, records_by_resource.untied)
         own_records = attribution.records_of(self._records, records_by_resource, number, skews=self._skews)
         return [
             judge(

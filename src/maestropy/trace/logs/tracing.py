@@ -8,16 +8,19 @@ completely.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from typing import Final
 
 from maestropy.aio.clock import Clock
 from maestropy.trace.errors import InputUnreadable, InvalidArguments
 from maestropy.trace.logs import index, tracer
-from maestropy.trace.logs.model import SETTLED, Options, Trace
+from maestropy.trace.logs.evidence import NAMED_BY_ID
+from maestropy.trace.logs.model import SETTLED, Options, StageState, Trace
 from maestropy.trace.logs.read import scan
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.logs.selection import RequestQuery, short_word
 from maestropy.trace.output import printable
+from maestropy.trace.stages import Stage
 
 READ_WHOLE: Final = 48 << 20
 """Logs up to this size are read completely, even for one request."""
@@ -34,8 +37,11 @@ _LASTING: Final = {
 _GRPC_BROKER: Final = ("istering subscriber", "nregister subscriber", "Starting gRPC server")
 _BEFORE: Final = 60.0
 _AFTER: Final = 5.0
+_LONGEST: Final = 600.0
 _DEFAULTS: Final = Options()
 _MOST_NAMED: Final = 8
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+"""Files, directories and archives; one of them may stand alone."""
 Progress = Callable[[int], None]
 Warn = Callable[[str], None]
 
@@ -91,6 +97,16 @@ class RequestTracer:
                 lasting=_lasting({trace.failed_stage or 0 for trace in stopped}, logs.environment),
             )
             logs = self._judged(replace(logs, scan=self._around(needles, window=window)), chosen)
+            if any(_is_silent(trace) for trace in logs.traces) and not self._is_read_whole:
+                # Whether objects that are logged without their work are of this one, only all records show.
+                self._is_read_whole = True
+                logs = self._judged(replace(logs, scan=self._whole()), chosen)
+        elif logs.traces and not self._is_read_whole:
+            # A restart, or a stream to a client that broke, may be all that happened around it.
+            last = max(logs.traces, key=lambda trace: trace.end)
+            since = max(min(trace.start for trace in logs.traces), last.start - _LONGEST)
+            window = scan.Window(since=since - 1.0, until=last.end + _AFTER, lasting={})
+            logs = self._judged(replace(logs, scan=self._around(needles, window=window)), chosen)
         return logs
 
     def number_lines(self, logs: TracedLogs, chosen: frozenset[str]) -> TracedLogs:
@@ -122,6 +138,13 @@ class RequestTracer:
         traces = list(tracer.traces(logs.scan.records, environment, options=self._options, wanted=chosen))
         traces.sort(key=lambda trace: trace.start)
         return replace(logs, traces=traces, environment=environment)
+
+
+def _is_silent(trace: Trace) -> bool:
+    """Say whether no record that names a request shows what the agent did with it."""
+    main = trace.main_finding
+    is_absent = trace.failed_stage == Stage.AGENT_HANDLES and main is not None and main.code == "MT-412"
+    return is_absent or trace.stages[Stage.AGENT_HANDLES - 1].state is StageState.UNKNOWN
 
 
 def _lasting(stages: set[int], environment: Environment) -> dict[str, tuple[bytes, ...]]:
@@ -182,7 +205,7 @@ def trace_requests(
         raise InvalidArguments("no identifier is given; name a resource ID, op-id, work name or event id")
     logs = request_tracer.find(query.identifiers)
     _check(logs.scan, options, warn=warn)
-    resources = query.resources(logs.resources, warn=warn)
+    resources = query.resources(logs.resources, warn=warn, consumers=_consumers(logs))
     logs = request_tracer.judge(logs, resources, query.identifiers)
     if query.needs_lines or any(trace.findings for trace in logs.traces):
         # Counting lines takes longer than searching, so it comes last and only if line numbers are shown.
@@ -190,16 +213,26 @@ def trace_requests(
     return replace(logs, traces=query.chosen(logs.traces))
 
 
-def requests(paths: Sequence[str], *, options: Options = _DEFAULTS) -> list[Trace]:
+def _consumers(logs: TracedLogs) -> dict[str, frozenset[str]]:
+    """Return the consumers of each resource that was found."""
+    found = {resource for resources in logs.resources.values() for resource in resources}
+    consumers: dict[str, set[str]] = {resource: set() for resource in found}
+    for record in logs.scan.records.select(*NAMED_BY_ID):
+        if record.consumer and record.resource in consumers:
+            consumers[record.resource].add(record.consumer)
+    return {resource: frozenset(own) for resource, own in consumers.items()}
+
+
+def requests(paths: Paths, *, options: Options = _DEFAULTS) -> list[Trace]:
     """Return all requests in the logs behind `paths` (files, directories, archives), judged, in order of time.
 
     Raise InputUnreadable when none of them is a log of Maestro.
     """
-    logs = read_all(paths, reading=index.ReadOptions(now=Clock().epoch()), options=options)
+    logs = read_all(_paths(paths), reading=index.ReadOptions(now=Clock().epoch()), options=options)
     return sorted(logs.traces(), key=lambda trace: trace.start)
 
 
-def request(paths: Sequence[str], *identifiers: str, options: Options = _DEFAULTS) -> list[Trace]:
+def request(paths: Paths, *identifiers: str, options: Options = _DEFAULTS) -> list[Trace]:
     """Return the requests of the resources that `identifiers` name, judged, in order of time; at least one.
 
     An identifier is a resource ID, an op-id, the name of a work or of an object in it, or the ID of an event. Its
@@ -211,8 +244,17 @@ def request(paths: Sequence[str], *identifiers: str, options: Options = _DEFAULT
         InputUnreadable: none of the files is a log of Maestro (3).
         InvalidArguments: no identifier is given (2).
     """
-    request_tracer = RequestTracer(paths, options=options, now=Clock().epoch())
+    request_tracer = RequestTracer(_paths(paths), options=options, now=Clock().epoch())
     return trace_requests(request_tracer, RequestQuery(identifiers=identifiers), options=options).traces
+
+
+def _paths(paths: Paths) -> list[str]:
+    """Return paths as texts; raise InvalidArguments for what is none."""
+    several: Sequence[str | PathLike[str]] = [paths] if isinstance(paths, str | PathLike) else paths
+    try:
+        return [fspath(path) for path in several]
+    except TypeError as error:
+        raise InvalidArguments(f"paths: {error}; give a path, or a list of paths") from error
 
 
 def environment_of(

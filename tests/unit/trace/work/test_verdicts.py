@@ -42,6 +42,8 @@ DARK = AccessStatus(
     description="cluster mgmt", is_readable=False, problem="the login has expired: log in again", consumer="mgmt-1"
 )
 BLIND = AccessStatus(description="database", is_readable=False, problem="Cannot connect to database")
+EARLY = status(conditions=tuple(replace(condition, generation=1) for condition in conditions()))
+"""A status of the newest version with the conditions of the one before, as a Go agent sends it before it applies."""
 FAILED = status(
     conditions=conditions(applied="False"),
     manifests=(ManifestReport(key=KEY, conditions=conditions(applied="False", message="image: Required value")),),
@@ -88,6 +90,7 @@ def verdict(found: WorkData, expectations: Expectations | None = None) -> WorkVe
             id="3-old-and-unanswered",
         ),
         pytest.param(data(row=row(version=3)), "MW-004", Exit.PROBLEM, id="4-status-of-an-older-version"),
+        pytest.param(data(row=row(status=EARLY)), "MW-004", Exit.PROBLEM, id="4-conditions-of-an-older-version"),
         pytest.param(data(row=row(status=FAILED)), "MW-005", Exit.PROBLEM, id="5-apply-failed"),
         pytest.param(data(applied=(), live_objects=(LIVE,)), "MW-006", Exit.PROBLEM, id="6-no-record-on-its-cluster"),
         pytest.param(

@@ -102,6 +102,8 @@ def trace_request(
         if live.live:
             if chosen.at:
                 raise InvalidArguments("--at selects past requests; leave it out with --live")
+            if chosen.consumer:
+                raise InvalidArguments("--consumer selects among requests in logs; with --live, name the resource ID")
             return _live(arguments.paths, identifiers, live=live, reporting=reporting)
         from maestropy.aio.clock import Clock
         from maestropy.cli.trace.logs import run as log_trace
@@ -110,6 +112,7 @@ def trace_request(
         query = RequestQuery(
             identifiers=identifiers,
             must_all_fit=sum(map(bool, named)) > 1,
+            consumer=chosen.consumer,
             resource_id=chosen.resource_id,
             action=options.action_of(chosen),
             version=chosen.version,

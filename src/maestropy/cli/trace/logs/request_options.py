@@ -66,6 +66,8 @@ class RequestChoice:
     """The name of an object in the work, as the agent's lines show it."""
     event_id: Annotated[str, Parameter(name="--event-id")] = ""
     """The id of the CloudEvent, or of the event in the database."""
+    consumer: Annotated[str, Parameter(name="--consumer")] = ""
+    """Only requests of this consumer; works of several consumers may have one name."""
     resource_request: Annotated[str, Parameter(name="--resource-request")] = ""
     """create_request, update_request or delete_request."""
     version: Annotated[int, Parameter(name="--version")] = 0

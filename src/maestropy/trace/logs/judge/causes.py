@@ -3,14 +3,13 @@
 Records of the request itself decide first, then records of components near the gap, then the plain absence. Pure.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from maestropy.trace.findings.apply_errors import code_of_apply_error, code_of_connection_error, of_certificate
-from maestropy.trace.logs.judge import apply_outcome, lifecycles, observability
+from maestropy.trace.logs.judge import apply_outcome, clients, lifecycles, observability
 from maestropy.trace.logs.judge.observability import NotObservable
+from maestropy.trace.logs.judge.request_context import Gap, between
 from maestropy.trace.logs.log_records import APPLIED_AND_GONE, LARGE, NOT_APPLIED, LogRecord, RecordKind, says_applied
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import Confidence, RequestFinding
@@ -92,32 +91,6 @@ def _of_status_error(detail: str) -> str:
     return "MT-602" if "original source" in detail else "MT-707"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """A stage that is missing, and what surrounds it."""
-
-    stage: int
-    request: TracedRequest
-    environment: Environment
-    components: Sequence[LogRecord]
-    since: float
-    until: float
-
-    @property
-    def consumer(self) -> str:
-        """The consumer of the request."""
-        return self.request.first("consumer")
-
-    @property
-    def around(self) -> Sequence[LogRecord]:
-        """The records of components a while before and during the gap."""
-        return between(self.components, self.since - _BEFORE, self.until)
-
-    def finding(self, code: str, confidence: Confidence, detail: str, *evidence: LogRecord) -> RequestFinding:
-        """Return a finding about this gap."""
-        return RequestFinding(code=code, confidence=confidence, detail=detail, evidence=evidence)
-
-
 def of_absence(gap: Gap) -> RequestFinding:
     """Return the most likely reason why a stage is missing."""
     for cause in (*_CAUSES.get(gap.stage, ()), _nearby):
@@ -181,7 +154,7 @@ def _unsubscribed_agent(gap: Gap) -> RequestFinding | None:
         return None
     if not own and not any(server.started for server in environment.servers):
         return None  # it may have connected before the logs start
-    is_sure = bool(own) or (all(server.started for server in environment.servers) and not environment.lacks_instances)
+    is_sure = bool(own) or (lifecycles.are_from_start(environment.servers) and not environment.lacks_instances)
     last = f"; the last one has disconnected at {lifecycles.clock(max(period.until for period in own))}" if own else ""
     return gap.finding("MT-301", "certain" if is_sure else "likely", f"no agent of {consumer} was subscribed{last}")
 
@@ -284,7 +257,9 @@ def _interrupted_handler(gap: Gap) -> RequestFinding | None:
 def not_announced(gap: Gap) -> RequestFinding | None:
     """Return a finding when the database announced no event: the request was rejected, or changed nothing."""
     servers = gap.environment.servers
-    if gap.environment.lacks_instances or not all(server.kinds[RecordKind.NOTIFIED] for server in servers):
+    if gap.environment.lacks_instances or not all(
+        any(server.kinds[RecordKind.NOTIFIED] for server in parts) for parts in lifecycles.by_pod(servers)
+    ):
         return None
     own = [record for record in gap.request.records if record.kind is RecordKind.NOTIFIED]
     announced = [
@@ -296,8 +271,13 @@ def not_announced(gap: Gap) -> RequestFinding | None:
     is_followed = arrival is None or gap.environment.writers[arrival.file].last > arrival.at
     if own or announced or not is_followed or gap.until > gap.environment.end + _BEFORE:
         return None
-    detail = "the database announced no event for it: the server rejected it, or it changed nothing"
-    return gap.finding("MT-201", "likely", "; ".join(filter(None, (detail, _unknown_consumer(gap)))))
+    detail = "the database announced no event for it"
+    if gap.request.action == "create":
+        # A create always changes something.
+        return gap.finding("MT-201", "likely", "; ".join(filter(None, (detail, _unknown_consumer(gap)))))
+    if gap.request.action == "delete" and not gap.request.version:
+        return gap.finding("MT-202", "likely", f"{detail}: there is no such resource, or the server rejected it")
+    return gap.finding("MT-212", "likely", f"{detail}: it changes nothing, or the server rejected it")
 
 
 def _unknown_consumer(gap: Gap) -> str:
@@ -346,7 +326,7 @@ def _unreachable_api_server(gap: Gap) -> RequestFinding | None:
 
 
 def _no_client(gap: Gap) -> RequestFinding | None:
-    return no_client_subscribed(_client_source(gap.request), gap.environment, at=gap.since)
+    return clients.no_client_subscribed(_client_source(gap.request), gap.environment, at=gap.since)
 
 
 _CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = {
@@ -412,12 +392,6 @@ def gone_objects(request: TracedRequest) -> list[LogRecord]:
     return said[-1:] if said and said[-1].detail == APPLIED_AND_GONE else []
 
 
-def between(components: Sequence[LogRecord], since: float, until: float) -> Sequence[LogRecord]:
-    """Return the records of components of a time; they are in order of time."""
-    begin = bisect_left(components, since, key=lambda record: record.at)
-    return components[begin : bisect_right(components, until, key=lambda record: record.at)]
-
-
 def _concerns(record: LogRecord, stage: int, *, since: float, consumer: str) -> bool:
     """Say whether a record of a component may explain this stage."""
     if record.kind is RecordKind.PUBLISH_FAILED:
@@ -456,32 +430,3 @@ def _topic_mismatch(consumer: str, environment: Environment, components: Sequenc
     if not topics or not consumer or any(f"/consumers/{consumer}/" in record.detail for record in topics):
         return None
     return RequestFinding(code="MT-302", confidence="likely", detail=topics[-1].detail, evidence=(topics[-1],))
-
-
-def is_subscribed(source: str, environment: Environment, *, at: float) -> bool:
-    """Return whether the logs show a client of `source`, or any client if it is empty, that is subscribed at `at`."""
-    periods = [period for period in environment.clients if period.since <= at + 1 and period.until >= at]
-    return any(not source or period.name == source for period in periods)
-
-
-def no_client_subscribed(source: str, environment: Environment, *, at: float) -> RequestFinding | None:
-    """Return a finding when the logs show that no client of `source` was subscribed at `at`."""
-
-    if is_subscribed(source, environment, at=at):
-        return None
-    present = [period for period in environment.clients if period.since <= at + 1 and period.until >= at]
-    if not all(server.started or server.first > at for server in environment.servers) and not environment.clients:
-        return None  # a client may have subscribed before the logs start
-    if environment.lacks_instances:
-        return None  # or to a server whose log is not given
-    left = [period for period in environment.clients if source and period.name == source and period.until < at]
-    if left:
-        last = max(left, key=lambda period: period.until)
-        detail = (
-            f"the client of {source} unsubscribed at {lifecycles.clock(last.until)}, and no other has subscribed since"
-        )
-        return RequestFinding(code="MT-901", confidence="certain", detail=detail)
-    if present:
-        others = ", ".join(sorted({period.name for period in present}))
-        return RequestFinding(code="MT-902", confidence="likely", detail=f"request of {source}, clients of {others}")
-    return RequestFinding(code="MT-901", confidence="likely", detail=f"no client of {source} was subscribed")

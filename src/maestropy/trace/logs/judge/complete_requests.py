@@ -6,6 +6,7 @@ and nine times out.
 """
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,8 @@ from operator import sub
 from typing import Final
 
 from maestropy.trace.logs import evidence
+from maestropy.trace.logs.judge.apply_outcome import ERROR_FOLLOWS
+from maestropy.trace.logs.judge.clients import BREAKS_WITHIN
 from maestropy.trace.logs.log_records import (
     APPLIED_AND_GONE,
     NOT_APPLIED,
@@ -41,6 +44,8 @@ _PLAIN: Final = frozenset(_STAGE_INDEX) | _NEUTRAL
 _STAGES: Final = tuple(_STAGE_INDEX.get(kind, len(_PROOFS)) for kind in range(128))
 """The stage that a record kind proves, counted from 0; the last index is for kinds that prove none."""
 _NEVER: Final = float("inf")
+_SLOW: Final = 5.0
+"""Requests that took longer are judged in full, which says why: a restart, a resync."""
 _NOTABLE_STATUSES: Final = (NOT_APPLIED, NOT_AVAILABLE, APPLIED_AND_GONE)
 
 
@@ -107,17 +112,35 @@ def find_complete(
         if event and events.setdefault(resource, event) != event:
             unusual.add(resource)
     verdicts = CompleteRequests()
+    broken = sorted(records.times[index] for index in records.indices(RecordKind.STREAM_BROKEN))
+    unclear = sorted(
+        records.times[index] - skews[records.files[index]]
+        for index in owned.untied
+        if records.kinds[index] == RecordKind.APPLY_FAILED
+    )
     *stages, aside = _first_times(records, owned.resources, skews=skews)
     for resource, request in requests.items():
         if resource in unusual:
             continue
         moments = [first[resource] for first in stages]
-        if moments[0] <= min(aside[resource], *moments) and _NEVER not in moments:
+        if _NEVER in moments or max(moments) - moments[0] > _SLOW:
+            continue
+        sent, told = moments[Stage.AGENT_PUBLISHES_STATUS - 1], moments[-1]
+        received = moments[Stage.AGENT_RECEIVES - 1]
+        if _has_any(broken, told, told + BREAKS_WITHIN) or _has_any(unclear, received, sent + ERROR_FOLLOWS):
+            continue
+        if moments[0] <= min(aside[resource], *moments):
             verdicts.resources.append(resource)
             verdicts.requests.append(request)
             verdicts.events.append(events.get(resource, 0))
             verdicts.moments.extend(moments)
     return verdicts
+
+
+def _has_any(times: Sequence[float], since: float, until: float) -> bool:
+    """Say whether any of some times, which are in order, is between two moments."""
+    after = bisect_left(times, since)
+    return after < len(times) and times[after] <= until
 
 
 def _first_times(records: RecordTable, owners: Sequence[int], *, skews: Sequence[float]) -> list[list[float]]:

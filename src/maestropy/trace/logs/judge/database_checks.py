@@ -57,8 +57,8 @@ def _by_stored_status(trace: Trace, results: CheckResults) -> Trace:
     status_version = str(rows[0].get("status_version") or "") if rows else ""
     if trace.key.action not in _CHANGES or not trace.key.version or status_version != str(trace.key.version):
         return trace
-    applied = next((row for row in results.get("conditions", []) if row.get("type") == "Applied"), None)
-    if applied is None or applied.get("status") not in ("True", "False"):
+    applied = _stored_applied(results)
+    if applied is None or applied.get("status") not in ("True", "False") or _is_older(applied, trace):
         return trace
     if applied["status"] == "True":
         is_unknown = trace.verdict is RequestVerdict.UNKNOWN
@@ -77,13 +77,26 @@ def _by_stored_status(trace: Trace, results: CheckResults) -> Trace:
     )
 
 
+def _stored_applied(results: CheckResults) -> dict[str, Any] | None:
+    return next((row for row in results.get("conditions", []) if row.get("type") == "Applied"), None)
+
+
+def _is_older(applied: dict[str, Any], trace: Trace) -> bool:
+    """Say whether the condition is about a version before the request's, which a Go agent reports first."""
+    observed = str(applied.get("observed_generation") or "")
+    return observed.isdecimal() and 0 < int(observed) < trace.key.version
+
+
 def _refined(finding: RequestFinding, trace: Trace, results: CheckResults) -> RequestFinding:
     if finding.code not in ("MT-209", "MT-101", "MT-503") or "resource" not in results:
         return finding
     rows, events = results["resource"], results.get("events", [])
     if finding.code == "MT-503":
         status_version = str(rows[0].get("status_version") or "") if rows else ""
-        if trace.key.action == "delete" or status_version != str(trace.key.version):
+        applied = _stored_applied(results)
+        # It may be the status of an attempt before, or have the conditions of the version before.
+        is_other = applied is not None and (applied.get("status") != "True" or _is_older(applied, trace))
+        if trace.key.action == "delete" or status_version != str(trace.key.version) or is_other:
             return finding
         return RequestFinding(
             code="MT-502", confidence="likely", detail=f"the database has a status of version {status_version}"

@@ -5,17 +5,25 @@ logs show it, is it too early? Only a stage that none of these explains is missi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from maestropy.trace.logs.judge import apply_outcome, causes, nearby, observability, side_findings, stage_evidence
+from maestropy.trace.logs.judge import (
+    apply_outcome,
+    causes,
+    clients,
+    legitimate_absence,
+    lifecycles,
+    nearby,
+    observability,
+    side_findings,
+)
+from maestropy.trace.logs.judge.request_context import Gap, RequestContext
+from maestropy.trace.logs.judge.stage_evidence import StageEvidence
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
-from maestropy.trace.logs.match.untied_errors import UntiedErrors
 from maestropy.trace.logs.model import (
-    Confidence,
     LazyDetails,
-    Options,
     RequestFinding,
     RequestKey,
     RequestVerdict,
@@ -27,28 +35,20 @@ from maestropy.trace.logs.model import (
 )
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.stages import Stage
-from maestropy.wire import source_ids
 
-_COMMAND_LINE = "the command line does not subscribe"
-_KNOWN = "the status was known"
-_NOT_SHOWN = "a status came back; what it says is not in these logs, nor is the agent's log"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestContext:
-    """A request and what is known around it."""
-
-    request: TracedRequest
-    environment: Environment
-    components: Sequence[LogRecord]
-    options: Options
-    untied: UntiedErrors
+_EARLY = (
+    "the agent sent a status before it logged that it applied anything, and no later one: a Go agent reports a new "
+    "version before it has applied it"
+)
+_MOST_NAMED = 5
+_NO_OBJECT = "no line of an applied object and no error is tied to it"
+_NOT_SHOWN = "a status came back; what it says is not in these logs, nor does an agent's log show it"
 
 
 def judge(context: RequestContext) -> Trace:
     """Return the verdict on one request."""
     request = context.request
-    proofs = {number: stage_evidence.proof(request, number, context.environment) for number in range(1, 10)}
+    proofs = StageEvidence(request, context.environment)
     stages: list[StageResult] = []
     findings: list[RequestFinding] = []
     before = 0.0
@@ -58,18 +58,37 @@ def judge(context: RequestContext) -> Trace:
         stages.append(stage)
         if new_findings:
             findings += [finding for finding in new_findings if finding.code not in {one.code for one in findings}]
-    outcome = apply_outcome.outcome(request, context.environment)
+    outcome = proofs.outcome
     codes = {finding.code for finding in findings}
     unusual = side_findings.of_delivery(request, stages, context.environment, context.components)
     findings += [finding for finding in unusual if finding.code not in codes]
     findings += [*side_findings.of_attempts(outcome), *side_findings.of_availability(request, outcome)]
     verdict, failed = _verdict(request, stages)
-    if verdict is RequestVerdict.COMPLETE and request.is_change and not _is_applied(outcome, stages, context):
-        verdict = RequestVerdict.UNKNOWN
-        findings.append(RequestFinding(code="MT-416", confidence="certain", detail=_NOT_SHOWN))
-    if verdict in nearby.STOPPED and not nearby.is_explained(findings):
+    if failed == Stage.SERVER_PUBLISHES and any(one.code == "MT-202" for one in findings):
+        # Nothing shows that there ever was such a resource, nor that there was none.
+        verdict, failed = RequestVerdict.UNKNOWN, None
+        stages[1] = replace(stages[1], state=StageState.UNKNOWN)
+    if verdict is RequestVerdict.COMPLETE and request.is_change:
+        early = _EARLY if proofs.is_doubtful and proofs[Stage.AGENT_PUBLISHES_STATUS] else ""
+        if proofs.is_doubtful or not _is_applied(outcome, stages, context):
+            verdict = RequestVerdict.UNKNOWN
+            findings.append(RequestFinding(code="MT-416", confidence="certain", detail=early or _NOT_SHOWN))
+    if verdict in nearby.STOPPED and not outcome.failures and not nearby.is_explained(findings):
         findings += _nearby_errors(context, stages, findings)
-    return _trace(context, verdict, tuple(stages), findings=tuple(findings), failed=failed)
+    rival = _rival_error(context, stages, outcome) if verdict is RequestVerdict.COMPLETE else None
+    trace = _trace(context, verdict, tuple(stages), findings=(*findings, *([rival] if rival else ())), failed=failed)
+    return replace(trace, confidence="likely") if rival else trace
+
+
+def _rival_error(
+    context: RequestContext, stages: Sequence[StageResult], outcome: apply_outcome.ApplyOutcome
+) -> RequestFinding | None:
+    """Return the agent's errors that name no work, logged while it handled this one: one may be of this one."""
+    received, sent = stages[2].first, stages[4].first
+    is_told = bool(apply_outcome.statements(context.request)) or not context.request.is_change
+    if is_told or not received or not sent or outcome.earlier:
+        return None
+    return nearby.untied_failures(context, received, sent + apply_outcome.ERROR_FOLLOWS)
 
 
 def _nearby_errors(
@@ -173,12 +192,13 @@ def _update(update: StatusUpdateRecords, environment: Environment) -> TracedStat
 
 
 def _stage(
-    number: int, context: RequestContext, proofs: dict[int, list[LogRecord]], *, before: float
+    number: int, context: RequestContext, proofs: StageEvidence, *, before: float
 ) -> tuple[StageResult, list[RequestFinding]]:
     request = context.request
     proof, records = proofs[number], tuple(request.stage(number))
-    failures = stage_evidence.failed_records(number, request, proof, context.environment)
-    first = proof[0].at if proof else failures[0].at if failures else 0.0
+    failures = proofs.failures(number)
+    is_tried_again = bool(failures) and number == Stage.AGENT_HANDLES
+    first = proof[0].at if proof and not is_tried_again else failures[0].at if failures else 0.0
     base = StageResult(
         number=number,
         state=StageState.OK,
@@ -191,15 +211,36 @@ def _stage(
     )
     if failures:
         finding = causes.of_failure(number, failures)
-        if number == Stage.AGENT_HANDLES and not _is_of_version(failures, proofs):
-            finding = replace(finding, confidence="likely")
-        if number == Stage.AGENT_HANDLES and (ended := _end_of_agent(failures[-1], context)):
-            finding = replace(finding, detail=f"{finding.detail}; since then {ended}")
+        if number == Stage.AGENT_HANDLES:
+            finding = _of_attempts(finding, failures, context, proofs)
         count = f"{len(failures)} times" if len(failures) > 1 else ""
         return replace(base, state=StageState.FAILED, last=failures[-1].at, note=count), [finding]
+    broken = clients.broken_stream(proof, context) if proof and number == Stage.SERVER_SENDS_STATUS else None
+    if broken is not None:
+        return replace(base, state=StageState.FAILED, note=broken.detail), [broken]
     if proof:
         return base, []
     return _absent(base, context, proofs)
+
+
+def _of_attempts(
+    finding: RequestFinding,
+    failures: Sequence[LogRecord],
+    context: RequestContext,
+    proofs: StageEvidence,
+) -> RequestFinding:
+    """Return the finding about failed attempts to apply, as sure as the rest of the agent's log allows."""
+    outcome = proofs.outcome
+    ended = _end_of_agent(failures[-1], context)
+    if not _is_of_version(failures, proofs):
+        finding = replace(finding, confidence="likely")
+    if outcome.applied_at:
+        why = f"the agent recorded an applied object at {lifecycles.clock(outcome.applied_at)}, after the last error"
+        finding = replace(finding, confidence="possible", detail=f"{finding.detail}; {why}")
+    elif outcome.is_brief and not ended:
+        why = "the agent's log ends within seconds of this error, and the agent tries again"
+        finding = replace(finding, confidence="possible", detail=f"{finding.detail}; {why}")
+    return replace(finding, detail=f"{finding.detail}; since then {ended}") if ended else finding
 
 
 def _end_of_agent(last: LogRecord, context: RequestContext) -> str:
@@ -211,27 +252,27 @@ def _end_of_agent(last: LogRecord, context: RequestContext) -> str:
     return ended.text if ended is not None and ended.confidence != "possible" else ""
 
 
-def _is_of_version(failures: Sequence[LogRecord], proofs: dict[int, list[LogRecord]]) -> bool:
+def _is_of_version(failures: Sequence[LogRecord], proofs: StageEvidence) -> bool:
     """Say whether errors of the agent are surely about this version: its log shows that it received it, or a status."""
     received = {record.file for record in proofs[3]}
     return any(record.file in received or apply_outcome.is_denial(record) for record in failures)
 
 
 def _absent(
-    stage: StageResult, context: RequestContext, proofs: dict[int, list[LogRecord]]
+    stage: StageResult, context: RequestContext, proofs: StageEvidence
 ) -> tuple[StageResult, list[RequestFinding]]:
     request, number = context.request, stage.number
-    moment = max((proofs[earlier][0].at for earlier in range(1, number) if proofs[earlier]), default=request.at)
-    not_observable = _not_observable_reason(number, context, moment=moment)
+    moment = proofs.moment(number)
+    not_observable = _not_observable_reason(number, context, proofs, moment=moment)
     if number > 1 and (request.rejection or request.no_op):
         return _rejected_or_no_op(stage, request)
-    if request.is_surely_rejected or any(proofs[later] for later in range(number + 1, 10)):
-        return _proven_later(stage, not_observable)
+    if request.is_surely_rejected or proofs.last_proven > number:
+        return _proven_later(stage, context, proofs, not_observable)
     is_hidden = not_observable is not None and _may_be_hidden(number, request, not_observable)
-    excuse = None if is_hidden else _legitimate_absence(stage, context, moment=moment)
+    excuse = None if is_hidden else legitimate_absence.legitimate_absence(stage, context, proofs, moment=moment)
     if excuse is not None:
         return excuse
-    has_stopped = any(_stops_at(earlier, context, proofs) for earlier in range(1, number))
+    has_stopped = _has_stopped(number, context, proofs)
     without_agent = None if has_stopped or number not in (2, 3) else _without_agent(number, context, moment=moment)
     if without_agent is not None:
         if number == 2:
@@ -243,15 +284,38 @@ def _absent(
     if has_stopped:
         # The request stopped at an earlier stage; later stages are not missing by themselves.
         return replace(stage, state=StageState.PENDING), []
-    gap = _gap(number, context, moment=moment)
+    return _unexplained(stage, context, proofs, moment=moment)
+
+
+def _unexplained(
+    stage: StageResult, context: RequestContext, proofs: StageEvidence, *, moment: float
+) -> tuple[StageResult, list[RequestFinding]]:
+    """Return a stage whose absence nothing excuses."""
+    if stage.number == Stage.AGENT_HANDLES and (untied := _untied_objects(context, proofs, moment=moment)):
+        # One of them may be its own: then the agent applied it, and only its status is missing.
+        return replace(stage, state=StageState.UNKNOWN, note=nearby.untied_note(untied)), []
+    gap = _gap(stage.number, context, moment=moment)
     return _missing(stage, _cause_of_absence(gap, proofs), context, until=gap.until)
 
 
-def _cause_of_absence(gap: causes.Gap, proofs: dict[int, list[LogRecord]]) -> RequestFinding:
+def _untied_objects(context: RequestContext, proofs: StageEvidence, *, moment: float) -> list[LogRecord]:
+    """Return applied objects of no known work, logged after a create was received that nothing else explains."""
+    if context.request.action != "create" or not proofs[3]:
+        return []
+    gap = _gap(Stage.AGENT_HANDLES, context, moment=moment)
+    untied = nearby.untied_objects(context, gap.since, gap.until)
+    is_unexplained = bool(untied) and causes.of_absence(gap).code == causes.ABSENCE_CODES[gap.stage]
+    return untied if is_unexplained else []
+
+
+def _cause_of_absence(gap: Gap, proofs: StageEvidence) -> RequestFinding:
     finding = causes.of_absence(gap)
     if gap.stage == Stage.AGENT_RECEIVES and not proofs[2]:
         detail = "whether a server published it, these logs cannot show"
         finding = replace(finding, confidence="possible", detail=detail)
+    if gap.stage == Stage.AGENT_PUBLISHES_STATUS and not proofs[4]:
+        detail = "the agent sent no status; whether it applied the work, these logs do not show"
+        finding = replace(finding, confidence="possible", detail="; ".join(filter(None, (detail, finding.detail))))
     if gap.stage == Stage.SERVER_RECEIVES_STATUS and not any(proofs[earlier] for earlier in (3, 4, 5)):
         # Nothing shows that the agent ever had it: that is as likely as a status that got lost.
         detail = "no status came back; whether the agent received and handled it, these logs cannot show"
@@ -281,8 +345,8 @@ def _missing(
     return replace(stage, state=StageState.PENDING if is_early else StageState.MISSING, note=finding.detail), [finding]
 
 
-def _gap(number: int, context: RequestContext, *, moment: float) -> causes.Gap:
-    return causes.Gap(
+def _gap(number: int, context: RequestContext, *, moment: float) -> Gap:
+    return Gap(
         stage=number,
         request=context.request,
         environment=context.environment,
@@ -292,17 +356,26 @@ def _gap(number: int, context: RequestContext, *, moment: float) -> causes.Gap:
     )
 
 
-def _stops_at(number: int, context: RequestContext, proofs: dict[int, list[LogRecord]]) -> bool:
-    """Say whether an earlier stage explains the absence of later ones."""
-    if stage_evidence.failed_records(number, context.request, proofs[number], context.environment):
+def _has_stopped(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
+    """Say whether an earlier stage explains the absence of this one."""
+    if number not in proofs.stops:
+        before = number > 1 and _has_stopped(number - 1, context, proofs)
+        proofs.stops[number] = before or (number > 1 and _is_stopped_at(number - 1, context, proofs))
+    return proofs.stops[number]
+
+
+def _is_stopped_at(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
+    if proofs.failures(number):
         return True
-    if any(proofs[later] for later in range(number, 10)):
+    if proofs.last_proven >= number:
         return False
-    moment = max((proofs[earlier][0].at for earlier in range(1, number) if proofs[earlier]), default=context.request.at)
+    moment = proofs.moment(number)
+    if number == Stage.AGENT_HANDLES and _untied_objects(context, proofs, moment=moment):
+        return False
     absent = _without_agent(number, context, moment=moment) if number in (2, 3) else None
     if absent is not None:
         return number == 3  # the server had nobody to send it to, so the agent's stage is the one that is missing
-    return _not_observable_reason(number, context, moment=moment) is None
+    return _not_observable_reason(number, context, proofs, moment=moment) is None
 
 
 def _without_agent(number: int, context: RequestContext, *, moment: float) -> RequestFinding | None:
@@ -316,9 +389,9 @@ def _without_agent(number: int, context: RequestContext, *, moment: float) -> Re
 
 
 def _not_observable_reason(
-    number: int, context: RequestContext, *, moment: float
+    number: int, context: RequestContext, proofs: StageEvidence, *, moment: float
 ) -> observability.NotObservable | None:
-    not_observable = observability.not_observable_reason(number, context.request, context.environment, moment=moment)
+    not_observable = proofs.not_observable_reason(number, moment=moment)
     if not_observable is None and number == 2:
         until = moment + context.options.stage_timeout
         return causes.handled_elsewhere(context.environment, context.components, since=moment, until=until)
@@ -348,96 +421,26 @@ def _rejected_or_no_op(stage: StageResult, request: TracedRequest) -> tuple[Stag
 
 
 def _proven_later(
-    stage: StageResult, not_observable: observability.NotObservable | None
+    stage: StageResult,
+    context: RequestContext,
+    proofs: StageEvidence,
+    not_observable: observability.NotObservable | None,
 ) -> tuple[StageResult, list[RequestFinding]]:
     if not_observable is not None:
         return replace(stage, state=StageState.NOT_OBSERVABLE, note=f"{not_observable.why}; a later stage proves it"), [
             not_observable.finding
         ]
-    if stage.number == 4:
-        return replace(stage, state=StageState.LEGIT_ABSENT, note="the agent logged no change and no error"), []
+    if stage.number == Stage.AGENT_HANDLES:
+        until = min(proofs[later][0].at for later in range(stage.number + 1, 10) if proofs[later])
+        received = proofs[3][0].at if proofs[3] else context.request.at
+        untied = nearby.untied_objects(context, received, until)
+        note = nearby.untied_note(untied) if untied else _NO_OBJECT
+        return replace(
+            stage, state=StageState.UNKNOWN if proofs.is_doubtful else StageState.LEGIT_ABSENT, note=note
+        ), []
     if stage.number == 8:
         return replace(stage, state=StageState.LEGIT_ABSENT, note="sent by a resync"), []
     return replace(stage, state=StageState.UNKNOWN, note="no line, but a later stage proves it"), []
-
-
-def _legitimate_absence(
-    stage: StageResult, context: RequestContext, *, moment: float
-) -> tuple[StageResult, list[RequestFinding]] | None:
-    """Return the state of a stage that is legitimately absent; None otherwise."""
-    request, number = context.request, stage.number
-    if number == Stage.AGENT_HANDLES and _has_unpublished_status(context):
-        return replace(stage, state=StageState.LEGIT_ABSENT, note="the agent had its status to publish"), []
-    skipped = [record for record in request.records if record.kind is RecordKind.PUBLISH_SKIPPED]
-    # Without a subscribed client the request ends with the stored status, even if a later request follows.
-    if number in (8, 9) and any(update.result == "sent" for update in request.status_updates):
-        alone = _without_clients(stage, context, moment=moment)
-        if alone is not None:
-            return alone
-    if _is_superseded(request):
-        next_request = request.next_request
-        assert next_request is not None
-        code = ["MT-206"] if next_request.action == "delete" and number == 2 else []
-        findings = [RequestFinding(code=item, confidence="certain", evidence=tuple(skipped)) for item in code]
-        return replace(
-            stage, state=StageState.SKIPPED, note=f"superseded by {next_request.action} v{next_request.version}"
-        ), findings
-    if number >= 2 and skipped and not stage_evidence.proof(request, 2, context.environment):
-        is_delete = request.action == "delete"
-        reason, note = ("MT-703", "the resource was gone") if is_delete else ("MT-206", "superseded by a delete")
-        findings = [RequestFinding(code=reason, confidence="certain", evidence=tuple(skipped))] if number == 2 else []
-        return replace(stage, state=StageState.SKIPPED, note=note), findings
-    return _settled_by_status(stage, request) if number >= 7 else None
-
-
-def _has_unpublished_status(context: RequestContext) -> bool:
-    """Say whether the agent failed to publish a status of the request, which it had only after handling it."""
-    request, environment = context.request, context.environment
-    published = stage_evidence.proof(request, Stage.AGENT_PUBLISHES_STATUS, environment)
-    return bool(stage_evidence.failed_records(Stage.AGENT_PUBLISHES_STATUS, request, published, environment))
-
-
-def _settled_by_status(stage: StageResult, request: TracedRequest) -> tuple[StageResult, list[RequestFinding]] | None:
-    """Return the state of a server stage that the result of a status update makes unnecessary."""
-    results = {update.result for update in request.status_updates}
-    if results & {"stale", "duplicate"} and "sent" not in results:
-        return replace(stage, state=StageState.SKIPPED, note="stale status"), []
-    gone = tuple(record for record in request.stage(7) if record.kind is RecordKind.STATUS_NOT_FOUND)
-    if gone:
-        findings = [RequestFinding(code="MT-703", confidence="certain", evidence=gone)]
-        return replace(stage, state=StageState.LEGIT_ABSENT, note="the resource was gone"), findings
-    handled = tuple(record for record in request.stage(7) if record.kind is RecordKind.HANDLING)
-    if "nochange" in results or (request.version > 1 and handled and results == {"unknown"}):
-        # A Go server logs nothing more for a status that it has already; the first status of a resource is always new.
-        confidence: Confidence = "certain" if "nochange" in results else "likely"
-        findings = [RequestFinding(code="MT-706", confidence=confidence, evidence=handled)]
-        return replace(stage, state=StageState.LEGIT_ABSENT, note=_KNOWN), findings
-    return None
-
-
-def _without_clients(
-    stage: StageResult, context: RequestContext, *, moment: float
-) -> tuple[StageResult, list[RequestFinding]] | None:
-    request = context.request
-    source = request.arrival.source if request.arrival else ""
-    if source == source_ids.COMMAND_LINE and not causes.is_subscribed(source, context.environment, at=moment):
-        return replace(stage, state=StageState.SKIPPED, note=_COMMAND_LINE), []
-    silent = tuple(record for record in request.stage(9) if record.kind is RecordKind.NO_CLIENTS)
-    broadcasting = {record.file for record in request.stage(8)}
-    is_everywhere = broadcasting <= {record.file for record in silent} and not context.environment.lacks_instances
-    nobody = causes.no_client_subscribed(source, context.environment, at=moment)
-    if stage.number == 9 and silent and is_everywhere:
-        why = nobody.detail if nobody is not None and nobody.code == "MT-901" else "no clients on any instance"
-        finding = RequestFinding(code="MT-901", confidence="certain", detail=why, evidence=silent)
-        return replace(stage, state=StageState.SKIPPED, note="no client connected"), [finding]
-    if nobody is not None and nobody.code == "MT-901":
-        return replace(stage, state=StageState.SKIPPED, note="no client connected"), [nobody]
-    return None
-
-
-def _is_superseded(request: TracedRequest) -> bool:
-    """Say whether a later request replaced this one before it was completed."""
-    return request.next_request is not None and request.action != "delete"
 
 
 def _via(number: int, proof: Sequence[LogRecord]) -> str:
@@ -452,7 +455,10 @@ def _stage_note(number: int, records: Sequence[LogRecord], environment: Environm
         return f"{passed} not owned" if passed else ""
     if number in (2, 3):
         published = {record.event for record in records if record.kind is RecordKind.PUBLISHING and record.event}
-        return f"{len(published)} attempts" if len(published) > 1 else ""
+        again = [lifecycles.clock(record.at) for record in records if record.kind is RecordKind.REPUBLISHED]
+        attempts = f"{len(published)} attempts" if len(published) > 1 else ""
+        republished = f"re-published at {', '.join(again[:_MOST_NAMED])}" if again else ""
+        return "; ".join(filter(None, (attempts, republished)))
     if number == 8 and environment.instances > 1:
         return f"{len({record.file for record in records})} of {environment.instances} instances"
     return ""
@@ -476,4 +482,4 @@ def _verdict(request: TracedRequest, stages: Sequence[StageResult]) -> tuple[Req
         return RequestVerdict.SUPERSEDED, None
     return RequestVerdict.COMPLETE if by_state[StageState.SKIPPED] or stages[
         6
-    ].note == _KNOWN else RequestVerdict.UNKNOWN, None
+    ].note == legitimate_absence.KNOWN else RequestVerdict.UNKNOWN, None

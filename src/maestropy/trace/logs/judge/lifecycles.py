@@ -32,6 +32,21 @@ def clock(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
+def by_pod(logs: Sequence[LogWriter]) -> list[list[LogWriter]]:
+    """Return the logs of each pod: a rotated log is several files."""
+    pods: dict[str, list[LogWriter]] = {}
+    for log in logs:
+        pods.setdefault(log.pod, []).append(log)
+    return list(pods.values())
+
+
+def are_from_start(logs: Sequence[LogWriter], *, at: float = 0.0) -> bool:
+    """Say whether the logs of each pod show a start of it, or begin after `at`, so that they show all it had before."""
+    return all(
+        any(log.started for log in parts) or (at and min(log.first for log in parts) > at) for parts in by_pod(logs)
+    )
+
+
 def interruption(logs: Sequence[LogWriter], *, since: float, until: float, end: float) -> Interruption | None:
     """Return how the process behind `logs` left off between `since` and `until`; `end` is that of all logs."""
     if not logs:

@@ -1,18 +1,20 @@
-"""Show errors near the moment at which a request stopped, which nothing ties to it. They never are its cause. Pure."""
+"""Show records near a request that nothing ties to it: errors, which never are its cause, and applied objects. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from maestropy.trace.logs.judge import observability
-from maestropy.trace.logs.log_records import LogRecord
+from maestropy.trace.logs.judge.request_context import RequestContext
+from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
-from maestropy.trace.logs.match.untied_errors import UntiedErrors
+from maestropy.trace.logs.match.untied_records import UntiedRecords
 from maestropy.trace.logs.model import RequestFinding, RequestVerdict, StageResult
 from maestropy.trace.logs.read.log_writers import Environment
 
 STOPPED: Final = frozenset({RequestVerdict.FAILED, RequestVerdict.INCOMPLETE, RequestVerdict.PENDING})
 _BEFORE: Final = 5.0
 _MOST: Final = 5
+_NAMED: Final = 2
 
 
 def is_explained(findings: Iterable[RequestFinding]) -> bool:
@@ -20,10 +22,45 @@ def is_explained(findings: Iterable[RequestFinding]) -> bool:
     return any(one.confidence == "certain" and one.entry.severity == "error" for one in findings)
 
 
+def untied_objects(context: RequestContext, since: float, until: float) -> list[LogRecord]:
+    """Return the applied objects of a time, in logs of the request's agent, that nothing ties to a work."""
+    skew, own = _agent(context)
+    return [record for record in context.untied.applied(since + skew, until + skew) if record.file in own]
+
+
+def untied_failures(context: RequestContext, since: float, until: float) -> RequestFinding | None:
+    """Return the failed attempts of a time, in logs of the request's agent, that nothing ties to a work."""
+    skew, own = _agent(context)
+    failed = [
+        record
+        for record in context.untied.errors(since + skew, until + skew)
+        if record.file in own and record.kind is RecordKind.APPLY_FAILED
+    ]
+    if not failed:
+        return None
+    detail = f"while the agent handled it, it logged an error that names no work: {failed[-1].detail}"
+    return RequestFinding(code="MT-010", confidence="possible", detail=detail, evidence=tuple(failed[-_MOST:]))
+
+
+def _agent(context: RequestContext) -> tuple[float, set[int]]:
+    """Return by how much the clock of the request's agent is ahead, and its files."""
+    environment = context.environment
+    logs = observability.logs_of_agent(context.request.first("consumer"), environment)
+    own = {file for file, writer in enumerate(environment.writers) if any(writer is log for log in logs)}
+    return max((log.skew for log in logs), default=0.0), own
+
+
+def untied_note(untied: Sequence[LogRecord]) -> str:
+    """Say that objects were applied, and that no line shows of which work they are."""
+    names = ", ".join(dict.fromkeys(record.detail.removeprefix("INFO: ").split("\n")[0] for record in untied[:_NAMED]))
+    more = f", and {len(untied) - _NAMED} more" if len(untied) > _NAMED else ""
+    return f"the agent logged objects without their work in this time: {names}{more}"
+
+
 def finding(
     request: TracedRequest,
     environment: Environment,
-    untied: UntiedErrors,
+    untied: UntiedRecords,
     *,
     stages: Sequence[StageResult],
     known: Iterable[RequestFinding],
@@ -35,7 +72,7 @@ def finding(
     logs = (*environment.servers, *observability.logs_of_agent(request.first("consumer"), environment))
     files = {file for file, writer in enumerate(environment.writers) if any(writer is log for log in logs)}
     distinct: dict[tuple[int, str], LogRecord] = {}
-    for record in untied.between(moment - _BEFORE, moment + timeout):
+    for record in untied.errors(moment - _BEFORE, moment + timeout):
         if record.file in files and (record.file, record.offset, record.line) not in cited:
             distinct.setdefault((record.kind, record.detail), record)
     if not distinct:

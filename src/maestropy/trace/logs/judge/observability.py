@@ -48,7 +48,7 @@ def _server(stage: int, request: TracedRequest, environment: Environment, *, mom
         return NotObservable("MT-001", "no server logs")
     if any(server.is_cut_off for server in servers):
         return NotObservable("MT-006", "records of the servers are cut off; the record of this stage may be among them")
-    if not any(server.covers(moment) for server in servers):
+    if not any(server.covers(moment) for server in servers) or _begins_later(stage, request, servers):
         return NotObservable("MT-002", "the server logs do not cover this time")
     if stage in (2, 6) and not environment.shows(stage) and not any(server.is_ours for server in servers):
         later = any(environment.shows(number) for number in range(stage + 1, 10))
@@ -64,6 +64,13 @@ def _server(stage: int, request: TracedRequest, environment: Environment, *, mom
     if is_elsewhere and environment.lacks_instances:
         return NotObservable("MT-004", environment.missing_instances)
     return None
+
+
+def _begins_later(stage: int, request: TracedRequest, servers: Sequence[LogWriter]) -> bool:
+    """Say whether all servers' logs begin after the agent received the request, so that they cannot have a stage."""
+    received = min((record.at for record in request.stage(Stage.AGENT_RECEIVES)), default=0.0)
+    is_before = stage in (Stage.SERVER_RECEIVES, Stage.SERVER_PUBLISHES)
+    return is_before and bool(received) and all(server.first > received for server in servers)
 
 
 def cut_log(stage: int, request: TracedRequest, environment: Environment, *, until: float) -> NotObservable | None:
@@ -130,7 +137,7 @@ def _agent(stage: int, request: TracedRequest, environment: Environment, *, mome
         return NotObservable("MT-001", f"no logs of the agent of {consumer}" if consumer else "no agent logs")
     if any(log.is_cut_off for log in logs):
         return NotObservable("MT-006", "records of the agent are cut off; the record of this stage may be among them")
-    covering = [log for log in logs if log.covers(moment, slack=5.0)]
+    covering = [log for log in logs if log.covers(moment + log.skew, slack=5.0)]
     if not covering:
         # A running agent would have logged the event; a stopped one is the cause, not a gap of the logs. One that has
         # reported a status since runs, whatever its log shows.

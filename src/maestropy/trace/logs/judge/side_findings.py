@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from maestropy.trace.logs.judge import apply_outcome, causes, lifecycles, observability, stage_evidence
+from maestropy.trace.logs.judge import apply_outcome, lifecycles, observability, request_context, stage_evidence
 from maestropy.trace.logs.log_records import (
     APPLIED,
     APPLIED_AND_GONE,
@@ -14,10 +14,11 @@ from maestropy.trace.logs.log_records import (
 )
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import RequestFinding, StageResult, StageState
-from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 from maestropy.trace.stages import Stage
 
 _LATE = 10.0
+_NOTABLE = 1.0
 _LONGEST_AWAY = 3600.0
 _MOST_NAMED = 5
 
@@ -90,13 +91,17 @@ def of_delivery(
     findings += _foreign_statuses(request)
     late = [record for record in request.records if record.kind is RecordKind.REPUBLISHED]
     delivery = stages[2]
-    if late or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
+    is_delivered = any(stage.state is StageState.OK for stage in stages[2:])
+    if (late and is_delivered) or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
         why = _disconnection(request, stages, environment, components)
         findings.append(
             RequestFinding(
                 code="MT-304", confidence="certain", detail=why, evidence=tuple(late or delivery.records[:1])
             )
         )
+    delays = _delays(request, stages, environment, components)
+    if delays:
+        findings.append(RequestFinding(code="MT-011", confidence="certain", detail="; ".join(delays)))
     overtaken = _received_out_of_order(request)
     if overtaken:
         detail = f"it had version {overtaken[0].version} already"
@@ -111,6 +116,60 @@ def of_delivery(
     return findings
 
 
+def _delays(
+    request: TracedRequest,
+    stages: Sequence[StageResult],
+    environment: Environment,
+    components: Sequence[LogRecord],
+) -> list[str]:
+    """Return what made a request wait on its way: restarts of its agent or of servers, statuses that nobody took."""
+    first = [stage.first for stage in stages]
+    agents = observability.logs_of_agent(request.first("consumer"), environment)
+    spans = (
+        (environment.servers, request.at, first[1]),
+        (agents, request.at, first[4]),
+        (environment.servers, first[4], first[8]),
+    )
+    restarts = [
+        restart
+        for logs, since, until in spans
+        if since and until - since > _NOTABLE
+        for restart in _starts(logs, since, until)
+    ]
+    return [*dict.fromkeys(restarts), *_unowned(request, stages, components)]
+
+
+def _starts(logs: Sequence[LogWriter], since: float, until: float) -> list[str]:
+    return [
+        f"{log.pod} restarted at {lifecycles.clock(at - log.skew)}"
+        for log in logs
+        for at in log.started
+        if since < at - log.skew <= until
+    ]
+
+
+def _unowned(request: TracedRequest, stages: Sequence[StageResult], components: Sequence[LogRecord]) -> list[str]:
+    """Return that all servers left a status to another one, and that a later one was taken."""
+    handled = stages[6].first
+    left = [
+        update
+        for update in request.status_updates
+        if update.has(RecordKind.NOT_OWNED)
+        and not update.has(RecordKind.HANDLING, RecordKind.UPDATING, RecordKind.UPDATE_SENT)
+        and update.at < handled - _NOTABLE
+    ]
+    if not left:
+        return []
+    resyncs = [
+        record.at
+        for record in request_context.between(components, left[0].at, handled)
+        if record.kind is RecordKind.STATUS_RESYNC
+    ]
+    again = f"; statuses were requested again at {lifecycles.clock(resyncs[0])}" if resyncs else ""
+    times = f"the status of {lifecycles.clock(left[0].at)}{again}; one was taken at {lifecycles.clock(handled)}"
+    return [f"no server instance took {times}"]
+
+
 def _disconnection(
     request: TracedRequest,
     stages: Sequence[StageResult],
@@ -122,7 +181,7 @@ def _disconnection(
     logs = {id(log) for log in observability.logs_of_agent(request.first("consumer"), environment)}
     own = [
         record
-        for record in causes.between(components, published - _LONGEST_AWAY, received)
+        for record in request_context.between(components, published - _LONGEST_AWAY, received)
         if id(environment.writers[record.file]) in logs
     ]
     lost = [record.at for record in own if record.kind is RecordKind.DISCONNECTED]

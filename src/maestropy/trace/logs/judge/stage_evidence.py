@@ -2,25 +2,97 @@
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 from maestropy.trace.logs.evidence import DONE, FAILED
-from maestropy.trace.logs.judge import apply_outcome, causes, observability
+from maestropy.trace.logs.judge import apply_outcome, causes, observability, status_reports
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.stages import Stage
 
 
-def proof(request: TracedRequest, number: int, environment: Environment) -> list[LogRecord]:
-    """Return the records that show that a stage was done."""
-    if request.action == "delete":
-        return _proof_of_delete(request, number, environment)
-    if number == Stage.SERVER_HANDLES_STATUS:
-        stored = [update for update in request.status_updates if update.result in ("sent", "nochange")]
-        records = [record for update in stored for record in update.records if record.kind in DONE[number]]
-        return sorted((record for record in records if record.kind is not RecordKind.DELETE_SENT), key=_moment)
-    done = [record for record in request.stage(number) if record.kind in DONE[number]]
-    return _after_failures(request, done) if number == Stage.SERVER_PUBLISHES else done
+class StageEvidence:
+    """What the records of one request show of each stage; every answer is found once, and asked for often."""
+
+    def __init__(self, request: TracedRequest, environment: Environment) -> None:
+        self._request = request
+        self._environment = environment
+        self._proofs: dict[int, list[LogRecord]] = {}
+        self._failures: dict[int, list[LogRecord]] = {}
+        self._moments: dict[int, float] = {}
+        self._reasons: dict[tuple[int, float], observability.NotObservable | None] = {}
+        self.stops: dict[int, bool] = {}
+        """Whether the request stopped before a stage, as far as the judge has decided it."""
+
+    @cached_property
+    def outcome(self) -> apply_outcome.ApplyOutcome:
+        """What became of the request on the cluster."""
+        return apply_outcome.outcome(self._request, self._environment)
+
+    @cached_property
+    def reports(self) -> list[StatusUpdateRecords]:
+        """The status updates that tell it."""
+        return status_reports.telling(self._request, self.outcome)
+
+    @cached_property
+    def is_doubtful(self) -> bool:
+        """Whether these may be of the time before the agent applied it."""
+        return status_reports.is_doubtful(self._request, self.outcome, self._environment)
+
+    @cached_property
+    def last_proven(self) -> int:
+        """The last stage that a record shows; 0 for none."""
+        return max((number for number in range(1, 10) if self[number]), default=0)
+
+    def moment(self, number: int) -> float:
+        """Return when the last stage before this one was done; when the request came, if none is shown."""
+        if number not in self._moments:
+            done = [self[earlier][0].at for earlier in range(1, number) if self[earlier]]
+            self._moments[number] = max(done, default=self._request.at)
+        return self._moments[number]
+
+    def __getitem__(self, number: int) -> list[LogRecord]:
+        """Return the records that show that a stage was done."""
+        proof = self._proofs.get(number)
+        if proof is None:
+            proof = self._proofs[number] = self._proof(number)
+        return proof
+
+    def failures(self, number: int) -> list[LogRecord]:
+        """Return the errors of a stage that no later success has made good."""
+        if number not in self._failures:
+            self._failures[number] = _failed_records(number, self._request, self, self._environment)
+        return self._failures[number]
+
+    def not_observable_reason(self, number: int, *, moment: float) -> observability.NotObservable | None:
+        """Return why a stage could not be seen around a moment; nothing when it could."""
+        key = (number, moment)
+        if key not in self._reasons:
+            self._reasons[key] = observability.not_observable_reason(
+                number, self._request, self._environment, moment=moment
+            )
+        return self._reasons[key]
+
+    def _proof(self, number: int) -> list[LogRecord]:
+        request = self._request
+        if request.action == "delete":
+            return _proof_of_delete(request, number, self._environment)
+        done = [record for record in request.stage(number) if record.kind in DONE[number]]
+        if number < Stage.AGENT_HANDLES:
+            return _after_failures(request, done) if number == Stage.SERVER_PUBLISHES else done
+        if number == Stage.AGENT_HANDLES:
+            # Attempts that failed may be recorded as applied too.
+            outcome = self.outcome
+            return [record for record in done if record.at >= outcome.since] or done if outcome.earlier else done
+        if not done:
+            return done
+        updates = self.reports
+        if number == Stage.SERVER_HANDLES_STATUS:
+            updates = [update for update in updates if update.result in ("sent", "nochange")]
+        records = [record for record in status_reports.records_of(updates, number) if record.kind in DONE[number]]
+        return [record for record in records if record.kind is not RecordKind.DELETE_SENT]
 
 
 def overcome_failures(request: TracedRequest) -> list[LogRecord]:
@@ -69,14 +141,13 @@ def _moment(record: LogRecord) -> float:
     return record.at
 
 
-def failed_records(
-    number: int, request: TracedRequest, proven: Sequence[LogRecord], environment: Environment
+def _failed_records(
+    number: int, request: TracedRequest, evidence: StageEvidence, environment: Environment
 ) -> list[LogRecord]:
-    """Return the errors of a stage that no later success has made good."""
     if number == Stage.AGENT_HANDLES:
-        return list(apply_outcome.outcome(request, environment).failures)
-    records = request.stage(number)
-    if number == Stage.SERVER_PUBLISHES and any(proof(request, later, environment) for later in range(3, 10)):
+        return list(evidence.outcome.failures)
+    records, proven = request.stage(number), evidence[number]
+    if number == Stage.SERVER_PUBLISHES and records and any(evidence[later] for later in range(3, 10)):
         # It reached the agent: it was published in spite of an error, or the error is of an event that was left over.
         records = [record for record in records if record.kind is not RecordKind.PUBLISH_FAILED]
     if number == Stage.SERVER_HANDLES_STATUS and not proven:

@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from maestropy.trace.logs.log_records import OBJECTS, RecordKind, RecordTable
+from maestropy.trace.logs.log_records import RecordKind, RecordTable, objects_of
 from maestropy.trace.logs.objects import identity
 
 KINDS: Final = frozenset(
@@ -36,9 +36,8 @@ def _declared_objects(records: RecordTable) -> dict[str, set[int]]:
     """Return the resources whose logged manifests contain each object."""
     declared: dict[str, set[int]] = defaultdict(set)
     for index in records.indices(*_REQUESTS):
-        detail = records.details_of(index)[5]
-        if detail.startswith(OBJECTS) and records.resources[index]:
-            for name in detail.removeprefix(OBJECTS).split(", "):
+        if records.resources[index]:
+            for name in objects_of(records.details_of(index)[5]):
                 declared[name].add(records.resources[index])
     return declared
 

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from maestropy.trace.logs.evidence import NAMED_BY_ID
+from maestropy.trace.logs.evidence import EVIDENCE, NAMED_BY_ID, Shows
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, RecordTable
 from maestropy.trace.logs.match import applied_objects
 
@@ -22,6 +22,7 @@ _BY_EVENT = frozenset({RecordKind.NOTIFIED, RecordKind.OTHER_INSTANCE, RecordKin
 _BY_OPERATION = frozenset({RecordKind.DECODE_FAILED, RecordKind.STATUS_FAILED})
 _WAITING = frozenset({RecordKind.HANDLING, RecordKind.DELETE_SENT, RecordKind.UPDATE_SENT})
 _ORDERED_KINDS = (*_WAITING, *_CONCLUDING, RecordKind.BROADCAST, RecordKind.NO_CLIENTS)
+_TIED = (RecordKind.APPLIED, *(kind for kind, shown in EVIDENCE.items() if shown.shows is Shows.FAILED))
 _COMPONENTS = tuple(kind for kind in RecordKind if RecordKind.STARTED <= kind < RecordKind.OTHER)
 
 
@@ -32,6 +33,8 @@ class RecordsByResource:
     indices: "dict[int, array[int]]"
     events: Mapping[int, int]
     """Database events attributed to records that do not name one, by record index."""
+    untied: "array[int]"
+    """Records of applied objects, and of errors of requests, that nothing ties to a resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Attribution:
     """Database events attributed to records that do not name one, by record index."""
     merged: frozenset[int]
     """Resources with records that name the work instead of the resource ID."""
+    untied: "array[int]"
+    """Records of applied objects, and of errors of requests, that nothing ties to a resource."""
 
     def by_resource(self, *, without: Iterable[int] = ()) -> RecordsByResource:
         """Return the records of each resource, without some resources."""
@@ -53,7 +58,8 @@ class Attribution:
             if number not in gone:
                 indices[number].append(index)
         kept = set(chain.from_iterable(indices.values())) if self.events else set()
-        return RecordsByResource(dict(indices), {index: event for index, event in self.events.items() if index in kept})
+        events = {index: event for index, event in self.events.items() if index in kept}
+        return RecordsByResource(dict(indices), events, self.untied)
 
 
 def attribute(records: RecordTable) -> Attribution:
@@ -64,7 +70,8 @@ def attribute(records: RecordTable) -> Attribution:
         resources = array("I", [aliases.get(number, number) for number in resources])
     events: dict[int, int] = {}
     _attribute_remaining(records, resources, events)
-    return Attribution(resources, events, frozenset(aliases.values()))
+    untied = array("I", (index for index in records.indices(*_TIED) if not resources[index]))
+    return Attribution(resources, events, frozenset(aliases.values()), untied)
 
 
 def _indices() -> "array[int]":

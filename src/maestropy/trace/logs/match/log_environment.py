@@ -32,7 +32,9 @@ def derive(
     missing = _missing_instances(servers)
     if len({server.pod for server in servers}) == 1 and _leaves_all_to_others(servers):
         instances = max(instances, 2)
-    events = sorted(components, key=lambda record: (record.file, record.offset, record.line))
+    # A rotated log is several files of one pod, each of which goes on where another ends.
+    parts = [(writer.pod, writer.first) for writer in known]
+    events = sorted(components, key=lambda record: (*parts[record.file], record.file, record.offset, record.line))
     return Environment(
         writers=known,
         broker=log_writers.broker_of(known) if broker == "auto" else broker,
@@ -40,8 +42,10 @@ def derive(
         instances=max(len({server.pod for server in servers}) + len(missing), len(instance_ids), instances),
         missing=missing,
         reported=reported,
-        clients=_subscription_periods(events, on=RecordKind.CLIENT_SUBSCRIBED, off=RecordKind.CLIENT_UNSUBSCRIBED),
-        agents=_subscription_periods(events, on=RecordKind.AGENT_SUBSCRIBED, off=RecordKind.AGENT_UNSUBSCRIBED),
+        clients=_subscription_periods(
+            events, known, on=RecordKind.CLIENT_SUBSCRIBED, off=RecordKind.CLIENT_UNSUBSCRIBED
+        ),
+        agents=_subscription_periods(events, known, on=RecordKind.AGENT_SUBSCRIBED, off=RecordKind.AGENT_UNSUBSCRIBED),
     )
 
 
@@ -75,25 +79,26 @@ def reported_consumers(records: RecordTable) -> dict[str, float]:
 
 
 def _subscription_periods(
-    events: Iterable[LogRecord], *, on: RecordKind, off: RecordKind
+    events: Iterable[LogRecord], writers: Sequence[LogWriter], *, on: RecordKind, off: RecordKind
 ) -> tuple[SubscriptionPeriod, ...]:
     periods: list[SubscriptionPeriod] = []
-    open_: dict[tuple[int, str], LogRecord] = {}
+    open_: dict[tuple[str, str], LogRecord] = {}
 
-    def close(key: tuple[int, str], until: float) -> None:
+    def close(key: tuple[str, str], until: float) -> None:
         began = open_.pop(key)
         name = began.source if on is RecordKind.CLIENT_SUBSCRIBED else began.consumer
-        periods.append(SubscriptionPeriod(name=name, file=key[0], since=began.at, until=until))
+        periods.append(SubscriptionPeriod(name=name, file=began.file, since=began.at, until=until))
 
     for record in events:
-        key = (record.file, record.event)
+        pod = writers[record.file].pod
+        key = (pod, record.event)
         if record.kind is on:
             open_[key] = record
         elif record.kind is off and key in open_:
             close(key, record.at)
         elif record.kind is RecordKind.STARTED:
             # A server that starts has no subscribers, even if none of them unsubscribed.
-            for subscriber in [subscriber for subscriber in open_ if subscriber[0] == record.file]:
+            for subscriber in [subscriber for subscriber in open_ if subscriber[0] == pod]:
                 close(subscriber, record.at)
     for subscriber in list(open_):
         close(subscriber, math.inf)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from maestropy.trace.logs.log_records import LogRecord, RecordKind
+from maestropy.trace.logs.log_records import LogRecord, RecordKind, payload_of
 from maestropy.trace.logs.match.status_updates import StatusUpdateRecords, is_about_status, status_updates_of
 
 _SLACK = 0.5
@@ -77,17 +77,30 @@ def spec_requests_of(resource: str, records: Sequence[LogRecord]) -> list[Traced
     _count_versions(requests, records)
     _add_without_arrival(resource, requests, records)
     requests.sort(key=lambda request: request.at)
+    agents = {
+        record.file: record.consumer
+        for record in records
+        if record.kind is RecordKind.RECEIVED_SPEC and record.consumer
+    }
     for record in records:
         if not is_about_status(record):
-            owner = _owner(record, requests)
+            consumer = record.consumer or agents.get(record.file, "")
+            owner = _owner(record, _of_consumer(requests, consumer))
             if owner is not None and record is not owner.arrival:
                 _attribute(owner, record)
     for update in status_updates_of([record for record in records if is_about_status(record)]):
-        request = _owner_of_update(update, requests)
+        consumer = next((record.consumer for record in update.records if record.consumer), "")
+        request = _owner_of_update(update, _of_consumer(requests, consumer))
         if request is not None:
             request.status_updates.append(update)
     _link(requests)
     return requests
+
+
+def _of_consumer(requests: Sequence[TracedRequest], consumer: str) -> Sequence[TracedRequest]:
+    """Return the requests of a consumer; all if none is of it. Logs of two environments may have one ID twice."""
+    own = [request for request in requests if request.arrival and request.arrival.consumer == consumer]
+    return own or requests
 
 
 def _arrivals(resource: str, records: Sequence[LogRecord]) -> list[TracedRequest]:
@@ -137,20 +150,17 @@ def _is_inserted_again(arrival: LogRecord, records: Sequence[LogRecord], inserte
 
 
 def _count_versions(requests: Sequence[TracedRequest], records: Sequence[LogRecord]) -> None:
-    by_op: dict[str, int] = {}
-    for record in records:
-        if (
-            record.op_id
-            and record.version > 0
-            and not record.is_deleting
-            and record.kind is not RecordKind.REQUEST_RECEIVED
-        ):
-            by_op[record.op_id] = min(record.version, by_op.get(record.op_id, record.version))
-    incarnation, current = 0, 0
-    for request in requests:
+    by_op = _versions_by_operation(records)
+    incarnation, current, payload = 0, 0, ""
+    for at, request in enumerate(requests):
         if request.incarnation != incarnation:
-            incarnation, current = request.incarnation, 0
+            incarnation, current, payload = request.incarnation, 0, ""
         assert request.arrival is not None
+        wanted = payload_of(request.arrival.detail)
+        is_announced = bool(wanted) and _is_announced(request, records, until=_next_arrival(requests, at))
+        if request.action == "update" and wanted and wanted == payload and not is_announced:
+            request.no_op = "its manifests are those that the resource has already"
+            continue
         sent = request.arrival.version
         if request.action == "create":
             if current:
@@ -168,6 +178,34 @@ def _count_versions(requests: Sequence[TracedRequest], records: Sequence[LogReco
         else:
             request.version = current
         current = max(current, request.version)
+        payload = wanted if is_announced else ""
+
+
+def _versions_by_operation(records: Sequence[LogRecord]) -> dict[str, int]:
+    by_op: dict[str, int] = {}
+    for record in records:
+        if (
+            record.op_id
+            and record.version > 0
+            and not record.is_deleting
+            and record.kind is not RecordKind.REQUEST_RECEIVED
+        ):
+            by_op[record.op_id] = min(record.version, by_op.get(record.op_id, record.version))
+    return by_op
+
+
+def _next_arrival(requests: Sequence[TracedRequest], at: int) -> float:
+    return requests[at + 1].at if at + 1 < len(requests) else math.inf
+
+
+def _is_announced(request: TracedRequest, records: Sequence[LogRecord], *, until: float) -> bool:
+    """Say whether any record of the time to the next request shows that a server made an event of this one."""
+    op_id = request.arrival.op_id if request.arrival else ""
+    return any(
+        record.kind in _SPEC and (record.op_id == op_id if record.op_id and op_id else record.at < until)
+        for record in records
+        if record.at >= request.at - _SLACK
+    )
 
 
 def _next(current: int, request: TracedRequest, records: Sequence[LogRecord]) -> int:
@@ -254,7 +292,7 @@ def _owner(record: LogRecord, requests: Sequence[TracedRequest]) -> TracedReques
             ],
             record.at,
         )
-    accepted = [request for request in requests if not request.rejection]
+    accepted = [request for request in requests if not request.rejection and not request.no_op]
     if record.kind in _SPEC:
         action = "delete" if record.is_deleting or record.action == "delete" else record.action
         return _matching(_with_version(record, requests), accepted, action=action)
@@ -298,7 +336,7 @@ def _attribute(request: TracedRequest, record: LogRecord) -> None:
 
 
 def _owner_of_update(update: StatusUpdateRecords, requests: Sequence[TracedRequest]) -> TracedRequest | None:
-    accepted = [request for request in requests if not request.rejection]
+    accepted = [request for request in requests if not request.rejection and not request.no_op]
     deletes = [request for request in accepted if request.action == "delete"]
     if update.is_deleting or update.confirms_deletion:
         return _latest(deletes, update.at) or _latest(accepted, update.at)

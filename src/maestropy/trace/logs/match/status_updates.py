@@ -55,6 +55,11 @@ class StatusUpdateRecords:
         return min(record.at for record in self.records)
 
     @property
+    def sent_at(self) -> float:
+        """When the agent sent it; the time of its first record where the agent's is not in the logs."""
+        return min((record.at for record in self.records if record.kind is RecordKind.SENDING_STATUS), default=self.at)
+
+    @property
     def confirms_deletion(self) -> bool:
         """Say whether it confirms a deletion."""
         if self.has(RecordKind.DELETE_SENT, RecordKind.UPDATE_SENT):

@@ -3,6 +3,7 @@
 A truncated record still gives the fields that can be read in it.
 """
 
+import hashlib
 import re
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -10,7 +11,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from maestropy.journal.redact import HIDDEN
-from maestropy.trace.logs.log_records import APPLIED, APPLIED_AND_GONE, NOT_APPLIED, NOT_AVAILABLE, OBJECTS
+from maestropy.trace.logs.log_records import (
+    APPLIED,
+    APPLIED_AND_GONE,
+    NOT_APPLIED,
+    NOT_AVAILABLE,
+    NOT_TRIED,
+    objects_detail,
+)
 from maestropy.trace.logs.objects import identity_of_kind
 from maestropy.trace.logs.read.lines import plain, unquoted
 from maestropy.wire.events import json_format
@@ -87,7 +95,12 @@ def _content(data: Any, event: LoggedEvent) -> str:
         return _status_content(data, version=event.version)
     manifests = data.get("manifests")
     objects = [_identity(manifest) for manifest in manifests[:_MOST_OBJECTS]] if isinstance(manifests, list) else []
-    return OBJECTS + ", ".join(filter(None, objects)) if any(objects) else ""
+    return objects_detail(list(filter(None, objects)), _digest(data)) if any(objects) else ""
+
+
+def _digest(data: dict[str, Any]) -> str:
+    """Return what identifies the content of a request: a server makes no event for an update that has the same."""
+    return hashlib.blake2b(orjson.dumps(data, option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
 
 
 def _identity(manifest: Any) -> str:
@@ -103,7 +116,7 @@ def _status_content(data: dict[str, Any], *, version: int) -> str:
     if applied is None:
         return ""
     if _is_older(applied, version):
-        return ""  # the agent has not tried this version yet; the condition is that of the version before
+        return NOT_TRIED  # the condition is that of the version before
     reasons = _denials(data, "Applied", version=version)
     # An agent sums its manifests up; one that contradicts the sum is the newer of the two.
     if applied.get("status") == "False" or reasons:

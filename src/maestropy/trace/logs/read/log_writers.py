@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from maestropy.trace.logs.log_records import STAGE_OF, RecordKind, RecordTable
+from maestropy.trace.logs.log_records import STAGE_OF, LogRecord, RecordKind, RecordTable
 from maestropy.trace.logs.read import record_reader
 from maestropy.trace.logs.read.lines import RawRecord, RecordClock
 from maestropy.trace.logs.read.record_reader import ParsedRecord
@@ -18,7 +18,7 @@ from maestropy.trace.stages import AGENT_STAGES
 _CUT_OFF_SHARE = 50
 _START = 5.0
 """Seconds within which several records are about the same start."""
-_POD = re.compile(r"(?:^|/)(?:\d+_)?([a-z0-9][a-z0-9.-]*?)(?:[._](?:previous|log|txt|gz|csv|\d+))*$")
+_POD = re.compile(r"(?:^|/)(?:\d+_)?([a-z0-9][a-z0-9.-]*?)(?:[._](?:log|txt|gz|csv|\d+)|[._-]previous)*$")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class LogWriter:
     started: list[float] = field(default_factory=list)
     stopped: list[float] = field(default_factory=list)
     """When it logged that it shuts down."""
+    subscribes_to_topic: bool = False
+    """Whether it subscribes to a topic of a message broker."""
     progress: list[float] = field(default_factory=list)
     """When its controllers reconciled works, at most once a second: a process may go on logging while these hang."""
     generations: Counter[str] = field(default_factory=Counter)
@@ -92,10 +94,18 @@ class LogWriter:
             self.roles["agent" if stage in AGENT_STAGES else "server"] += 1
         self.verbosity = max(self.verbosity, verbosity)
         self.cut_off += is_cut_off and bool(stage)
-        if stage in AGENT_STAGES and record.consumer:
+        self._note_process(record)
+        self.extend_coverage(at, at)
+
+    def _note_process(self, record: LogRecord) -> None:
+        """Update what is known of its process: whose agent it is, how it is connected, when it started and stopped."""
+        kind, at = record.kind, record.at
+        if record.stage in AGENT_STAGES and record.consumer:
             self.consumers.add(record.consumer)
         elif kind is RecordKind.BROADCAST and record.detail:
             self.instances.add(record.detail)
+        elif kind is RecordKind.SUBSCRIBED:
+            self.subscribes_to_topic = self.subscribes_to_topic or "/consumers/" in record.detail
         elif kind is RecordKind.INSTANCES:
             self.ring |= set(record.detail.split())
         elif kind is RecordKind.STARTED and (not self.started or at > self.started[-1] + _START):
@@ -104,7 +114,6 @@ class LogWriter:
             self.stopped.append(at)
         elif kind is RecordKind.PROGRESS and (not self.progress or at >= self.progress[-1] + 1.0):
             self.progress.append(at)
-        self.extend_coverage(at, at)
 
     def note_many(self, kind: RecordKind, count: int, *, verbosity: int) -> None:
         """Update the description of the writer from frequent records of one kind, without their times."""
@@ -127,6 +136,7 @@ class LogWriter:
         self.verbosity = max(self.verbosity, other.verbosity)
         self.started += other.started
         self.stopped += other.stopped
+        self.subscribes_to_topic = self.subscribes_to_topic or other.subscribes_to_topic
         self.progress += other.progress
         self.generations += other.generations
         self.roles += other.roles
@@ -238,13 +248,14 @@ class SubscriptionPeriod:
 
 
 def broker_of(writers: tuple[LogWriter, ...]) -> str:
-    """Return mqtt or grpc, by the startup records of servers, else by their other records."""
+    """Return mqtt or grpc, by the startup records of servers, else by their other records and the agents' topics."""
     kinds: Counter[RecordKind] = Counter()
     for writer in writers:
         kinds.update(writer.kinds)
     if kinds[RecordKind.GRPC_BROKER] or kinds[RecordKind.AGENT_SUBSCRIBED] or kinds[RecordKind.SENT_TO_AGENTS]:
         return "grpc"
-    if kinds[RecordKind.MESSAGE_BROKER] or kinds[RecordKind.PUBLISHING]:
+    is_on_topic = any(writer.subscribes_to_topic for writer in writers)
+    if kinds[RecordKind.MESSAGE_BROKER] or kinds[RecordKind.PUBLISHING] or is_on_topic:
         return "mqtt"
     return "unknown"
 

@@ -179,6 +179,10 @@ def _report(facts: Facts, row: TracedResource) -> Iterator[Finding]:
         says = f"version {status.version} is reported, version {row.version} is desired"
         yield finding("MW-004", facts, evidence=[Evidence(where="resources.status", says=says)])
     applied, available = status.condition("Applied"), status.condition("Available")
+    if status.version >= row.version and applied and 0 < (applied.generation or 0) < row.version:
+        # A Go agent reports a new version before it has applied it, with the conditions of the version before.
+        says = f"{applied} is of version {applied.generation} (observedGeneration), version {row.version} is desired"
+        yield finding("MW-004", facts, evidence=[Evidence(where="resources.status", says=says)])
     if facts.data.reported_hold is not None:
         return  # Applied is False because of the hold, not of the cluster
     if applied and applied.status == "False":

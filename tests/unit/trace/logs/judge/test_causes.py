@@ -322,6 +322,13 @@ PENDING: database_checks.CheckResults = {"resource": [{"version": 1}], "events":
             RequestVerdict.INCOMPLETE,
             id="many",
         ),
+        pytest.param(
+            4,
+            {"resource": [{"status_version": "1"}], "conditions": [{"type": "Applied", "status": "Unknown"}]},
+            "MT-503",
+            RequestVerdict.INCOMPLETE,
+            id="answered-without-an-outcome",
+        ),
         pytest.param(4, {"resource": [{"status_version": "1"}]}, "MT-502", RequestVerdict.COMPLETE, id="answered"),
         pytest.param(
             4, {"resource": [{"status_version": None}]}, "MT-503", RequestVerdict.INCOMPLETE, id="not-answered"

@@ -110,8 +110,9 @@ def test_status_of_the_version_before_proves_nothing(tmp_path: Path) -> None:
     lines = [*lines_of(CREATE, update, agent=False), status(CREATE, 0.3, applied="True"), *alive(SERVER)]
     stale = status(update, 60.3, applied="True", generation=1)
     assert traced(tmp_path, [*lines, stale])["nginx", "update"].verdict is RequestVerdict.UNKNOWN
-    fresh = status(update, 60.4, applied="True", sequence=8)
-    assert traced(tmp_path, [*lines, stale, fresh])["nginx", "update"].verdict is RequestVerdict.COMPLETE
+    again = replace(update, at=BASE + 60.1, without=frozenset({1, 2}))
+    fresh = [*lines_of(again, agent=False), status(again, 60.381, applied="True", sequence=0)]
+    assert traced(tmp_path, [*lines, stale, *fresh])["nginx", "update"].verdict is RequestVerdict.COMPLETE
 
 
 def test_error_without_an_id_belongs_to_the_work_that_repeats_it(tmp_path: Path) -> None:
