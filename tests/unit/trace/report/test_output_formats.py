@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from markdown_it import MarkdownIt
 import yaml
 
 from maestropy.cli import main
@@ -109,9 +110,12 @@ def test_markdown_escapes_log_text(hostile: Path, capsys: pytest.CaptureFixture[
     assert main.call(["trace", command, *words, str(hostile), "-o", "md"]) == 1
     out = capsys.readouterr().out
     assert "=1+1\\|x" in out
-    # What is not escaped stands in a block of code, which begins with four blanks.
-    prose = [line for line in out.splitlines() if not line.startswith("    ")]
-    assert not any("<img" in line.replace("\\<", "") or "**bold" in line for line in prose)
+    parsed = MarkdownIt("commonmark").enable("table").parse(out)
+    tokens = [inner for token in parsed for inner in (token, *(token.children or ()))]
+    assert not {"html_block", "html_inline", "link_open", "image"} & {token.type for token in tokens}
+    assert any("<img" in token.content for token in tokens)
+    # The two numbers of requests are bold.
+    assert not any(token.type == "strong_open" for token in tokens) or command == "requests"
     if command == "request":
         assert "### MT-" in out
         assert "| 4 | agent handles | failed |" in out

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from maestropy.journal import redact
 from maestropy.trace.logs.log_records import LARGE, LogRecord, RecordKind
 from maestropy.trace.logs.read import cloudevents, phrases
 from maestropy.trace.logs.read.cloudevents import LoggedEvent
@@ -52,7 +53,18 @@ class ParsedRecord(NamedTuple):
 
 
 def read(raw: RawRecord, clock: RecordClock, *, file: int) -> ParsedRecord | None:
-    """Parse a record about a request or a component; None for all other records."""
+    """Parse a record about a request or a component; None for all other records.
+
+    Its texts have no secrets: findings and all reports are made of them.
+    """
+    parsed = _read(raw, clock, file=file)
+    if parsed is None or parsed.record.kind in _SHORT_READERS or not parsed.record.detail:
+        return parsed
+    detail = redact.text(parsed.record.detail)
+    return parsed if detail == parsed.record.detail else parsed._replace(record=parsed.record._replace(detail=detail))
+
+
+def _read(raw: RawRecord, clock: RecordClock, *, file: int) -> ParsedRecord | None:
     line = raw.text
     first = line[:1]
     if first in b"IWEF" and first:
