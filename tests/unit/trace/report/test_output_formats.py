@@ -10,8 +10,8 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from markdown_it import MarkdownIt
 import yaml
+from markdown_it import MarkdownIt
 
 from maestropy.cli import main
 from maestropy.trace.report import documents
@@ -113,7 +113,7 @@ def test_markdown_escapes_log_text(hostile: Path, capsys: pytest.CaptureFixture[
     parsed = MarkdownIt("commonmark").enable("table").parse(out)
     tokens = [inner for token in parsed for inner in (token, *(token.children or ()))]
     assert not {"html_block", "html_inline", "link_open", "image"} & {token.type for token in tokens}
-    assert any("<img" in token.content for token in tokens)
+    assert any("<img" in token.content for token in tokens) or command == "requests"
     # The two numbers of requests are bold.
     assert not any(token.type == "strong_open" for token in tokens) or command == "requests"
     if command == "request":

@@ -103,6 +103,8 @@ def trace_request(
             if chosen.at:
                 raise InvalidArguments("--at selects past requests; leave it out with --live")
             return _live(arguments.paths, identifiers, live=live, reporting=reporting)
+        if not identifiers:
+            raise inputs.no_identifier(words)
         from maestropy.aio.clock import Clock
         from maestropy.cli.trace.logs import run as log_trace
         from maestropy.trace.logs.selection import RequestQuery

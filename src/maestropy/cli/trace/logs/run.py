@@ -22,6 +22,7 @@ from maestropy.trace.report.request_report import FewRequests, ManyRequests, Vie
 def trace_one(paths: Sequence[str], query: RequestQuery, *, reporting: ReportingOptions, depth: DepthSelection) -> int:
     """Trace the requests of one resource or a few."""
     options, with_timeline = judging(reporting), depth.show == "timeline"
+    report_files.check(reporting, paths)
     needs_lines = reporting.output != "text" or reporting.html is not None or depth.trace_log or with_timeline
     now = Clock().epoch()
     with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as progress:
@@ -55,6 +56,7 @@ def trace_one(paths: Sequence[str], query: RequestQuery, *, reporting: Reporting
 def trace_all(paths: Sequence[str], select: RequestFilter, *, reporting: ReportingOptions, listing: ListOptions) -> int:
     """Trace every request in the logs."""
     clock, options = Clock(), judging(reporting)
+    report_files.check(reporting, paths)
     started = clock.monotonic()
     # Millions of small values without cycles: a search for cycles would take as long as reading.
     gc.disable()
