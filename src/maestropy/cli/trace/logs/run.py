@@ -36,6 +36,7 @@ def trace_one(paths: Sequence[str], query: RequestQuery, *, reporting: Reporting
             now=now,
             with_timeline=with_timeline,
             context_lines=depth.context_lines,
+            is_partial=logs.scan.is_partial,
         )
         if depth.db_dsn:
             from maestropy.trace import library  # with all that reaches clusters, which logs do not need

@@ -55,6 +55,11 @@ class KlogFields:
             return "\n".join(line.removeprefix("\t") for line in body.split("\n"))
         return value.decode("utf-8", "replace")
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the record has no field."""
+        return not self._raw
+
     def raw(self, key: bytes) -> bytes:
         """Return a value as it is written."""
         return self._raw.get(key, b"")

@@ -124,6 +124,10 @@ def _structured(
         bare = LogRecord(phrase.kind, at, file, raw.number, raw.offset)
         generation = "G3" if message == phrases.ACTION_OF_G3 else "G4"
         return ParsedRecord(short(bare, phrase, get), phrase, generation, phrase.verbosity)
+    if phrase.carries_event and get.is_empty:
+        # A damaged record; many logs have some, and a hostile one has millions.
+        bare = LogRecord(phrase.kind, at, file, raw.number, raw.offset)
+        return ParsedRecord(bare._replace(action=phrase.action), phrase, "G4", phrase.verbosity)
     event = cloudevents.of_fields(get) if phrase.carries_event else LoggedEvent()
     generation = "G3" if get.raw(b"context")[:1] == b"<" else "G4"
     if phrase.carries_event and event.resource and not event.is_whole:
