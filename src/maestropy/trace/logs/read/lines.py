@@ -72,8 +72,11 @@ def is_unfinished(line: bytes) -> bool:
 
 
 def whole(start: RawRecord, more: list[bytes]) -> RawRecord:
-    """Return a record with the lines that continue it."""
-    return start if not more else start._replace(text=b"\n".join([start.text, *more[:JOINED_LINES]]))
+    """Return a record with the lines that continue it; of very many the first and the last, which ends a block."""
+    if not more:
+        return start
+    kept = more if len(more) <= JOINED_LINES else [*more[: JOINED_LINES - 1], more[-1]]
+    return start._replace(text=b"\n".join([start.text, *kept]))
 
 
 def joined(lines: Iterable[RawRecord]) -> Iterator[RawRecord]:
@@ -89,6 +92,8 @@ def joined(lines: Iterable[RawRecord]) -> Iterator[RawRecord]:
             yield raw  # the file starts within a record, or contains something else
         elif len(more) < JOINED_LINES:
             more.append(raw.text)
+        else:
+            more[-1] = raw.text
     if open_record is not None:
         yield whole(open_record, more)
 

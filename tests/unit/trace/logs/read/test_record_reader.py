@@ -159,6 +159,16 @@ def test_text_in_block_is_no_field(text: str) -> None:
     assert (found.record.resource, found.record.detail) == (B, f"Invalid value\n{text}")
 
 
+def test_field_after_a_long_block_is_read() -> None:
+    text = "".join(f"\tline {number}\n" for number in range(500))
+    parts = f'{FAILED}err=<\n{text} > key="{B}"'.encode().split(b"\n")
+    (raw,) = lines.joined(lines.RawRecord(1, 0, part) for part in parts)
+    assert raw == lines.whole(lines.RawRecord(1, 0, parts[0]), parts[1:])
+    found = parse(raw.text)
+    assert found is not None
+    assert found.record.resource == B
+
+
 def test_text_in_op_id_does_not_change_the_action() -> None:
     record = next(r for s, r in samples("trace_request_samples_g4.txt") if s == "1")
     op_id = 'x" eventType="io.open-cluster-management.works.v1alpha1.manifestbundles.spec.delete_request" y="'
