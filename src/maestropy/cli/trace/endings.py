@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 from maestropy.cli import screen
-from maestropy.cli.trace import output_files
 from maestropy.trace.errors import TraceError
 
 
@@ -14,6 +13,8 @@ def write_report(text: str, path: Path | None) -> None:
         screen.write(text)
         sys.stdout.flush()
         return
+    from maestropy.cli.trace import output_files  # with tempfile, which the help does not need
+
     output_files.write([text], path, option="--out")
 
 
