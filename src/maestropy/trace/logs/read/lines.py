@@ -24,6 +24,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = 4096
 _QUARTER = 900.0
 _NANOSECONDS = 9
+_LATEST = 253402300799.0
+"""The end of the year 9999, the last moment that can be shown."""
 _DIGITS = re.compile(rb"[0-9]{4}")
 STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?:std(?:out|err) [FP] )?")
 """What kubectl and container runtimes write before a record."""
@@ -226,9 +228,10 @@ def json_time(line: bytes) -> float:
     if match.group(1):
         return rfc3339(match.group(1)) or 0.0
     try:
-        return float(match.group(2))
+        moment = float(match.group(2))
     except ValueError:
         return 0.0
+    return moment if moment < _LATEST else 0.0
 
 
 class ClockHints(NamedTuple):

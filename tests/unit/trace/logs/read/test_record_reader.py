@@ -195,6 +195,11 @@ def test_long_fraction_of_a_second_is_cut() -> None:
     assert lines.rfc3339(b"2026-01-15T09:00:01.5" + b"0" * 5000 + b"Z") == 1768467601.5
 
 
+@pytest.mark.parametrize("moment", [b"1e300", b"9e999", b"9" * 5000])
+def test_time_that_no_calendar_has_is_left_out(moment: bytes) -> None:
+    assert lines.json_time(b'{"ts":' + moment + b',"msg":"x"}') == 0.0
+
+
 FUTURE = (9223372036854775807, 99999999999999999999, 2143860714501046272)
 
 
