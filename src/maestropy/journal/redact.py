@@ -75,7 +75,7 @@ _VALUE_NAME = (
     r"|(?:access|refresh|id|auth|api|session|bearer)[-_]?token)"
 )
 """Keys whose value follows a colon. `token: expired` is how an error names its cause, so those words alone do not."""
-_GAP = r"(?:\s|\\[nrt])*"
+_GAP = r"(?:\s|\\[nrt]){0,64}"
 """White space, also as Go escapes it within a quoted text."""
 _QUOTED = r"(\\*[\"'])(?!\[redacted)(?:(?:|.*?[^\\])\2|.*)"
 """A quoted value at any depth of escaping; one without an end is cut, and all of it is the value."""
@@ -99,11 +99,12 @@ _PATTERNS: Final = (
         rf"\1\2{HIDDEN}\2",
     ),
     (re.compile(rf"({_NAME}=)(?!\[redacted)[^\s,;&\"'\\]+", re.IGNORECASE), rf"\1{HIDDEN}"),
-    # How an API server names the field and the value of an invalid object, and `PASSWORD value "…"`.
+    # How an API server names the field and the value of an invalid object, and `PASSWORD value "…"`. Names are bounded:
+    # otherwise the time grows with the square of a text that repeats one.
     (
         re.compile(
-            rf"((?:\b(?:data|stringData)(?:\[[^\]\n]*\]|\.[\w.-]+)|{_NAME}\w*)"
-            rf"[\]\\\"']*(?::[\w ]*|\s+)value:?\s+){_QUOTED}",
+            rf"((?:\b(?:data|stringData)(?:\[[^\]\n]{{0,64}}\]|\.[\w.-]{{1,64}})|{_NAME}\w{{0,64}})"
+            rf"[\]\\\"']{{0,8}}(?::[\w ]{{0,64}}|\s{{1,8}})value:?\s+){_QUOTED}",
             re.IGNORECASE | re.DOTALL,
         ),
         rf"\1\2{HIDDEN}\2",
