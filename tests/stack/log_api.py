@@ -37,6 +37,12 @@ class LogApi:
     """How many connections are cut after their first lines."""
     denied: str = ""
     """A pod whose log may not be read."""
+    broken: str = ""
+    """A pod whose log request fails with an internal error."""
+    endless: str = ""
+    """A pod whose log has no end."""
+    strange: list[object] = field(default_factory=list)
+    """More items in the list of the servers' pods."""
     is_closing: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -48,7 +54,7 @@ class LogApi:
     async def list_pods(self, request: web.Request) -> web.Response:
         label, namespace = request.query.get("labelSelector", ""), request.match_info["namespace"]
         home = "maestro" if label == "app=maestro" else "maestro-agent"
-        names = [name for name in self.written if LABELS[name] == label] if namespace == home else []
+        names = [name for name in self.written if LABELS.get(name) == label] if namespace == home else []
         items = [
             {
                 "metadata": {"name": name, "namespace": namespace},
@@ -60,6 +66,7 @@ class LogApi:
             }
             for name in names
         ]  # fmt: skip
+        items += self.strange if label == "app=maestro" and names else []  # type: ignore[arg-type]  # no pods, really
         return web.json_response({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items})
 
     async def log(self, request: web.Request) -> web.StreamResponse:
@@ -68,6 +75,8 @@ class LogApi:
         if pod == self.denied:
             status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": f"pods {pod} is forbidden", "code": 403}  # fmt: skip
             return web.json_response(status, status=403)
+        if pod == self.broken:
+            return web.Response(status=500, text="\x1b[2Jinternal")
         if query.get("previous"):
             if pod in self.previous:
                 return web.Response(body=self.previous[pod])
@@ -75,6 +84,8 @@ class LogApi:
             return web.json_response(status, status=400)
         response = web.StreamResponse()
         await response.prepare(request)
+        while pod == self.endless and not self.is_closing:
+            await response.write(b"x" * 65536)
         since = query.get("sinceTime", "").removesuffix("Z").encode()
         component = 0
         while True:

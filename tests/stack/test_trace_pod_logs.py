@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from maestropy.trace.access import pod_logs
+from maestropy.trace.access import collect, pod_logs
 from tests import waiting
 from tests.stack.log_api import LogApi, kubeconfig, serving
 from tests.trace_request_logs import AGENT, BASE, SERVERS, LoggedRequest
@@ -104,6 +104,48 @@ async def test_log_that_may_not_be_read_fails_the_command(tmp_path: Path, api: L
         # What could be read is kept, and can be traced.
         assert (tmp_path / "out" / "server" / f"{SERVERS[0]}.log").exists()
         assert "Next: maestro trace requests" in out.decode()
+
+
+async def test_hostile_names_write_nothing_outside_the_directory(tmp_path: Path, api: LogApi) -> None:
+    def pod(name: object, *containers: object) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": "maestro"}
+        return {"metadata": metadata, "spec": {"containers": [{"name": each} for each in containers]}}
+
+    api.strange = [
+        pod("../../outside", "c"),
+        pod(str(tmp_path / "absolute"), "c"),
+        pod("ok", "../../../inside", "c"),
+        pod("n" * 5000, "c"),
+        pod(None, "c"),
+        pod("x\x1b[2J", "c"),
+        {"metadata": None},
+        {**pod("number", "c"), "status": {"containerStatuses": [{"name": "c", "restartCount": "9" * 5000}]}},
+    ]
+    api.written["number"] = []
+    out = tmp_path / "deep" / "out"
+    async with serving(api):
+        (result,) = await collect.collect([api.component("server")], out, since_seconds=0)
+    assert not result.is_complete
+    assert any("7 of 11 pods have names that Kubernetes does not allow" in problem for problem in result.problems)
+    assert {path.parent for path in tmp_path.rglob("*") if path.is_file()} == {out / "server"}
+    assert {path.name for path in result.files} == {"number.log", *(f"{name}.log" for name in SERVERS)}
+
+
+async def test_endless_and_broken_logs_are_problems(
+    tmp_path: Path, api: LogApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "_MOST_BYTES", 1 << 20)
+    api.endless, api.broken = SERVERS[0], SERVERS[1]
+    home = tmp_path / "server"
+    home.mkdir()
+    (home / f"{SERVERS[0]}.log").write_bytes(b"before")
+    async with serving(api):
+        (result,) = await collect.collect([api.component("server")], tmp_path, since_seconds=0)
+    assert not result.is_complete
+    assert sum(SERVERS[0] in problem and "--since" in problem for problem in result.problems) == 1
+    assert any(SERVERS[1] in problem for problem in result.problems)
+    assert (home / f"{SERVERS[0]}.log").read_bytes() == b"before"
+    assert not list(home.glob("*.part"))
 
 
 async def test_missing_pods_are_reported_with_the_flags_to_change(tmp_path: Path, api: LogApi) -> None:

@@ -80,13 +80,16 @@ def was_interrupted(error: BaseException) -> bool:
     return False
 
 
-def exit_code(error: BaseException) -> int:
-    """Return 2 for a usage error (command line, variables, files), 3 for a failed comparison, else 1."""
-    if isinstance(error, ComparisonFailed):
-        return COMPARISON_FAILED
+def exit_code(error: BaseException, *, is_diagnosis: bool = False) -> int:
+    """Return 2 for a usage error (command line, variables, files), 3 for a failed comparison or diagnosis, else 1.
+
+    A diagnosis that fails is no result either: 1 means that it found a problem.
+    """
     # By name, because importing the settings and the client for their errors slows every command down.
     is_usage = isinstance(error, UsageError) or type(error).__name__ in {"SettingsError", "ConfigError", "BadResults"}
-    return USAGE if is_usage else FAILED
+    if is_usage:
+        return USAGE
+    return COMPARISON_FAILED if is_diagnosis or isinstance(error, ComparisonFailed) else FAILED
 
 
 def report(error: BaseException, *, verbosity: int) -> str:

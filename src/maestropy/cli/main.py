@@ -44,7 +44,9 @@ def call(arguments: Sequence[str]) -> int:
         from maestropy.cli.parsing import go_flags
 
         screen.write_error(errors.report(error, verbosity=go_flags.verbosity(arguments)))
-        return errors.exit_code(errors.innermost(error))
+        if isinstance(error, OSError):
+            _discard_output()  # it may be standard output that is full
+        return errors.exit_code(errors.innermost(error), is_diagnosis=arguments[:1] == ["trace"])
     return code
 
 
@@ -60,10 +62,17 @@ def _repair_streams() -> None:
 
 
 def _output_closed() -> int:
-    # The interpreter flushes the buffer at exit, which would fail again with a traceback.
-    with open(os.devnull, "wb") as null:  # noqa: PTH123 - a descriptor is needed, not a path
-        os.dup2(null.fileno(), sys.stdout.fileno())
+    _discard_output()
     return errors.OUTPUT_CLOSED
+
+
+def _discard_output() -> None:
+    """Discard what standard output does not take: the interpreter flushes it at exit, and would fail again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with open(os.devnull, "wb") as null:  # noqa: PTH123 - a descriptor is needed, not a path
+            os.dup2(null.fileno(), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -70,6 +70,15 @@ _NAMED_VALUE: Final = frozenset({"name", "value"})
 """The members of an environment variable of a container, and of HTTP headers and parameters."""
 
 _NAME = r"(?:password|passwd|passphrase|pwd|token|secret|authorization|api[-_]?key|private[-_]?key|access[-_]?key)"
+_VALUE_NAME = (
+    r"(?:password|passwd|passphrase|authorization|(?:api|private|access)[-_]?key|\w[-_]secret|client[-_]?secret"
+    r"|(?:access|refresh|id|auth|api|session|bearer)[-_]?token)"
+)
+"""Keys whose value follows a colon. `token: expired` is how an error names its cause, so those words alone do not."""
+_GAP = r"(?:\s|\\[nrt]){0,64}"
+"""White space, also as Go escapes it within a quoted text."""
+_QUOTED = r"(\\*[\"'])(?!\[redacted)(?:(?:|.*?[^\\])\2|.*)"
+"""A quoted value at any depth of escaping; one without an end is cut, and all of it is the value."""
 _PATTERNS: Final = (
     # Also with escaped line breaks, and when the end of the block is missing.
     (re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?(?:-----END \1-----|\Z)", re.DOTALL), r"[redacted \1]"),
@@ -77,16 +86,33 @@ _PATTERNS: Final = (
     (re.compile(r"(://[^\s:/@\"']*:)[^\s/\"']+@"), rf"\1{HIDDEN}@"),
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}", re.IGNORECASE), rf"\1 {HIDDEN}"),
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), HIDDEN),
+    # Keys of cloud providers and forges, which have a prefix.
+    (
+        re.compile(
+            r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,})"
+        ),
+        HIDDEN,
+    ),
     # key=value and "key":"value"; a quoted value ends at the closing quote, any other at the next separator.
     (
-        re.compile(rf"({_NAME}\\?[\"']?\s*=\s*|{_NAME}\\?[\"']\s*:\s*)(\\?[\"'])(?!\[redacted).*?\2", re.IGNORECASE),
+        re.compile(rf"({_NAME}\\*[\"']?\s*=\s*|{_NAME}\\*[\"']\s*:\s*){_QUOTED}", re.IGNORECASE | re.DOTALL),
         rf"\1\2{HIDDEN}\2",
     ),
     (re.compile(rf"({_NAME}=)(?!\[redacted)[^\s,;&\"'\\]+", re.IGNORECASE), rf"\1{HIDDEN}"),
-    # `token: expired` is how an error names its cause, so with a colon only these two keys are redacted.
+    # How an API server names the field and the value of an invalid object, and `PASSWORD value "…"`. Names are bounded:
+    # otherwise the time grows with the square of a text that repeats one.
     (
         re.compile(
-            r"((?:password|authorization)\s*:\s*)(?!(?:bearer |basic )?\[redacted)(?:(?:bearer|basic) )?[^\s,;\"']+",
+            rf"((?:\b(?:data|stringData)(?:\[[^\]\n]{{0,64}}\]|\.[\w.-]{{1,64}})|{_NAME}\w{{0,64}})"
+            rf"[\]\\\"']{{0,8}}(?::[\w ]{{0,64}}|\s{{1,8}})value:?\s+){_QUOTED}",
+            re.IGNORECASE | re.DOTALL,
+        ),
+        rf"\1\2{HIDDEN}\2",
+    ),
+    (re.compile(rf"({_VALUE_NAME}{_GAP}:{_GAP}){_QUOTED}", re.IGNORECASE | re.DOTALL), rf"\1\2{HIDDEN}\2"),
+    (
+        re.compile(
+            rf"({_VALUE_NAME}{_GAP}:{_GAP})(?!(?:bearer |basic )?\[redacted)(?:(?:bearer|basic) )?[^\s,;\"'\\]+",
             re.IGNORECASE,
         ),
         rf"\1{HIDDEN}",
@@ -150,6 +176,18 @@ def _text_is_suspect(value: str) -> bool:
         or "key" in low
         or 'value"' in low  # a named value, such as an environment variable
         or "value\\" in low
+        or "data[" in low
+        or "data." in low
+        or "akia" in low
+        or "asia" in low
+        or "ghp_" in low
+        or "gho_" in low
+        or "ghu_" in low
+        or "ghs_" in low
+        or "ghr_" in low
+        or "github_pat" in low
+        or "glpat-" in low
+        or "xox" in low
     )
 
 

@@ -103,7 +103,7 @@ class RestReader:
         page = await self.client.resource_bundles.page(size=1, search=_search(query, _label(query)))
         if page.get("total_is_estimate"):
             return SearchCoverage(matches=_COUNTED, is_counted=False)
-        return SearchCoverage(matches=int(page.get("total") or len(rows)))
+        return SearchCoverage(matches=parse.number(page.get("total")) or len(rows))
 
     async def _by_ids(self, query: WorkQuery) -> Sequence[TracedResource]:
         rows = []

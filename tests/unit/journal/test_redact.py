@@ -27,6 +27,24 @@ MASKED = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": HIDDEN}, "s
         pytest.param(r"x {\"token\":\"hunter2\"}", rf"x {{\"token\":\"{HIDDEN}\"}}", id="escaped-json"),
         pytest.param(f"key is {PEM}.", "key is [redacted EC PRIVATE KEY].", id="pem"),
         pytest.param("-----BEGIN PRIVATE KEY-----\\nhunter2", "[redacted PRIVATE KEY]", id="pem-without-end"),
+        pytest.param(
+            'data[password]: Invalid value: "hunter2": bad',
+            f'data[password]: Invalid value: "{HIDDEN}": bad',
+            id="field",
+        ),
+        pytest.param(
+            r"data[tls.key]: Invalid value: \"hunter\\\"2\": bad",
+            rf"data[tls.key]: Invalid value: \"{HIDDEN}\": bad",
+            id="field-in-quotes",
+        ),
+        pytest.param('PASSWORD value "hunter2" is bad', f'PASSWORD value "{HIDDEN}" is bad', id="value-word"),
+        pytest.param("DB_PASSWORD: hunter2", f"DB_PASSWORD: {HIDDEN}", id="variable"),
+        pytest.param("api_key: hunter2 x", f"api_key: {HIDDEN} x", id="api-key"),
+        pytest.param('apiKey="hunter2', f'apiKey="{HIDDEN}"', id="quote-without-end"),
+        pytest.param("client_secret:\n  hunter2", f"client_secret:\n  {HIDDEN}", id="next-line"),
+        pytest.param(r"client_secret:\n  hunter2", rf"client_secret:\n  {HIDDEN}", id="next-escaped-line"),
+        pytest.param("used AKIAIOSFODNN7EXAMPLE here", f"used {HIDDEN} here", id="aws"),
+        pytest.param("used ghp_16C7e42F292c6912E7710c838347Ae178B4a", f"used {HIDDEN}", id="forge"),
         pytest.param(json.dumps(SECRET), json.dumps(MASKED, separators=(",", ":")), id="manifest"),
     ],
 )
@@ -44,6 +62,8 @@ def test_secret_in_text_is_redacted(text: str, shown: str) -> None:
         pytest.param("https://maestro.example:8090/path", id="port"),
         pytest.param('{"kind":"ConfigMap","data":{"a":"b"},"secretName":"x"}', id="config-map"),
         pytest.param("someone@example.com", id="mail"),
+        pytest.param('spec.data: Required value: "x" is missing', id="field-of-another-name"),
+        pytest.param("secret: not found", id="secret-with-colon"),
     ],
 )
 def test_text_without_secret_is_unchanged(text: str) -> None:
@@ -83,6 +103,14 @@ def test_secret_manifest_inside_an_annotation_is_redacted() -> None:
     cleaned = redact.fields({"extensions": {"metadata": json.dumps(applied)}})
     assert "hunter2" not in str(cleaned)
     assert "aHVudGVyMg==" not in str(cleaned)
+
+
+@pytest.mark.parametrize(
+    "text", ["password", "data.", "data[", "password:", "api_key ", 'token="', "secret\\", "xpwd="]
+)
+def test_repeated_name_takes_no_square_of_time(text: str) -> None:
+    """One of these took minutes with names of any length, which the timeout of the tests ends."""
+    redact.text(text * (300_000 // len(text)))
 
 
 def test_deeply_nested_secret_is_redacted() -> None:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from maestropy.cli import screen
-from maestropy.trace.errors import InputUnreadable, TraceError
+from maestropy.trace.errors import TraceError
 
 
 def write_report(text: str, path: Path | None) -> None:
@@ -13,10 +13,9 @@ def write_report(text: str, path: Path | None) -> None:
         screen.write(text)
         sys.stdout.flush()
         return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputUnreadable(f"--out {path} cannot be written ({error.strerror})") from error
+    from maestropy.cli.trace import output_files  # with tempfile, which the help does not need
+
+    output_files.write([text], path, option="--out")
 
 
 def failed(error: TraceError) -> int:

@@ -1,11 +1,12 @@
 """Collect the logs of pods into files: all containers, current and previous, in parallel, with the pods' metadata.
 
-Logs that cannot be fetched are reported as problems. An existing file is never replaced by an incomplete one.
+Logs that cannot be fetched are reported as problems. An existing file is never replaced by an incomplete one. Names
+become file names, so those that no API server gives are rejected; a log without end is given up.
 """
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,16 @@ from maestropy.trace.access.pod_logs import ComponentPods, Extent, Log
 from maestropy.trace.errors import NoAccess
 
 _AT_ONCE = 8
+_MOST_BYTES = 4 << 30
+"""Kubelets rotate logs long before; only a broken or hostile API server sends more."""
+_LONGEST_NAME = 200
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?")
 _NOT_FETCHED = (errors.Forbidden, errors.Unauthorized, errors.Unreachable, errors.ServerError, errors.TooManyRequests)
 """Errors that say nothing about the log: it may well exist."""
+
+
+class _TooLarge(Exception):
+    """A log has no end that is worth waiting for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +63,8 @@ async def collect(components: Sequence[ComponentPods], directory: Path, *, since
 async def _collect(component: ComponentPods, directory: Path, *, since_seconds: int) -> Collected:
     try:
         async with TracedCluster(component.target) as cluster:
-            pods = await pod_logs.pods_of(cluster.client, component)
+            listed = await pod_logs.pods_of(cluster.client, component)
+            pods = list({pod["metadata"]["name"]: pod for pod in listed if _is_well_formed(pod)}.values())
             home = directory / component.name
             home.mkdir(parents=True, exist_ok=True)
             metadata = [_metadata(pod) for pod in pods]
@@ -67,15 +77,21 @@ async def _collect(component: ComponentPods, directory: Path, *, since_seconds: 
                 for previous in ((False, True) if log.restarts else (False,))
             ]
             results = await asyncio.gather(*(_fetch(gate, cluster.client, *request, home=home) for request in requests))
+            strange = len(listed) - len(pods)
     except NoAccess as error:
         return Collected(problems=(f"{component.name}: {error}",), is_complete=False)
     except OSError as error:
         says = f"{directory} cannot be written: {error.strerror}; name another --out"
         return Collected(problems=(says,), is_complete=False)
-    if not requests:
+    if not requests and not strange:
         says = f"no pod of {component.name} has a container {component.container}; leave it out for all"
         return Collected(problems=(says,), is_complete=False)
     problems = [result for result in results if isinstance(result, _Problem)]
+    if strange:
+        says = (
+            f"{component.name}: {strange} of {len(listed)} pods have names that Kubernetes does not allow, or no names"
+        )
+        problems.append(_Problem(says=says, exists=True))
     return Collected(
         files=tuple(result for result in results if isinstance(result, Path)),
         problems=tuple(problem.says for problem in problems),
@@ -90,15 +106,39 @@ async def _fetch(
     part = path.with_suffix(".part")
     async with gate:
         try:
-            with part.open("wb") as stream:
-                async for chunk in pod_logs.read(client, log, extent):
-                    stream.write(chunk)
+            await _write(pod_logs.read(client, log, extent), part)
+            part.replace(path)
         except errors.KubeError as error:
-            with suppress(FileNotFoundError):
-                part.unlink()
             return _Problem(says=f"{path.name}: {error.message}", exists=isinstance(error, _NOT_FETCHED))
-    part.replace(path)
+        except _TooLarge:
+            says = f"{path.name}: more than {_MOST_BYTES >> 30} GiB, given up; collect less with --since"
+            return _Problem(says=says, exists=True)
+        finally:
+            part.unlink(missing_ok=True)
     return path
+
+
+async def _write(chunks: AsyncIterator[bytes], path: Path) -> None:
+    size = 0
+    with path.open("wb") as stream:
+        async for chunk in chunks:
+            size += len(chunk)
+            if size > _MOST_BYTES:
+                raise _TooLarge
+            stream.write(chunk)
+
+
+def _is_well_formed(pod: Json) -> bool:
+    """Say whether the names of a pod and of its containers are such as Kubernetes allows."""
+    metadata, spec = pod.get("metadata"), pod.get("spec") or {}
+    if not isinstance(metadata, dict) or not isinstance(spec, dict):
+        return False
+    names = [metadata.get("name"), *(_name(container) for container in spec.get("containers") or ())]
+    return all(isinstance(name, str) and len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) for name in names)
+
+
+def _name(container: object) -> object:
+    return container.get("name") if isinstance(container, dict) else None
 
 
 def _metadata(pod: Json) -> dict[str, Any]:
@@ -112,7 +152,7 @@ def _metadata(pod: Json) -> dict[str, Any]:
         "started": status.get("startTime"),
         "containers": [
             {
-                "name": container["name"],
+                "name": container.get("name"),
                 "image": container.get("image"),
                 "restarts": container.get("restartCount"),
                 "state": container.get("state"),

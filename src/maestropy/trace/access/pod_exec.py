@@ -5,6 +5,7 @@ close the standard input, so the program must detect the end of its input by its
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,7 +127,8 @@ def ending(data: bytes) -> tuple[int | None, str]:
         return 0, ""
     causes = (status.get("details") or {}).get("causes") or ()
     codes = [str(cause.get("message", "")) for cause in causes if cause.get("reason") == "ExitCode"]
-    return int(codes[0]) if codes and codes[0].isdecimal() else None, str(status.get("message", ""))[:300]
+    code = int(codes[0]) if codes and re.fullmatch(r"[0-9]{1,9}", codes[0]) else None
+    return code, str(status.get("message", ""))[:300]
 
 
 def _rejection(status: int, program: Program, *, label: str) -> str:

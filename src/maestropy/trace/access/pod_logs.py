@@ -88,7 +88,9 @@ def logs_of(pod: Json, *, only: str = "") -> list[Log]:
     """Return the logs of a pod's containers, of the one named `only` where that is given."""
     metadata, status = pod["metadata"], pod.get("status") or {}
     restarts = {
-        container["name"]: int(container.get("restartCount", 0)) for container in status.get("containerStatuses") or ()
+        str(container.get("name")): count
+        for container in status.get("containerStatuses") or ()
+        if isinstance(count := container.get("restartCount", 0), int)
     }
     names = [str(container["name"]) for container in (pod.get("spec") or {}).get("containers") or ()]
     return [

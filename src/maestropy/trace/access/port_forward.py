@@ -67,7 +67,8 @@ def _number(target_port: object, pod: Json, *, otherwise: int) -> int:
     named = [
         port for container in containers for port in container.get("ports") or () if port.get("name") == target_port
     ]
-    return int(named[0]["containerPort"]) if named else otherwise
+    port = named[0].get("containerPort") if named else otherwise
+    return port if isinstance(port, int) else otherwise
 
 
 async def find(client: KubeClient, *, namespace: str, service: str, port: int) -> ForwardTarget:

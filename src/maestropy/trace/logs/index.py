@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from maestropy.journal import fields
+from maestropy.journal import fields, redact
 from maestropy.trace.logs import log_records, objects
 from maestropy.trace.logs.judge import complete_requests
 from maestropy.trace.logs.log_records import RecordKind, RecordTable
@@ -27,6 +27,7 @@ from maestropy.trace.logs.match import applied_objects, attribution
 from maestropy.trace.logs.read import (
     cloudevents,
     column_reader,
+    klog_fields,
     lines,
     log_inputs,
     log_writers,
@@ -49,6 +50,8 @@ _READERS: Final = (
     column_reader,
     cloudevents,
     fields,
+    klog_fields,
+    redact,
     log_records,
     lines,
     log_inputs,

@@ -168,8 +168,8 @@ def under_way(traces: Sequence[Trace], at: float) -> list[Trace]:
     return [trace for trace in traces if chosen.get(trace.key.resource) is trace]
 
 
-def exit_code(traces: Sequence[Trace]) -> Exit:
-    """Return how a trace ends."""
+def exit_code(traces: Sequence[Trace], *, is_partial: bool = False) -> Exit:
+    """Return how a trace ends; without a part of the logs, requests and their ends may be missing."""
     waiting = [trace for trace in traces if trace.verdict is RequestVerdict.PENDING]
     is_lost = any(
         finding.entry.severity == "error" and finding.code == "MT-301"
@@ -179,4 +179,4 @@ def exit_code(traces: Sequence[Trace]) -> Exit:
     if is_lost or any(trace.verdict in PROBLEMS for trace in traces):
         return Exit.PROBLEM
     is_unknown = any(trace.verdict is RequestVerdict.UNKNOWN for trace in traces)
-    return Exit.INCONCLUSIVE if waiting or is_unknown else Exit.HEALTHY
+    return Exit.INCONCLUSIVE if waiting or is_unknown or is_partial else Exit.HEALTHY

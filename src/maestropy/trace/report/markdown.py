@@ -1,30 +1,18 @@
 """Format requests as Markdown: one request in full, or many in tables. Pure; log text is escaped."""
 
-import re
 from collections.abc import Callable, Sequence
 
 from maestropy.trace.logs.log_records import LogRecord
 from maestropy.trace.logs.model import RequestFinding, Trace
 from maestropy.trace.logs.read.log_writers import Environment
-from maestropy.trace.output import printable
+from maestropy.trace.markdown_text import code, code_block, escaped, table
 from maestropy.trace.report.formatting import clock, describe, span
 from maestropy.trace.report.json_model import pods
 from maestropy.trace.report.statistics import Statistics
 from maestropy.trace.report.waterfall import inputs_line, outcome
 from maestropy.trace.stages import STAGES
 
-_SPECIAL = re.compile(r"([\\`*_<>\[\]|#~])")
 Quote = Callable[[LogRecord], str]
-
-
-def cell(text: str) -> str:
-    """Return text that Markdown shows as it is."""
-    return _SPECIAL.sub(r"\\\1", printable(text))
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return [*lines, *("| " + " | ".join(cell(value) for value in row) + " |" for row in rows)]
 
 
 def many(traces: Sequence[Trace], numbers: Statistics) -> str:
@@ -40,13 +28,13 @@ def many(traces: Sequence[Trace], numbers: Statistics) -> str:
              *(span(ms / 1000) for ms in (hop.p50, hop.p90, hop.p99, hop.most)))
             for key, hop in numbers.hops.items()
         ]  # fmt: skip
-        lines += [*_table(("hop", "requests", "p50", "p90", "p99", "max"), times), ""]
+        lines += [*table(("hop", "requests", "p50", "p90", "p99", "max"), times), ""]
     rows = [
         (f"{trace.key.action} v{trace.key.version}", trace.key.work_name, trace.key.resource, trace.key.consumer,
          outcome(trace), span(trace.duration), " ".join(finding.code for finding in trace.findings))
         for trace in traces
     ]  # fmt: skip
-    lines += _table(("request", "work", "resource", "consumer", "verdict", "took", "findings"), rows)
+    lines += table(("request", "work", "resource", "consumer", "verdict", "took", "findings"), rows)
     rest = numbers.total - len(traces)
     lines += ["", f"… and {rest:,} more; --top 0 shows all"] if rest else []
     return "\n".join(lines) + "\n"
@@ -57,11 +45,11 @@ def one(trace: Trace, environment: Environment, *, quote: Quote = describe) -> s
     key = trace.key
     facts = [("resource", key.resource), ("op-id", key.op_id), ("consumer", key.consumer), ("source", key.source)]
     lines = [
-        f"## {cell(key.work_name or key.resource)}: {cell(f'{key.action} v{key.version}')}, {cell(outcome(trace))}",
+        f"## {escaped(key.work_name or key.resource)}: {escaped(f'{key.action} v{key.version}, {outcome(trace)}')}",
         "",
-        ", ".join(f"{name} `{printable(value).replace('`', '')}`" for name, value in facts if value),
+        ", ".join(f"{name} {code(value)}" for name, value in facts if value),
         "",
-        cell(inputs_line(environment)),
+        escaped(inputs_line(environment)),
         "",
     ]
     rows = [
@@ -69,7 +57,7 @@ def one(trace: Trace, environment: Environment, *, quote: Quote = describe) -> s
          span(stage.hop) if stage.hop is not None else "", ", ".join(pods(stage.records, environment)), stage.note)
         for stage in trace.stages
     ]  # fmt: skip
-    lines += [*_table(("#", "stage", "state", "time", "+hop", "pod", ""), rows), ""]
+    lines += [*table(("#", "stage", "state", "time", "+hop", "pod", ""), rows), ""]
     for finding in trace.findings:
         lines += _finding(finding, environment, quote=quote)
     records = [
@@ -82,17 +70,17 @@ def one(trace: Trace, environment: Environment, *, quote: Quote = describe) -> s
         for record in trace.timeline
     ]
     if records:
-        lines += ["### Records", "", *_table(("time", "stage", "where", "what"), records), ""]
+        lines += ["### Records", "", *table(("time", "stage", "where", "what"), records), ""]
     return "\n".join(lines)
 
 
 def _finding(finding: RequestFinding, environment: Environment, *, quote: Quote) -> list[str]:
     entry = finding.entry
-    lines = [f"### {entry.code} {cell(entry.title)} ({entry.severity}, {finding.confidence})", ""]
+    lines = [f"### {entry.code} {escaped(entry.title)} ({entry.severity}, {finding.confidence})", ""]
     if entry.severity == "error" and entry.stage:
         lines += [f"ERROR: {STAGES[entry.stage][2]}", ""]
-    lines += [*(f"    {printable(part)}" for part in finding.detail.splitlines()[:5]), ""] if finding.detail else []
-    lines += [cell(entry.cause), "", *(f"- {cell(command)}" for command in entry.advice), ""]
+    lines += [*code_block(finding.detail.splitlines()[:5]), ""] if finding.detail else []
+    lines += [escaped(entry.cause), "", *(f"- {escaped(command)}" for command in entry.advice), ""]
     for record in finding.evidence:
-        lines += [f"    {environment.writers[record.file].path}:{record.line}", f"    {quote(record)}", ""]
+        lines += [*code_block([f"{environment.writers[record.file].path}:{record.line}", quote(record)]), ""]
     return lines

@@ -34,11 +34,13 @@ class FewRequests:
     with_timeline: bool = False
     context_lines: int = 0
     """How many lines to show before and after each that supports a finding."""
+    is_partial: bool = False
+    """Whether a part of the logs could not be read."""
 
     @property
     def exit_code(self) -> int:
         """How the trace ends."""
-        return exit_code(self.traces)
+        return exit_code(self.traces, is_partial=self.is_partial)
 
     def pieces(self, form: str) -> Iterable[str]:
         """Return the report in one of the formats."""
@@ -114,7 +116,7 @@ class ManyRequests:
     @property
     def exit_code(self) -> int:
         """How the trace ends."""
-        return exit_code(self.traces)
+        return exit_code(self.traces, is_partial=self.logs.scan.is_partial)
 
     @property
     def listed(self) -> Sequence[Trace]:

@@ -2,11 +2,13 @@
 
 import asyncio
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import httpx
 import pytest
+from markdown_it import MarkdownIt
 
 from maestropy.cli.command_tree import app
 from maestropy.kube import errors
@@ -19,6 +21,7 @@ from maestropy.trace.hcp.documents import offline
 from maestropy.trace.hcp.model import Walk
 from maestropy.trace.hcp.query import CommandFlags, HopQuery, Snapshot, System, Topic
 from maestropy.trace.hcp.report import render
+from maestropy.trace.output import Evidence
 from tests.unit.trace.hcp.hcp_documents import ARM, CID, DATA, NOW, healthy, stuck, walked, write
 
 FLAGS = CommandFlags(
@@ -181,3 +184,16 @@ async def test_dead_management_cluster_is_asked_once(error: errors.KubeError, re
     results = await asyncio.gather(*(cluster.run_query(HopQuery(topic=topic, cid=CID)) for topic in topics))
     assert client.requests == requests
     assert {result.outcome for result in results} == {"unknown"}
+
+
+def test_markdown_renders_no_text_as_html(tmp_path: Path) -> None:
+    found = walked(write(tmp_path, stuck()))
+    text = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) | `<b>`"
+    hops = tuple(
+        replace(hop, reason=text, facts=tuple(replace(fact, value=text) for fact in hop.facts)) for hop in found.hops
+    )
+    verdict = replace(found.verdict, reason=text, evidence=(Evidence(where=text, says=text),), next=(text,))
+    parsed = MarkdownIt("commonmark").enable("table").parse(render.markdown(replace(found, hops=hops, verdict=verdict)))
+    tokens = {inner.type for token in parsed for inner in (token, *(token.children or ()))}
+    assert "table_open" in tokens
+    assert not {"html_block", "html_inline", "link_open", "image"} & tokens

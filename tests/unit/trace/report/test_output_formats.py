@@ -1,9 +1,12 @@
 # ruff: noqa: E501 - log lines are as long as they are
 """Output formats: JSON matches the schema, and log text never becomes markup."""
 
+import base64
 import csv
+import gzip
 import io
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 from maestropy.cli import main
 from maestropy.trace.report import documents
@@ -109,12 +113,50 @@ def test_markdown_escapes_log_text(hostile: Path, capsys: pytest.CaptureFixture[
     assert main.call(["trace", command, *words, str(hostile), "-o", "md"]) == 1
     out = capsys.readouterr().out
     assert "=1+1\\|x" in out
-    # What is not escaped stands in a block of code, which begins with four blanks.
-    prose = [line for line in out.splitlines() if not line.startswith("    ")]
-    assert not any("<img" in line.replace("\\<", "") or "**bold" in line for line in prose)
+    parsed = MarkdownIt("commonmark").enable("table").parse(out)
+    tokens = [inner for token in parsed for inner in (token, *(token.children or ()))]
+    assert not {"html_block", "html_inline", "link_open", "image"} & {token.type for token in tokens}
+    assert any("<img" in token.content for token in tokens) or command == "requests"
+    # The two numbers of requests are bold.
+    assert not any(token.type == "strong_open" for token in tokens) or command == "requests"
     if command == "request":
         assert "### MT-" in out
         assert "| 4 | agent handles | failed |" in out
+
+
+SECRETS = (
+    "password=hunter2hunter2",
+    'data[password]: Invalid value: "hunter2hunter2"',
+    "Authorization: Bearer hunter2hunter2",
+    "postgres://u:hunter2hunter2@h/db",
+    "api_key: hunter2hunter2",
+    "client_secret:\n  hunter2hunter2",
+    "-----BEGIN PRIVATE KEY-----\nhunter2hunter2\n-----END PRIVATE KEY-----",
+)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "jsonl", "yaml", "md", "csv", "html", "mermaid", "log"])
+@pytest.mark.parametrize("command", ["request", "requests"])
+def test_no_output_shows_a_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, form: str) -> None:
+    works = [LoggedRequest(work=f"w{number}", until=3, at=BASE + number) for number in range(len(SECRETS))]
+    folder = write(tmp_path / "logs", works)
+    log = folder / f"{AGENT}.log"
+    errors = [
+        klog(work.at + 0.2, "base_controller.go:159", f'"controller failed to sync" err={json.dumps(f"x is forbidden: {text}")} key="{work.resource}"', "E")
+        for work, text in zip(works, SECRETS, strict=True)
+    ]  # fmt: skip
+    log.write_text(log.read_text().replace("I0115 09:10", "\n".join([*errors, "I0115 09:10"]), 1), encoding="utf-8")
+    shown = ""
+    for words in [[work.resource] for work in works] if command == "request" else [["--top", "0"]]:
+        more = ["--show", "timeline", "--context-lines", "3"] if command == "request" and form == "text" else []
+        assert main.call(["trace", command, *words, str(folder), "-o", form, *more]) == 1
+        shown += capsys.readouterr().out
+    if form == "html":
+        data = re.findall(r"[A-Za-z0-9+/=]{200,}", shown)
+        shown += "".join(gzip.decompress(base64.b64decode(part)).decode() for part in data)
+    assert "hunter2" not in shown
+    if command == "request" and form != "csv":
+        assert "is forbidden" in shown, "which kind of error it is stays"
 
 
 def test_csv_has_states_and_times_and_no_formula(hostile: Path, capsys: pytest.CaptureFixture[str]) -> None:

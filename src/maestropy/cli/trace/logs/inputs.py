@@ -110,6 +110,18 @@ def not_a_path(argument: str) -> InvalidArguments:
     return InvalidArguments(f"{argument} does not exist; name files, a directory, an archive, or - for standard input")
 
 
+def no_identifier(words: Sequence[str]) -> InvalidArguments:
+    """Return the error for a command line without an identifier; a word may be taken for a file of that name."""
+    file = next((word for word in words if "/" not in word and word not in ("-", ".", "..") and _is_path(word)), "")
+    if not file or not Path(file).exists():
+        return InvalidArguments("no identifier is given; name a resource ID, op-id, work name or event id")
+    kind = "directory" if Path(file).is_dir() else "file"
+    return InvalidArguments(
+        f"no identifier is given: {file} is a {kind} here, and was taken as logs; "
+        f"if it is the name of a work, write --work-name {file}, else --resource-id or --op-id"
+    )
+
+
 def guarded(act: Callable[[], int], *, exit_zero: bool) -> int:
     """Run a command to the end that its exit codes promise."""
     try:

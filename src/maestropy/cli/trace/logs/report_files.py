@@ -3,9 +3,13 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from maestropy.cli import screen
+from maestropy.cli.trace import output_files
+from maestropy.cli.trace.logs.request_options import ReportingOptions
 from maestropy.trace.errors import InvalidArguments
+from maestropy.trace.logs.read import log_inputs
 
 
 def put(pieces: Iterable[str], *, out: Path | None, option: str = "--out") -> None:
@@ -15,14 +19,17 @@ def put(pieces: Iterable[str], *, out: Path | None, option: str = "--out") -> No
             screen.write(piece)
         sys.stdout.flush()
         return
-    try:
-        with out.open("w", encoding="utf-8") as file:
-            file.writelines(pieces)
-    except OSError as error:
-        raise InvalidArguments(f"{option} {out} cannot be written: {error.strerror}; name another file") from error
+    output_files.write(pieces, out, option=option)
     # Additional messages must not be inside a document on standard output.
     stream = sys.stdout if option == "--out" else sys.stderr
     stream.write(f"Report written to {out}\n")
+
+
+def check(reporting: ReportingOptions, paths: Iterable[str]) -> None:
+    """Raise InvalidArguments if a report would overwrite a log, or another report."""
+    outputs = {"--out": reporting.out, "--csv": reporting.csv, "--html": reporting.html}
+    if any(outputs.values()):
+        output_files.check(outputs, log_inputs.plain_files([path for path in paths if path != "-"]))
 
 
 def put_trace_log(pieces: Iterable[str], paths: Iterable[str], *, moment: str, folder: Path | None) -> None:
@@ -34,7 +41,7 @@ def put_trace_log(pieces: Iterable[str], paths: Iterable[str], *, moment: str, f
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with name.open("x", encoding="utf-8") as stream:
-                stream.writelines(pieces)
+                _write_whole(pieces, stream, name)
         except FileExistsError:
             name = folder / f"trace_request.{moment}-{number}.log"
         except OSError as error:
@@ -42,3 +49,13 @@ def put_trace_log(pieces: Iterable[str], paths: Iterable[str], *, moment: str, f
         else:
             screen.write(f"Trace log: {name}\n")
             return
+
+
+def _write_whole(pieces: Iterable[str], stream: TextIO, path: Path) -> None:
+    """Write all pieces, or leave no file."""
+    try:
+        stream.writelines(pieces)
+        stream.flush()
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise

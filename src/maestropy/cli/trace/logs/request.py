@@ -105,6 +105,8 @@ def trace_request(
             if chosen.consumer:
                 raise InvalidArguments("--consumer selects among requests in logs; with --live, name the resource ID")
             return _live(arguments.paths, identifiers, live=live, reporting=reporting)
+        if not identifiers:
+            raise inputs.no_identifier(words)
         from maestropy.aio.clock import Clock
         from maestropy.cli.trace.logs import run as log_trace
         from maestropy.trace.logs.selection import RequestQuery

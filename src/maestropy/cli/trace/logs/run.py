@@ -22,6 +22,7 @@ from maestropy.trace.report.request_report import FewRequests, ManyRequests, Vie
 def trace_one(paths: Sequence[str], query: RequestQuery, *, reporting: ReportingOptions, depth: DepthSelection) -> int:
     """Trace the requests of one resource or a few."""
     options, with_timeline = judging(reporting), depth.show == "timeline"
+    report_files.check(reporting, paths)
     needs_lines = reporting.output != "text" or reporting.html is not None or depth.trace_log or with_timeline
     now = Clock().epoch()
     with trace_inputs.seekable(paths) as inputs, trace_inputs.progress(inputs) as progress:
@@ -35,6 +36,7 @@ def trace_one(paths: Sequence[str], query: RequestQuery, *, reporting: Reporting
             now=now,
             with_timeline=with_timeline,
             context_lines=depth.context_lines,
+            is_partial=logs.scan.is_partial,
         )
         if depth.db_dsn:
             from maestropy.trace import library  # with all that reaches clusters, which logs do not need
@@ -55,6 +57,7 @@ def trace_one(paths: Sequence[str], query: RequestQuery, *, reporting: Reporting
 def trace_all(paths: Sequence[str], select: RequestFilter, *, reporting: ReportingOptions, listing: ListOptions) -> int:
     """Trace every request in the logs."""
     clock, options = Clock(), judging(reporting)
+    report_files.check(reporting, paths)
     started = clock.monotonic()
     # Millions of small values without cycles: a search for cycles would take as long as reading.
     gc.disable()

@@ -9,6 +9,7 @@ from maestropy.trace.hcp.judge import recreation
 from maestropy.trace.hcp.model import Fact, HcpVerdict, HopReport, HopState, Walk, since_text
 from maestropy.trace.hcp.report import diagram
 from maestropy.trace.hcp.report.columns import wrapped_table
+from maestropy.trace.markdown_text import code, code_block, escaped, table
 
 _WIDEST_NAME = 46
 """Enough for `bundle` and its ID."""
@@ -84,19 +85,19 @@ def markdown(walk: Walk) -> str:
     """Return the report as Markdown, with the flow as a Mermaid picture."""
     verdict = walk.verdict
     title = walk.context.known.arm.name if walk.context.known.arm else walk.context.known.cid
-    lines = [f"# HCP {title}", "", f"**{_headline(verdict)}**", "", output.printable(verdict.reason), ""]
-    lines += ["```mermaid", *diagram.mermaid(walk).splitlines(), "```", ""]
-    lines += ["| hop | state | code | what it says |", "|---|---|---|---|"]
-    lines += [f"| {hop.name} | {_sign(hop)} | {hop.code} | {_cell(hop.reason)} |" for hop in walk.hops]
+    lines = [f"# HCP {escaped(title)}", "", f"**{_headline(verdict)}**", "", escaped(verdict.reason), ""]
+    lines += [*code_block(diagram.mermaid(walk).splitlines(), language="mermaid"), ""]
+    rows = ((hop.name, _sign(hop), hop.code, hop.reason) for hop in walk.hops)
+    lines += table(("hop", "state", "code", "what it says"), rows)
     for heading, _, entries in diagram.reasons(verdict):
-        lines += _markdown_list(heading, entries)
-    lines += _markdown_list("By hand", [_ORDER] if _is_stuck_deletion(verdict) else [])
-    lines += _markdown_list("Next", (f"`{command}`" for command in verdict.next))
+        lines += _markdown_list(heading, map(escaped, entries))
+    lines += _markdown_list("By hand", [escaped(_ORDER)] if _is_stuck_deletion(verdict) else [])
+    lines += _markdown_list("Next", map(code, verdict.next))
     for hop in walk.hops:
         if hop.facts:
-            lines += ["", f"## {hop.name}", "", "| fact | age | source | value |", "|---|---|---|---|"]
-            lines += [f"| {' | '.join(map(_cell, _fact_cells(walk, fact)))} |" for fact in hop.facts]
-    return redact.text("\n".join(lines) + "\n")
+            rows = (_fact_cells(walk, fact) for fact in hop.facts)
+            lines += ["", f"## {hop.name}", "", *table(("fact", "age", "source", "value"), rows)]
+    return "\n".join(lines) + "\n"
 
 
 def strip(walk: Walk) -> list[str]:
@@ -150,12 +151,8 @@ def _fact_cells(walk: Walk, fact: Fact) -> tuple[str, str, str, str]:
     return fact.name, since_text(walk.context.age(fact.since)) or "-", fact.where, fact.value
 
 
-def _cell(value: str) -> str:
-    return output.printable(value).replace("|", "\\|")
-
-
 def _markdown_list(title: str, entries: Iterable[str]) -> list[str]:
-    lines = [f"- {output.printable(entry)}" for entry in entries]
+    lines = [f"- {entry}" for entry in entries]
     return ["", f"## {title}", "", *lines] if lines else []
 
 

@@ -20,12 +20,15 @@ from maestropy.trace.logs.log_records import (
     objects_detail,
 )
 from maestropy.trace.logs.objects import identity_of_kind
-from maestropy.trace.logs.read.lines import plain, unquoted
+from maestropy.trace.logs.read.klog_fields import KlogFields, number
 from maestropy.wire.events import json_format
 
 OP_KEY = "logging.open-cluster-management.io/op-id"
 _TYPE = re.compile(rb"(spec|status)\.([a-z_]+)")
-_LOOSE = re.compile(rb'(resourceid|resourceversion|sequenceid|clustername)\\*"*\s*:\s*\\*"*([0-9A-Za-z._-]+)')
+_LOOSE = re.compile(
+    rb'(?:(?<!\\)"|^\s+)(resourceid|resourceversion|sequenceid|clustername)"?\s*:\s*"?([0-9A-Za-z._-]+)', re.MULTILINE
+)
+"""Members of the event itself: the quotes of JSON within its strings have a backslash."""
 _BLOCK = re.compile(rb"^\s+([a-z]+): (.*)$", re.MULTILINE)
 _MOST_OBJECTS = 50
 _MOST_REASONS = 3
@@ -60,27 +63,33 @@ class LoggedEvent(NamedTuple):
     """What the whole event shows: whether its version was applied, or the objects of its manifests."""
 
 
-def of_text(line: bytes) -> LoggedEvent:
+def of_fields(get: KlogFields) -> LoggedEvent:
     """Read the event in a klog record, in whichever form it is there."""
-    kind = kind_of(line)
-    at = line.find(b"extensions={")
-    try:
-        if at >= 0:
-            extensions = orjson.loads(line[at + 11 : line.rfind(b"}") + 1])
-            cloudevent_id, source = plain(line, b' eventID="'), plain(line, b' eventSource="')
-            return of_attributes(extensions, kind, cloudevent_id=cloudevent_id, source=source)
-        at = line.find(b'event="{')
-        if at >= 0:
-            return of_whole(orjson.loads(unquoted(line, at + 6)), kind)
-    except (orjson.JSONDecodeError, TypeError, AttributeError):
-        return _of_fragments(line, kind)
-    return of_block(line, kind)
+    kind = kind_of(get.raw(b"eventType"))
+    extensions, event, context = get.raw(b"extensions"), get.raw(b"event"), get.raw(b"context")
+    if extensions[:1] == b"{":
+        cloudevent_id, source = get("eventID"), get("eventSource")
+        try:
+            return of_attributes(orjson.loads(extensions), kind, cloudevent_id=cloudevent_id, source=source)
+        except (orjson.JSONDecodeError, TypeError, AttributeError):
+            return _of_fragments(extensions, kind)
+    if event[:2] == b'"{':
+        text = get("event")
+        try:
+            return of_whole(orjson.loads(text))
+        except (orjson.JSONDecodeError, TypeError, AttributeError):
+            return _of_fragments(text.encode(), kind)
+    block = next((value for value in (context, event) if value[:1] == b"<"), b"")
+    return of_block(block) if block else LoggedEvent(*kind)
 
 
-def of_whole(document: dict[str, Any], kind: tuple[str, str]) -> LoggedEvent:
+def of_whole(document: dict[str, Any]) -> LoggedEvent:
     """Read an event with its data: its manifests, or what its status says about them."""
     event = of_attributes(
-        document, kind, cloudevent_id=str(document.get("id", "")), source=str(document.get("source", ""))
+        document,
+        kind_of(str(document.get("type", "")).encode("utf-8", "replace")),
+        cloudevent_id=str(document.get("id", "")),
+        source=str(document.get("source", "")),
     )
     data = json_format.parsed_data(document)
     if event.subresource == "status" and isinstance(data, dict) and isinstance(data.get("conditions"), list):
@@ -187,10 +196,10 @@ def _text(condition: dict[str, Any]) -> str:
     return message.removeprefix("Failed to apply manifest: ")[:_LONGEST_REASON]
 
 
-def kind_of(line: bytes) -> tuple[str, str]:
-    """Return subresource and action of the event type in `line`."""
-    at = line.find(b".manifestbundles.s")
-    return ("", "") if at < 0 else _parsed_kind(line[at + 17 : at + 41])
+def kind_of(event_type: bytes) -> tuple[str, str]:
+    """Return subresource and action of an event type, which may be quoted."""
+    at = event_type.find(b".manifestbundles.s")
+    return ("", "") if at < 0 else _parsed_kind(event_type[at + 17 : at + 41])
 
 
 @lru_cache(maxsize=64)
@@ -206,10 +215,6 @@ def of_attributes(extensions: dict[str, Any], kind: tuple[str, str], *, cloudeve
         metadata = orjson.loads(metadata)
     tracing = extensions.get("logtracing")
     op_id = orjson.loads(tracing).get(OP_KEY, "") if isinstance(tracing, str) and len(tracing) > 2 else ""
-    version = extensions.get("resourceversion", -1)
-    if type(version) is not int:
-        version = int(version) if str(version).isdigit() else -1
-    sequence = str(extensions.get("sequenceid") or "0")
     deleting = "deletiontimestamp" in extensions or "deletionTimestamp" in metadata
     resource = str(extensions.get("resourceid") or metadata.get("uid") or "")
     name = str(metadata.get("name") or "")
@@ -217,8 +222,8 @@ def of_attributes(extensions: dict[str, Any], kind: tuple[str, str], *, cloudeve
         kind[0],
         kind[1],
         resource,
-        version,
-        int(sequence) if sequence.isdigit() and len(sequence) < 20 else 0,
+        number(extensions.get("resourceversion"), -1),
+        number(extensions.get("sequenceid"), 0),
         str(op_id),
         cloudevent_id,
         source,
@@ -230,15 +235,16 @@ def of_attributes(extensions: dict[str, Any], kind: tuple[str, str], *, cloudeve
     )
 
 
-def of_block(line: bytes, kind: tuple[str, str]) -> LoggedEvent:
+def of_block(text: bytes) -> LoggedEvent:
     """Read the `Context Attributes,` block of the older generations."""
-    head, _, data = line.partition(b"\nData,")
+    head, _, data = text.partition(b"\nData,")
     values = {key.decode(): value.decode("utf-8", "replace").strip() for key, value in _BLOCK.findall(head)}
+    kind = kind_of(values.get("type", "").encode())
     try:
         event = of_attributes(values, kind, cloudevent_id=values.get("id", ""), source=values.get("source", ""))
         return event._replace(content=_block_content(data, event)) if data else event
     except (orjson.JSONDecodeError, AttributeError):
-        return _of_fragments(line, kind)
+        return _of_fragments(head, kind)
 
 
 def _block_content(data: bytes, event: LoggedEvent) -> str:
@@ -249,9 +255,9 @@ def _block_content(data: bytes, event: LoggedEvent) -> str:
         return ""
 
 
-def _of_fragments(line: bytes, kind: tuple[str, str]) -> LoggedEvent:
-    """Read the fields that a truncated or damaged record still has."""
-    values = {key.decode(): value.decode() for key, value in _LOOSE.findall(line)}
+def _of_fragments(event: bytes, kind: tuple[str, str]) -> LoggedEvent:
+    """Read the fields that a truncated or damaged event still has."""
+    values = {key.decode(): value.decode() for key, value in _LOOSE.findall(event)}
     try:
         return of_attributes(values, kind, cloudevent_id="", source="")
     except (orjson.JSONDecodeError, AttributeError):

@@ -222,7 +222,10 @@ _Table = dict[bytes, list[bytes]]
 def _table(rests: Sequence[bytes], *, end: bytes = b"") -> _Table:
     """Return the values of each key of ` key="value"` texts that all have the same keys, and this end, or nothing."""
     count = len(rests)
-    flat = (b'"'.join(rests)).split(b'"')
+    joined = b'"'.join(rests)
+    if b"\\" in joined:
+        return {}  # an escape: a quote may belong to a value
+    flat = joined.split(b'"')
     width, over = divmod(len(flat), count)
     if over or width % 2 == 0 or flat[width - 1 :: width].count(end) != count:
         return {}

@@ -190,6 +190,8 @@ class _PodReader:
         elif self._held is not None and len(self._more) < lines.JOINED_LINES and self._more_bytes < _MORE_BYTES:
             self._more.append(raw.text)
             self._more_bytes += len(raw.text)
+        elif self._more:
+            self._more[-1] = raw.text  # the last line ends a block, and has the fields after it
 
     def _close(self) -> None:
         if self._held is None or self._clock is None:

@@ -6,31 +6,35 @@ Prefixes added by log collectors (a timestamp, the pod, docker's JSON) are remov
 
 import calendar
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
 import orjson
 
+from maestropy.trace.logs.read import klog_fields
 from maestropy.wire import ordering
 
 JOINED_LINES = 200
 _DAY = 86400.0
+_YEAR = 365 * _DAY
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = 4096
 _QUARTER = 900.0
+_NANOSECONDS = 9
+_LATEST = 253402300799.0
+"""The end of the year 9999, the last moment that can be shown."""
 _DIGITS = re.compile(rb"[0-9]{4}")
 STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) (?:std(?:out|err) [FP] )?")
 """What kubectl and container runtimes write before a record."""
 _PREFIXED = re.compile(rb"\[?pod/([^/\]\s]+)(?:/([^\]\s]+))?\]? ")
 _STERN = re.compile(rb"([a-z0-9][a-z0-9.-]*) [a-z0-9][a-z0-9-]* (?=[IWEF]\d{4} \d\d:|20\d\d-\d\d-\d\dT|\{)")
 _DOCKER = re.compile(rb'\{\s*"(?:log|stream|time|attrs)":')
-_GO_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_ESCAPES = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
-_NAMED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _KEY = re.compile(rb"[A-Za-z_-]+")
-_SEQUENCE = re.compile(rb'sequenceid\\*"*\s*:\s*\\*"*(\d{17,19})')
-_CE_TIME = re.compile(rb'(?:\\"time\\":\\"|  time: |"ts":")(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
+_SEQUENCE = re.compile(rb'sequenceid\\*"*\s*:\s*\\*"*(\d{17,19})(?!\d)')
+_CE_TIME = re.compile(rb'(?:\\"time\\":\\"|  time: )(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)')
 
 
 class RawRecord(NamedTuple):
@@ -61,7 +65,7 @@ def is_unfinished(line: bytes) -> bool:
         except orjson.JSONDecodeError:
             return True
         return False
-    bare = _GO_STRING.sub(b"", line)
+    bare = klog_fields.without_strings(line)
     if b'"' in bare or bare.count(b"{") > bare.count(b"}") or line[-1:] == b"=":
         return True
     if line[:1] != b"2" and b"] " not in line:
@@ -70,8 +74,11 @@ def is_unfinished(line: bytes) -> bool:
 
 
 def whole(start: RawRecord, more: list[bytes]) -> RawRecord:
-    """Return a record with the lines that continue it."""
-    return start if not more else start._replace(text=b"\n".join([start.text, *more[:JOINED_LINES]]))
+    """Return a record with the lines that continue it; of very many the first and the last, which ends a block."""
+    if not more:
+        return start
+    kept = more if len(more) <= JOINED_LINES else [*more[: JOINED_LINES - 1], more[-1]]
+    return start._replace(text=b"\n".join([start.text, *kept]))
 
 
 def joined(lines: Iterable[RawRecord]) -> Iterator[RawRecord]:
@@ -87,6 +94,8 @@ def joined(lines: Iterable[RawRecord]) -> Iterator[RawRecord]:
             yield raw  # the file starts within a record, or contains something else
         elif len(more) < JOINED_LINES:
             more.append(raw.text)
+        else:
+            more[-1] = raw.text
     if open_record is not None:
         yield whole(open_record, more)
 
@@ -127,7 +136,8 @@ def rfc3339(text: bytes) -> float | None:
     rest = text[19:]
     digits = re.match(rb"\.(\d+)", rest)
     if digits:
-        base += int(digits.group(1)) / 10 ** len(digits.group(1))
+        fraction = digits.group(1)[:_NANOSECONDS]
+        base += int(fraction) / 10 ** len(fraction)
         rest = rest[digits.end() :]
     if rest in (b"Z", b"z", b""):
         return base
@@ -199,7 +209,7 @@ def klog_second(text: bytes, *, around: float) -> float:
         raise ValueError("no klog time")
     month, day = int(text[0:2]), int(text[2:4])
     hour, minute, second = int(text[5:7]), int(text[8:10]), int(text[11:13])
-    year = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=around + _DAY)).year
+    year = (_EPOCH + timedelta(seconds=around + _DAY)).year
     for candidate in (year, year - 1, year - 2, year - 3, year - 4):
         # A 29th of February only fits a leap year.
         if day > calendar.monthrange(candidate, month)[1]:
@@ -218,59 +228,10 @@ def json_time(line: bytes) -> float:
     if match.group(1):
         return rfc3339(match.group(1)) or 0.0
     try:
-        return float(match.group(2))
+        moment = float(match.group(2))
     except ValueError:
         return 0.0
-
-
-def field(line: bytes, key: bytes) -> str:
-    """Return the value of ` key="…"` or ` key=…` of a klog record, unquoted; empty when it is not there."""
-    at = line.rfind(b" " + key + b"=")
-    if at < 0:
-        return ""
-    at += len(key) + 2
-    if line[at : at + 1] == b'"':
-        return unquoted(line, at)
-    if line[at : at + 2] == b"<\n":
-        end = line.find(b"\n >", at)
-        body = line[at + 2 : end if end >= 0 else len(line)].decode("utf-8", "replace")
-        return "\n".join(part.removeprefix("\t") for part in body.split("\n"))
-    end = line.find(b" ", at)
-    return line[at : end if end >= 0 else len(line)].decode("utf-8", "replace")
-
-
-def unquoted(line: bytes, at: int) -> str:
-    """Return the Go string that starts with the quote at `at`; a truncated one ends at the end of the line."""
-    match = _GO_STRING.match(line, at)
-    if match is not None:
-        try:
-            # Nearly all Go strings are JSON strings too, and these are read at once.
-            text: str = orjson.loads(match.group())
-        except orjson.JSONDecodeError:
-            pass
-        else:
-            return text
-    end = match.end() - 1 if match is not None else len(line)
-    text = _ESCAPES.sub(_unescaped, line[at + 1 : end].decode("utf-8", "replace"))
-    # Half of a surrogate pair is no character, and cannot be written as UTF-8.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match.group(1)
-    if code[0] in "xuU" and len(code) > 1:
-        value = int(code[1:], 16)
-        return chr(value) if value < 0x110000 else "\ufffd"
-    return _NAMED.get(code, code)
-
-
-def plain(line: bytes, start: bytes) -> str:
-    """Return a value that has no escapes, such as an id."""
-    at = line.find(start)
-    if at < 0:
-        return ""
-    at += len(start)
-    return line[at : line.find(b'"', at)].decode("utf-8", "replace")
+    return moment if moment < _LATEST else 0.0
 
 
 class ClockHints(NamedTuple):
@@ -282,36 +243,74 @@ class ClockHints(NamedTuple):
     """Whether nothing in the file shows the year."""
 
 
+class _Sighting(NamedTuple):
+    """A moment that a klog record shows with its year, and the time of the record in the year that fits."""
+
+    exact: float
+    written: float
+    is_publisher: bool
+    """Whether the record is of the publisher of a status, which takes both times from one clock."""
+
+
 def clock_hints(sample: bytes, *, modified: float) -> ClockHints:
-    """Find year and zone of klog times: from sequence ids and full timestamps in the sample, else from the file."""
-    offsets: list[float] = []
-    latest = 0.0
+    """Find year and zone of klog times: from sequence ids and full timestamps in the sample, else from the file.
+
+    The full timestamps of the log itself are certain. Sequence ids and times in events are written by others: only
+    those that fit the time of their own record are evidence of the year, and most of them decide.
+    """
+    latest, head = 0.0, b""
+    sightings: list[_Sighting] = []
     for line in sample.split(b"\n"):
-        exact = _exact(line)
-        if not exact:
-            continue
-        latest = max(latest, exact)
-        # Only the publisher of a status stamps it with the clock that also stamps its log lines.
-        if b"Sending event" in line and line[:1] in b"IWEF" and line[1:5].isdigit():
+        if starts_record(line):
+            head = line
+        if own := _own_time(line):
+            latest = max(latest, own)
+        elif head[:1] in b"IWEF" and (exact := _event_time(line)):
             try:
-                offsets.append(klog_second(line[1:14], around=exact + _DAY) - exact)
+                written = klog_second(head[1:14], around=exact + _DAY)
             except ValueError:
                 continue
-    if not latest:
+            if abs(written - exact) <= _DAY:
+                sightings.append(_Sighting(exact, written, head is line and b"Sending event" in line))
+    if latest:
+        sightings = [seen for seen in sightings if abs(seen.exact - latest) < _YEAR / 2]
+    fitting = _of_one_year(sightings, modified=modified)
+    if not latest and not fitting:
         return ClockHints(modified, 0.0, is_guess=True)
-    # A line may repeat an older event, never a later one: the smallest distance is the true one.
-    nearest = min((offset for offset in offsets if offset > -_DAY), key=abs, default=0.0)
-    zone = round(nearest / _QUARTER) * _QUARTER
+    # A record may repeat an older event, never a later one: the smallest distance is the true one.
+    offsets = [seen.written - seen.exact for seen in fitting if seen.is_publisher]
+    zone = round(min(offsets, key=abs, default=0.0) / _QUARTER) * _QUARTER
+    latest = latest or max(seen.exact for seen in fitting)
     return ClockHints(latest + _DAY, zone if abs(zone) <= 14 * 3600 else 0.0)
 
 
-def _exact(line: bytes) -> float:
+def _of_one_year(sightings: Sequence[_Sighting], *, modified: float) -> list[_Sighting]:
+    """Return the most sightings within a year; those later than the file only if there are no others."""
+    if not sightings:
+        return []
+    times = sorted(seen.exact for seen in sightings)
+
+    def weight(moment: float) -> tuple[bool, int, float]:
+        count = bisect_right(times, moment + _YEAR / 2) - bisect_left(times, moment - _YEAR / 2)
+        return moment <= modified + _DAY, count, -abs(moment - modified)
+
+    chosen = max(times, key=weight)
+    return [seen for seen in sightings if abs(seen.exact - chosen) <= _YEAR / 2]
+
+
+def _own_time(line: bytes) -> float:
+    """Return the full timestamp that a record, or its collector, has besides what it quotes."""
+    if line[:1] == b"{":
+        return json_time(line)
+    if line[:2] == b"20" and line[10:11] == b"T":
+        return rfc3339(line.split(b"\t", 1)[0].split(b" ", 1)[0]) or 0.0
+    return 0.0
+
+
+def _event_time(line: bytes) -> float:
+    """Return the moment of the event in a line."""
     match = _SEQUENCE.search(line)
     if match:
         return ordering.split(int(match.group(1))).time_ms / 1000
     match = _CE_TIME.search(line)
-    if match:
-        return rfc3339(match.group(1)) or 0.0
-    if line[:2] == b"20" and line[10:11] == b"T":
-        return rfc3339(line.split(b"\t", 1)[0].split(b" ", 1)[0]) or 0.0
-    return 0.0
+    return (rfc3339(match.group(1)) or 0.0) if match else 0.0

@@ -29,6 +29,8 @@ from maestropy.untrusted.printable import escape
 _CHUNK = 1 << 20  # with all that is made of it, it fits into the cache of one processor
 _LONGEST_LINE = 16 << 20
 TOO_LONG = f"has a line of more than {_LONGEST_LINE >> 20} MiB, which is not read"
+NOT_TEXT, EMPTY, NO_LOG = "not text", "empty", "no log"
+_FOREIGN = frozenset({NOT_TEXT, EMPTY, NO_LOG})
 INDEX_SUFFIX = ".index"
 """The file name suffix of indexes."""
 _SAMPLE = 256 << 10
@@ -64,6 +66,11 @@ class UnreadableInput:
 
     name: str
     reason: str
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it may hold records: other files and empty ones do not."""
+        return self.reason not in _FOREIGN
 
 
 def opened(paths: Sequence[str], *, now: float) -> Iterator[LogInput | UnreadableInput]:
@@ -179,6 +186,15 @@ class Opening:
     def problem(self) -> Exception | None:
         """What has ended the stream before its end."""
         return self.source.problem if self.source is not None else None
+
+    @property
+    def reason_not_to_read(self) -> str:
+        """Why there is nothing to read; empty for a text."""
+        if self.is_binary:
+            return NOT_TEXT
+        if self.sample:
+            return ""
+        return f"damaged ({self.problem})" if self.problem else EMPTY
 
 
 def examine(log_input: LogInput) -> Opening:

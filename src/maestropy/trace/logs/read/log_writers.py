@@ -125,6 +125,21 @@ class LogWriter:
         self.roles["agent" if stage in AGENT_STAGES else "server"] += count
         self.verbosity = max(self.verbosity, verbosity)
 
+    def note_again(self, parsed: ParsedRecord, count: int) -> None:
+        """Update the description from more records that are like one that was noted, without their times."""
+        record, phrase, generation, _, is_cut_off = parsed
+        stage = record.stage
+        self.record_count += count
+        self.stages[stage] += count
+        self.kinds[record.kind] += count
+        if generation:
+            self.generations[generation] += count
+        if phrase.role:
+            self.roles[phrase.role] += count
+        elif stage and record.resource:
+            self.roles["agent" if stage in AGENT_STAGES else "server"] += count
+        self.cut_off += count * (is_cut_off and bool(stage))
+
     def merge(self, other: "LogWriter") -> None:
         """Add the description from another part of the same file."""
         self.torn_line = self.lines + other.torn_line if other.torn_line else 0

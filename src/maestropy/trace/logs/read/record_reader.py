@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from maestropy.journal import redact
 from maestropy.trace.logs.log_records import LARGE, LogRecord, RecordKind
 from maestropy.trace.logs.read import cloudevents, phrases
 from maestropy.trace.logs.read.cloudevents import LoggedEvent
-from maestropy.trace.logs.read.lines import RawRecord, RecordClock, field, plain, unquoted
+from maestropy.trace.logs.read.klog_fields import KlogFields, number, unquoted
+from maestropy.trace.logs.read.lines import RawRecord, RecordClock
 
 APPLIED_WORK = re.compile(r"[0-9a-f]{64}-(.+)")
-_TERMINATING = re.compile(rb'reason="manifestwork (\S+) is terminating"')
+_TERMINATING = re.compile(r"manifestwork (\S+) is terminating")
 _RECORDER = re.compile(rb"(INFO: (?:Created|Updated) |WARNING: Failed to (?:create|update) )")
 _IN_ERROR = re.compile(r"(?:resource status update|for resource|resource with id) ([0-9a-f-]{36})")
 _PREFIX = b"[opid="
-_EVENT = re.compile(rb' event="\{| extensions=\{')
 _INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _KNOWN = frozenset({*phrases.STRUCTURED, phrases.UNHANDLED})
 _BY_EVENT = frozenset({RecordKind.NOTIFIED, RecordKind.OTHER_INSTANCE, RecordKind.PUBLISH_FAILED,
@@ -52,7 +53,18 @@ class ParsedRecord(NamedTuple):
 
 
 def read(raw: RawRecord, clock: RecordClock, *, file: int) -> ParsedRecord | None:
-    """Parse a record about a request or a component; None for all other records."""
+    """Parse a record about a request or a component; None for all other records.
+
+    Its texts have no secrets: findings and all reports are made of them.
+    """
+    parsed = _read(raw, clock, file=file)
+    if parsed is None or parsed.record.kind in _SHORT_READERS or not parsed.record.detail:
+        return parsed
+    detail = redact.text(parsed.record.detail)
+    return parsed if detail == parsed.record.detail else parsed._replace(record=parsed.record._replace(detail=detail))
+
+
+def _read(raw: RawRecord, clock: RecordClock, *, file: int) -> ParsedRecord | None:
     line = raw.text
     first = line[:1]
     if first in b"IWEF" and first:
@@ -64,11 +76,12 @@ def read(raw: RawRecord, clock: RecordClock, *, file: int) -> ParsedRecord | Non
             message = line[start + 3 : end]
             phrase = phrases.STRUCTURED.get(message)
             if phrase is not None:
-                return _structured(raw, phrase, message, clock=clock, file=file)
+                fields = KlogFields(line, start=start + 2)
+                return _structured(raw, phrase, message, fields, clock=clock, file=file)
             if message[:5] in (b"INFO:", b"WARNI"):
                 return _recorder(raw, message, clock=clock, file=file)
             if message == phrases.UNHANDLED:
-                return _unstructured(raw, field(line, b"err").encode(), "", clock=clock, file=file)
+                return _unstructured(raw, KlogFields(line, start=start + 2)("err").encode(), "", clock=clock, file=file)
         return _unstructured(raw, line[start + 2 :], "G2", clock=clock, file=file)
     if first == b"{":
         return _json(raw, clock=clock, file=file)
@@ -103,59 +116,57 @@ def is_of_component(line: bytes) -> bool:
 
 
 def _structured(
-    raw: RawRecord, phrase: phrases.Phrase, message: bytes, *, clock: RecordClock, file: int
+    raw: RawRecord, phrase: phrases.Phrase, message: bytes, get: KlogFields, *, clock: RecordClock, file: int
 ) -> ParsedRecord:
-    line = raw.text
-    at = clock.at(raw) if raw.stamp else clock.klog(line)
+    at = clock.at(raw) if raw.stamp else clock.klog(raw.text)
     short = _SHORT_READERS.get(phrase.kind)
     if short is not None:
-        record = short(raw, phrase, at, file)
-        return ParsedRecord(record, phrase, "G3" if message == phrases.ACTION_OF_G3 else "G4", phrase.verbosity)
-    event = cloudevents.of_text(line) if phrase.carries_event else LoggedEvent()
+        bare = LogRecord(phrase.kind, at, file, raw.number, raw.offset)
+        generation = "G3" if message == phrases.ACTION_OF_G3 else "G4"
+        return ParsedRecord(short(bare, phrase, get), phrase, generation, phrase.verbosity)
+    if phrase.carries_event and get.is_empty:
+        # A damaged record; many logs have some, and a hostile one has millions.
+        bare = LogRecord(phrase.kind, at, file, raw.number, raw.offset)
+        return ParsedRecord(bare._replace(action=phrase.action), phrase, "G4", phrase.verbosity)
+    event = cloudevents.of_fields(get) if phrase.carries_event else LoggedEvent()
+    generation = "G3" if get.raw(b"context")[:1] == b"<" else "G4"
     if phrase.carries_event and event.resource and not event.is_whole:
-        return _of_event(raw, phrase, event, at=at, file=file)
-    generation = "G3" if b" context=<" in line else "G4"
-    return _parsed(raw, phrase, event, _Fields(line), at=at, file=file, generation=generation)
+        return _of_event(raw, phrase, event, get, at=at, file=file, generation=generation)
+    return _parsed(raw, phrase, event, get, at=at, file=file, generation=generation)
 
 
-def _step(raw: RawRecord, phrase: phrases.Phrase, at: float, file: int) -> LogRecord:
-    line = raw.text
-    resource, op_id = plain(line, b' resourceID="'), plain(line, b' op-id="')
-    return LogRecord(phrase.kind, at, file, raw.number, raw.offset, resource, -1, 0, op_id)
+def _step(bare: LogRecord, _: phrases.Phrase, get: KlogFields) -> LogRecord:
+    return bare._replace(resource=get("resourceID"), op_id=get("op-id"))
 
 
-def _publishing(raw: RawRecord, phrase: phrases.Phrase, at: float, file: int) -> LogRecord:
-    return _step(raw, phrase, at, file)._replace(event=plain(raw.text, b' event="'), action=phrase.action)
+def _publishing(bare: LogRecord, phrase: phrases.Phrase, get: KlogFields) -> LogRecord:
+    return _step(bare, phrase, get)._replace(event=get("event"), action=phrase.action)
 
 
-def _broadcast(raw: RawRecord, phrase: phrases.Phrase, at: float, file: int) -> LogRecord:
-    line = raw.text
-    resource, event = plain(line, b' resourceID="'), plain(line, b' status_event="') or plain(line, b' eventID="')
-    action = "delete" if b'"StatusDelete"' in line else "update"
-    source, instance = plain(line, b' source="'), plain(line, b' instanceID="')
-    return LogRecord(phrase.kind, at, file, raw.number, raw.offset, resource, -1, 0, "", event, "", "", "", source,
-                     action, False, instance)  # fmt: skip  # noqa: FBT003 - a column of a row
+def _broadcast(bare: LogRecord, _: phrases.Phrase, get: KlogFields) -> LogRecord:
+    return bare._replace(
+        resource=get("resourceID"),
+        event=get("status_event") or get("eventID"),
+        source=get("source"),
+        action="delete" if get("statusEventType") == "StatusDelete" else "update",
+        detail=get("instanceID"),
+    )
 
 
-def _applied(raw: RawRecord, phrase: phrases.Phrase, at: float, file: int) -> LogRecord:
-    line = raw.text
-    resource = plain(line, b' manifestWorkName="')
+def _applied(bare: LogRecord, _: phrases.Phrase, get: KlogFields) -> LogRecord:
+    resource = get("manifestWorkName")
     if not resource:
-        match = APPLIED_WORK.fullmatch(plain(line, b' appliedManifestWorkName="'))
-        terminating = _TERMINATING.search(line) if match is None else None
-        resource = match.group(1) if match else terminating.group(1).decode("utf-8", "replace") if terminating else ""
-    gvr, namespace, own = (plain(line, start) for start in (b' gvr="', b' resourceNamespace="', b' resourceName="'))
-    name = f"{gvr} {namespace}/{own}"
-    op_id = plain(line, b' op-id="')
-    return LogRecord(phrase.kind, at, file, raw.number, raw.offset, resource, -1, 0, op_id, "", "", "", "", "", "",
-                     False, name)  # fmt: skip  # noqa: FBT003 - a column of a row
+        match = APPLIED_WORK.fullmatch(get("appliedManifestWorkName")) or _TERMINATING.fullmatch(get("reason"))
+        resource = match.group(1) if match else ""
+    name = f"{get('gvr')} {get('resourceNamespace')}/{get('resourceName')}"
+    return bare._replace(resource=resource, op_id=get("op-id"), detail=name)
 
 
-def _bare(raw: RawRecord, phrase: phrases.Phrase, at: float, file: int) -> LogRecord:
-    return LogRecord(phrase.kind, at, file, raw.number, raw.offset)
+def _bare(bare: LogRecord, _: phrases.Phrase, __: KlogFields) -> LogRecord:
+    return bare
 
 
-_SHORT_READERS: dict[RecordKind, Callable[[RawRecord, phrases.Phrase, float, int], LogRecord]] = {
+_SHORT_READERS: dict[RecordKind, Callable[[LogRecord, phrases.Phrase, KlogFields], LogRecord]] = {
     **dict.fromkeys(STEPS, _step),
     **dict.fromkeys(OF_OBJECTS, _applied),
     RecordKind.PUBLISHING: _publishing,
@@ -166,10 +177,12 @@ _SHORT_READERS: dict[RecordKind, Callable[[RawRecord, phrases.Phrase, float, int
 """Records with few and plain fields, which most records are; each is read with as few steps as possible."""
 
 
-def _of_event(raw: RawRecord, phrase: phrases.Phrase, event: LoggedEvent, *, at: float, file: int) -> ParsedRecord:
+def _of_event(  # noqa: PLR0913 - the parts of one record, each named
+    raw: RawRecord, phrase: phrases.Phrase, event: LoggedEvent, get: KlogFields, *, at: float, file: int,
+    generation: str,
+) -> ParsedRecord:  # fmt: skip
     """Return the record of a CloudEvent: nearly half of all records are of this kind."""
     kind = event_kind(phrase.kind, event.subresource, event.action)
-    line = raw.text
     record = LogRecord(
         kind,
         at,
@@ -179,8 +192,8 @@ def _of_event(raw: RawRecord, phrase: phrases.Phrase, event: LoggedEvent, *, at:
         event.resource,
         event.version,
         event.sequence,
-        plain(line, b' op-id="') or event.op_id,
-        plain(line, b' event="') if kind is RecordKind.SENDING_SPEC or kind is RecordKind.SENT_TO_AGENTS else "",
+        get("op-id") or event.op_id,
+        get("event") if kind is RecordKind.SENDING_SPEC or kind is RecordKind.SENT_TO_AGENTS else "",
         event.cloudevent_id if kind is RecordKind.REQUEST_RECEIVED else "",
         event.name,
         event.consumer,
@@ -189,7 +202,7 @@ def _of_event(raw: RawRecord, phrase: phrases.Phrase, event: LoggedEvent, *, at:
         event.is_deleting,
         "final" if event.is_final else "",
     )
-    return ParsedRecord(record, phrase, "G3" if b" context=<" in line else "G4", phrase.verbosity)
+    return ParsedRecord(record, phrase, generation, phrase.verbosity)
 
 
 def event_kind(kind: RecordKind, subresource: str, action: str) -> RecordKind:
@@ -197,16 +210,6 @@ def event_kind(kind: RecordKind, subresource: str, action: str) -> RecordKind:
     if action == "resync-request" or (kind is RecordKind.RECEIVED_STATUS and subresource == "spec"):
         return RecordKind.OTHER  # a resync query, not a request
     return _SPEC_OF_STATUS.get(kind, kind) if subresource == "status" else kind
-
-
-class _Fields:
-    """The keys of a klog record, looked up on demand."""
-
-    def __init__(self, line: bytes) -> None:
-        self._line = line
-
-    def __call__(self, key: str) -> str:
-        return field(self._line, key.encode())
 
 
 class _Document:
@@ -224,7 +227,7 @@ def _parsed(  # noqa: PLR0913 - the parts of one record, each named
     raw: RawRecord,
     phrase: phrases.Phrase,
     event: LoggedEvent,
-    get: "_Fields | _Document",
+    get: "KlogFields | _Document",
     *,
     at: float,
     file: int,
@@ -238,8 +241,8 @@ def _parsed(  # noqa: PLR0913 - the parts of one record, each named
     if kind is RecordKind.BROADCAST:
         action = "delete" if get("statusEventType") == "StatusDelete" else "update"
     version = event.version
-    if kind is RecordKind.STALE and get("wantVersion").isdigit():
-        version = int(get("wantVersion"))
+    if kind is RecordKind.STALE:
+        version = number(get("wantVersion"), version)
     if event.is_whole and kind in _ON_ITS_WAY and len(raw.text) > _USUAL_LIMIT:
         detail = _large(raw.text)
     record = LogRecord(
@@ -262,8 +265,13 @@ def _parsed(  # noqa: PLR0913 - the parts of one record, each named
         "final" if event.is_final else detail or event.content,
     )
     verbosity = max(phrase.verbosity, _whole_verbosity(phrase) if event.is_whole else 0)
-    is_cut_off = phrase.carries_event and not record.resource and _EVENT.search(raw.text) is not None
+    is_cut_off = phrase.carries_event and not record.resource and _shows_event(get)
     return ParsedRecord(record, phrase, generation, verbosity, is_cut_off)
+
+
+def _shows_event(get: "KlogFields | _Document") -> bool:
+    """Say whether a record has a CloudEvent, or the beginning of one."""
+    return get("event")[:1] == "{" or get("extensions")[:1] == "{"
 
 
 def _large(line: bytes) -> str:
@@ -276,7 +284,7 @@ def _whole_verbosity(phrase: phrases.Phrase) -> int:
     return 5 if phrase.verbosity == 2 else 4
 
 
-def _detail(phrase: phrases.Phrase, get: "_Fields | _Document") -> str:
+def _detail(phrase: phrases.Phrase, get: "KlogFields | _Document") -> str:
     kind = phrase.kind
     if kind in OF_OBJECTS:
         return f"{get('gvr')} {get('resourceNamespace')}/{get('resourceName')}"
@@ -294,7 +302,7 @@ def _detail(phrase: phrases.Phrase, get: "_Fields | _Document") -> str:
     return _component_detail(kind, get) if phrase.is_about_all else get("err")
 
 
-def _component_detail(kind: RecordKind, get: "_Fields | _Document") -> str:
+def _component_detail(kind: RecordKind, get: "KlogFields | _Document") -> str:
     if kind is RecordKind.INSTANCES:
         # The servers of this project log the ready instances, and how many consumers they gained as `addedMembers`.
         members = get("readyInstanceIDs") or get("addedMembers")
@@ -304,7 +312,7 @@ def _component_detail(kind: RecordKind, get: "_Fields | _Document") -> str:
     return get("err") or get("topic") or get("channel") or get("brokerHost")
 
 
-def _resource(get: "_Fields | _Document", *, kind: RecordKind, detail: str) -> str:
+def _resource(get: "KlogFields | _Document", *, kind: RecordKind, detail: str) -> str:
     resource = get("resourceID") or get("manifestWorkName")
     if resource:
         return resource
@@ -319,7 +327,7 @@ def _resource(get: "_Fields | _Document", *, kind: RecordKind, detail: str) -> s
     return inside.group(1) if inside else ""
 
 
-def _event_id(get: "_Fields | _Document", *, kind: RecordKind, is_whole: bool) -> str:
+def _event_id(get: "KlogFields | _Document", *, kind: RecordKind, is_whole: bool) -> str:
     if kind is RecordKind.NOTIFIED:
         return get("extra")
     if kind is RecordKind.PUBLISH_FAILED:
@@ -342,7 +350,9 @@ def _recorder(raw: RawRecord, message: bytes, *, clock: RecordClock, file: int) 
     kind = RecordKind.APPLIED if message.startswith(b"INFO") else RecordKind.APPLY_FAILED
     start = raw.text.find(b'] "') + 2
     phrase = phrases.Phrase(kind=kind, role="agent")
-    parsed = _parsed(raw, phrase, LoggedEvent(), _Fields(raw.text), at=clock.at(raw), file=file, generation="G4")
+    parsed = _parsed(
+        raw, phrase, LoggedEvent(), KlogFields(raw.text, start=start), at=clock.at(raw), file=file, generation="G4"
+    )
     return parsed._replace(record=parsed.record._replace(detail=unquoted(raw.text, start)))
 
 
@@ -357,11 +367,7 @@ def _unstructured(
         return None
     unstructured, parts = matched
     groups = {key: value.decode("utf-8", "replace") for key, value in parts.groupdict().items() if value}
-    event = (
-        cloudevents.of_block(raw.text, cloudevents.kind_of(raw.text))
-        if unstructured.phrase.carries_event
-        else LoggedEvent()
-    )
+    event = cloudevents.of_block(raw.text) if unstructured.phrase.carries_event else LoggedEvent()
     kind = event_kind(unstructured.phrase.kind, event.subresource, event.action)
     action = event.action or unstructured.phrase.action or {"StatusDelete": "delete"}.get(groups.get("kind", ""), "")
     if kind is RecordKind.BROADCAST:
@@ -375,7 +381,7 @@ def _unstructured(
         raw.number,
         raw.offset,
         event.resource or groups.get("resource", ""),
-        int(groups["want"]) if "want" in groups else event.version,
+        number(groups.get("want", ""), event.version),
         event.sequence,
         event.op_id,
         groups.get("event", ""),
@@ -405,7 +411,9 @@ def _json(raw: RawRecord, *, clock: RecordClock, file: int) -> ParsedRecord | No
         return _unstructured(raw, message, "G2", clock=clock, file=file)
     try:
         document = orjson.loads(line)
-        kind = cloudevents.kind_of(line)
+        if document.get("msg") != message.decode():
+            return None  # a member of a nested object, not the message
+        kind = cloudevents.kind_of(str(document.get("eventType", "")).encode("utf-8", "replace"))
         event = LoggedEvent()
         if phrase.carries_event and isinstance(document.get("extensions"), dict):
             event = cloudevents.of_attributes(
@@ -415,7 +423,7 @@ def _json(raw: RawRecord, *, clock: RecordClock, file: int) -> ParsedRecord | No
                 source=document.get("eventSource", ""),
             )
         elif phrase.carries_event and str(document.get("event", "")).startswith("{"):
-            event = cloudevents.of_whole(orjson.loads(document["event"]), kind)
+            event = cloudevents.of_whole(orjson.loads(document["event"]))
     except (orjson.JSONDecodeError, AttributeError, TypeError):
         return None
     return _parsed(raw, phrase, event, _Document(document), at=clock.at(raw), file=file, generation="G4")

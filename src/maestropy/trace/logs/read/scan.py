@@ -53,6 +53,11 @@ class Scan:
     bytes: int = 0
 
     @property
+    def is_partial(self) -> bool:
+        """Whether a part of the logs could not be read."""
+        return any(unreadable.is_left_out for unreadable in self.unreadable_inputs)
+
+    @property
     def unreadable(self) -> list[str]:
         """What could not be read, a sentence for each reason."""
         reasons = Counter(unreadable.reason for unreadable in self.unreadable_inputs)
@@ -152,7 +157,9 @@ def _without_foreign_files(scan: Scan, paths: Sequence[str]) -> Scan:
         kept = [number for number, writer in enumerate(scan.writers) if writer not in strange]
         scan.records.renumber({old: new for new, old in enumerate(kept)})
         scan.writers = [scan.writers[number] for number in kept]
-        scan.unreadable_inputs += [log_inputs.UnreadableInput(name=writer.path, reason="no log") for writer in strange]
+        scan.unreadable_inputs += [
+            log_inputs.UnreadableInput(name=writer.path, reason=log_inputs.NO_LOG) for writer in strange
+        ]
     return scan
 
 
@@ -241,10 +248,7 @@ def _scan(
             continue
         try:
             opening = log_inputs.examine(log_input)
-            if opening.is_binary or not opening.sample:
-                reason = (
-                    "not text" if opening.is_binary else f"damaged ({opening.problem})" if opening.problem else "empty"
-                )
+            if reason := opening.reason_not_to_read:
                 scan.unreadable_inputs.append(log_inputs.UnreadableInput(name=log_input.name, reason=reason))
                 continue
             if opening.columns is not None:

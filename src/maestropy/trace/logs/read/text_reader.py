@@ -19,9 +19,11 @@ from maestropy.trace.logs.read import record_reader
 from maestropy.trace.logs.read.column_reader import FREQUENT, ColumnReader
 from maestropy.trace.logs.read.lines import RawRecord, RecordClock
 from maestropy.trace.logs.read.log_writers import LogWriter
+from maestropy.trace.logs.read.record_reader import ParsedRecord
 
 _LOOKED_AT = 1000
 _MESSAGES = 4096
+_REPEATED = 4
 _FEW = 16
 """Up to so many records are read in full if one of them is unusual."""
 
@@ -146,7 +148,9 @@ class TextReader:
         if len(parts) == 3 and parts[0].find(b"]") == len(parts[0]) - 2 and len(self._irrelevant) < _MESSAGES:
             self._irrelevant.add(parts[1])
 
-    def _read_in_full(self, block: "_Block", index: int, more: list[bytes], rows: list[RecordRow]) -> None:
+    def _read_in_full(
+        self, block: "_Block", index: int, more: list[bytes], rows: list[RecordRow]
+    ) -> ParsedRecord | None:
         raw = log_lines.whole(RawRecord(block.number + index, block.ends[index] + index, block.lines[index]), more)
         if raw.text[:1] in b"2[{":
             raw = log_lines.unwrapped(raw)
@@ -155,11 +159,17 @@ class TextReader:
             self._writer.note(parsed)
             if parsed.record.kind is not RecordKind.PROGRESS:
                 rows.append(self._records.row(parsed.record))
+        return parsed
 
     def _read_group(self, block: "_Block", message: bytes, group: "_Group", rows: list[RecordRow]) -> None:
         """Read a group as columns; if one of its records is unusual, divide it, and read small groups in full."""
         columns = self._column_reader.read(FREQUENT[message], group.rests)
         if columns is None:
+            repeated = group.repeated()
+            for part in repeated:
+                self._read_repeated(block, part)
+            if repeated:
+                return
             parts = group.parts()
             for part in parts:
                 self._read_group(block, message, part, rows)
@@ -175,6 +185,24 @@ class TextReader:
         )
         self._writer.note_many(columns.kind, count, verbosity=FREQUENT[message].verbosity)
         self._writer.extend_coverage(min(group.times), max(group.times))
+
+    def _read_repeated(self, block: "_Block", group: "_Group") -> None:
+        """Read lines that differ in their times only: the first of them in full, the others like it."""
+        rows: list[RecordRow] = []
+        parsed = self._read_in_full(block, group.indices[0], [], rows)
+        if parsed is None:
+            return
+        self._records.extend(rows, file=self._file)
+        count = len(group.indices) - 1
+        if count:
+            kind, _, _, _, *values = rows[0]
+            line_numbers = [block.number + index for index in group.indices[1:]]
+            offsets = [block.ends[index] + index for index in group.indices[1:]]
+            same: list[Sequence[Any]] = [[value] * count for value in values]
+            columns: list[Sequence[Any]] = [[kind] * count, group.times[1:], line_numbers, offsets, *same]
+            self._records.extend_columns(columns, count=count, file=self._file)
+            self._writer.note_again(parsed, count)
+            self._writer.extend_coverage(min(group.times), max(group.times))
 
     def _note_ends(self, lines: Sequence[bytes]) -> None:
         """Extend the coverage to the times of the first and the last record."""
@@ -217,6 +245,16 @@ class _Group:
         self.indices = [self.indices[at] for at in kept]
         self.rests = [self.rests[at] for at in kept]
         self.times = [self.times[at] for at in kept]
+
+    def repeated(self) -> "list[_Group]":
+        """Divide the group into equal lines; return nothing unless most of them have several."""
+        distinct = len(set(self.rests))
+        if distinct * _REPEATED > len(self.rests):
+            return []
+        equal: dict[bytes, list[int]] = {}
+        for at, rest in enumerate(self.rests):
+            equal.setdefault(rest, []).append(at)
+        return [self._part(kept) for kept in equal.values()]
 
     def parts(self) -> "list[_Group]":
         """Divide the group by the keys and ends of its lines, else into small groups; return nothing if it is small."""

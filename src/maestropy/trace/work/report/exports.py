@@ -6,6 +6,7 @@ from html import escape
 import orjson
 
 from maestropy.journal import redact
+from maestropy.trace.markdown_text import code_block, escaped
 from maestropy.trace.output import finding_lines, printable
 from maestropy.trace.work.judge import manifest_rows
 from maestropy.trace.work.judge.manifest_rows import ManifestRow
@@ -128,9 +129,9 @@ def _label(text_: str, note: str) -> str:
 
 def markdown(report: WorkReport) -> str:
     """Return the report as Markdown: a heading, and the text report."""
-    title = printable(report.result.query.requested).replace("`", "'")
-    body = text(report, is_wide=True).replace("```", "'''")
-    return f"# Trace of {title}\n\nExit code {int(report.exit)}.\n\n```text\n{body}```\n\n```text\n{tree(report)}```\n"
+    blocks = [*code_block([text(report, is_wide=True).rstrip("\n")]), "", *code_block([tree(report).rstrip("\n")])]
+    head = [f"# Trace of {escaped(report.result.query.requested)}", "", f"Exit code {int(report.exit)}.", ""]
+    return "\n".join([*head, *blocks]) + "\n"
 
 
 def html(report: WorkReport) -> str:

@@ -215,11 +215,43 @@ def behind_another(line: bytes, _: int) -> list[bytes]:
     return [b"I0115 09:00:01.000000       1 a.go:1] " + line]
 
 
+OTHER_ID = b"375d73bf-ed32-5170-9550-922188651177"
+INJECTIONS = (
+    b' manifestWorkName=\\"%b\\" y' % OTHER_ID,
+    b" manifestWorkName=%b y" % OTHER_ID,
+    b"x resourceID=",
+    b'x\\" resourceID=\\"%b\\" z=\\"' % OTHER_ID,
+    b'x\\" eventType=\\"io.open-cluster-management.works.v1alpha1.manifestbundles.spec.delete_request\\" y=\\"',
+    b'x\\" extensions={\\"resourceid\\":\\"%b\\"} ' % OTHER_ID,
+    b" extensions={",
+    b" context=<\\n\\tresourceid: %b\\n >" % OTHER_ID,
+    b"x\\\\",
+)
+"""Texts as Go quotes them, which look like fields of the record they are in."""
+
+
+def with_injected_value(line: bytes, at: int) -> list[bytes]:
+    """Put a text that looks like fields into one of the values, or into a value before or behind all others."""
+    text = INJECTIONS[at % len(INJECTIONS)]
+    places = [place for place in range(len(line)) if line.startswith(b'="', place)]
+    if not places or at % 4 == 0:
+        return [line + b' err="%b"' % text]
+    place = places[at % len(places)] + 2
+    return [line[:place] + text + line[place:]]
+
+
+def with_injected_block(line: bytes, at: int) -> list[bytes]:
+    text = INJECTIONS[at % len(INJECTIONS)].replace(b"\\", b"")
+    return [line + b" err=<", b"\t" + text, b'\tresourceID="%b"' % OTHER_ID, b' > key="k"']
+
+
 DAMAGES = st.lists(
     st.tuples(
         st.integers(1, 1000),
         st.integers(0, 1000),
-        st.sampled_from([cut, without_head, twice, followed, in_two, behind_another]),
+        st.sampled_from(
+            [cut, without_head, twice, followed, in_two, behind_another, with_injected_value, with_injected_block]
+        ),
     ),
     max_size=12,
 )

@@ -1,6 +1,8 @@
 """Every sample line of every generation is recognised, with its stage and its resource."""
 
 import csv
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,86 @@ def test_time_zone_is_derived_from_sequence_ids() -> None:
     shifted = record.replace(b"I0115 09:00:01", b"I0115 11:00:01")
     assert lines.clock_hints(shifted, modified=0.0).zone == 7200.0
     assert lines.clock_hints(record, modified=0.0).zone == 0.0
+
+
+A, B = "375d73bf-ed32-5170-9550-922188651177", "6b707e8f-1e77-5ffa-8b9d-1b2c5a0f3b11"
+FAILED = 'E0115 09:00:01.195000       1 base_controller.go:159] "controller failed to sync" '
+NOT_FIELDS = (
+    f'x manifestWorkName="{A}" y',
+    f"x manifestWorkName={A} y",
+    f'x resourceID="{A}"',
+    f'x" resourceID="{A}" z="',
+    f'x appliedManifestWorkName="{"f" * 64}-{A}"',
+    f'] "controller failed to sync" err="boom" key="{A}"',
+    "x resourceID=",
+    "x manifestWorkName= y",
+)
+
+
+@pytest.mark.parametrize("text", NOT_FIELDS)
+def test_text_in_quoted_error_is_no_field(text: str) -> None:
+    quoted = json.dumps(text)
+    found = parse(f'{FAILED}err={quoted} logger="ManifestWorkController.UnhandledError" key="{B}"'.encode())
+    assert found is not None
+    assert (found.record.resource, found.record.detail) == (B, text)
+
+
+@pytest.mark.parametrize("text", NOT_FIELDS)
+def test_text_in_block_is_no_field(text: str) -> None:
+    record = f'{FAILED}err=<\n\tInvalid value\n\t{text}\n > logger="ManifestWorkController" key="{B}"'
+    found = parse(record.encode())
+    assert found is not None
+    assert (found.record.resource, found.record.detail) == (B, f"Invalid value\n{text}")
+
+
+def test_field_after_a_long_block_is_read() -> None:
+    text = "".join(f"\tline {number}\n" for number in range(500))
+    parts = f'{FAILED}err=<\n{text} > key="{B}"'.encode().split(b"\n")
+    (raw,) = lines.joined(lines.RawRecord(1, 0, part) for part in parts)
+    assert raw == lines.whole(lines.RawRecord(1, 0, parts[0]), parts[1:])
+    found = parse(raw.text)
+    assert found is not None
+    assert found.record.resource == B
+
+
+def test_text_in_op_id_does_not_change_the_action() -> None:
+    record = next(r for s, r in samples("trace_request_samples_g4.txt") if s == "1")
+    op_id = 'x" eventType="io.open-cluster-management.works.v1alpha1.manifestbundles.spec.delete_request" y="'
+    injected = re.sub(rb'op-id="[^"]*"', lambda _: b"op-id=" + json.dumps(op_id).encode(), record)
+    found, usual = parse(injected), parse(record)
+    assert found is not None
+    assert usual is not None
+    assert found.record == usual.record._replace(op_id=op_id)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b'"resourceversion":' + b"9" * 5000, b'"sequenceid":"' + b"9" * 5000 + b'"', '"resourceversion":"²"'.encode()],
+    ids=["version", "sequence", "no-decimal"],
+)
+def test_number_that_is_too_long_is_left_out(damage: bytes) -> None:
+    record = next(r for s, r in samples("trace_request_samples_g4.txt") if s == "1")
+    found = parse(record.removesuffix(b"}") + b"," + damage + b"}")
+    assert found is not None
+    assert (found.record.resource, found.record.sequence) == (RESOURCE, 0)
+
+
+def test_long_fraction_of_a_second_is_cut() -> None:
+    assert lines.rfc3339(b"2026-01-15T09:00:01.5" + b"0" * 5000 + b"Z") == 1768467601.5
+
+
+@pytest.mark.parametrize("moment", [b"1e300", b"9e999", b"9" * 5000])
+def test_time_that_no_calendar_has_is_left_out(moment: bytes) -> None:
+    assert lines.json_time(b'{"ts":' + moment + b',"msg":"x"}') == 0.0
+
+
+FUTURE = (9223372036854775807, 99999999999999999999, 2143860714501046272)
+
+
+@pytest.mark.parametrize("sequence", FUTURE, ids=["largest", "too-large", "same-day-next-year"])
+def test_foreign_sequence_id_does_not_date_the_log(sequence: int) -> None:
+    status = next(r for s, r in samples("trace_request_samples_g4.txt") if s == "5" and b"Sending event" in r)
+    usual = lines.clock_hints(status, modified=1768500000.0)
+    foreign = re.sub(rb'"sequenceid":"\d+"', b'"sequenceid":"%d"' % sequence, status)
+    assert foreign != status
+    assert lines.clock_hints(b"\n".join([foreign, status, foreign]), modified=1768500000.0) == usual

@@ -3,19 +3,21 @@
 import csv
 import gzip
 import io
+import json
 import random
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from maestropy.cli import main
 from maestropy.trace.logs import tracer
 from maestropy.trace.logs.model import Options, RequestVerdict, StageState, Trace
-from maestropy.trace.logs.read import scan
+from maestropy.trace.logs.read import record_reader, scan
 from maestropy.trace.logs.read.log_writers import Environment
 from tests import trace_request_generations as generations
 from tests.trace_request_logs import AGENT, BASE, SERVERS, LoggedRequest, klog, records, write
@@ -138,8 +140,13 @@ def test_foreign_files_are_reported_in_one_message(tmp_path: Path, capsys: pytes
     for number in range(5):
         (data / f"{number}.conf").write_text("listen_addresses = ''\n" * 9)
     (data / "nothing").touch()
-    (data / "torn.gz").write_bytes(b"\x1f\x8b\x08\x00 not really")
     assert main.call(["trace", "requests", str(tmp_path)]) == 0
+    capsys.readouterr()
+    # What is damaged may be a log, so not all requests may be known.
+    (data / "torn.gz").write_bytes(b"\x1f\x8b\x08\x00 not really")
+    assert main.call(["trace", "requests", str(tmp_path), "--exit-zero"]) == 0
+    capsys.readouterr()
+    assert main.call(["trace", "requests", str(tmp_path)]) == 6
     out, trouble = capsys.readouterr()
     assert "3 server pods, 1 agent" in out
     warnings = trouble.splitlines()
@@ -205,3 +212,35 @@ def test_search_finds_the_same_records_as_a_full_scan(tmp_path: Path) -> None:
     of_one = [{record for record in read.records if record.resource == wanted} for read in (found, scan_all)]
     assert of_one[0] == of_one[1]
     assert len(found.records) < len(scan_all.records)
+
+
+def test_input_that_is_left_out_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code of the report is that of the command."""
+    folder = write(tmp_path, [CREATE])
+    (folder / "more.log.gz").write_bytes(gzip.compress(b"I0115 09:00:01.000000       1 a.go:1] more\n" * 99)[:-20])
+    for command in (["requests"], ["request", "nginx"]):
+        assert main.call(["trace", *command, str(folder), "-o", "json"]) == 6
+        document = json.loads(capsys.readouterr().out)
+        assert document["exitCode"] == 6
+        assert [request["verdict"] for request in document["requests"]] == ["complete"]
+
+
+def test_equal_damaged_lines_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small archive of one line, repeated millions of times, is read as fast as other logs."""
+    line = b'I0115 09:00:01.123456       1 x.go:1] "receive the event from client" a\n'
+    file = tmp_path / "damaged.log"
+    file.write_bytes(line * 5000 + line.replace(b" a", b' op-id="x"'))
+    count = 0
+    read = record_reader.read
+
+    def counted(*arguments: Any, **options: Any) -> record_reader.ParsedRecord | None:
+        nonlocal count
+        count += 1
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(record_reader, "read", counted)
+    found = scan.scan_all([str(file)], now=BASE)
+    assert count < 10
+    assert len(found.records) == 5001
+    assert found.writers[0].record_count == 5001
+    assert sorted(found.records.lines) == list(range(1, 5002))
