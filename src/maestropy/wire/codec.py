@@ -95,8 +95,12 @@ def status_event(
     sequence_id: str,
     attributes: ContextAttributes,
     status_hash: str = "",
+    created_at: str = "",
 ) -> event.CloudEvent:
-    """Return the status event by which an agent reports the status of a work; a hash that is known can be given."""
+    """Return the status event by which an agent reports the status of a work; a hash that is known can be given.
+
+    `created_at` is the exact creation time that the server has sent: it says whose deletion a Deleted status confirms.
+    """
     if work.ORIGINAL_SOURCE_LABEL not in reported.labels:
         raise errors.MalformedMessage(f"failed to find originalsource from the work {reported.uid}")
     status = reported.status
@@ -118,6 +122,7 @@ def status_event(
             event.STATUS_HASH: status_hash or status.hash(),
             event.METADATA: _metadata_text(reported.with_metadata(resourceVersion=None)),
             event.LOG_TRACING: json_types.encode(reported.tracing).decode(),
+            **({event.CREATED_AT: created_at} if created_at else {}),
         },
         data=json_types.encode(body),
     )

@@ -59,7 +59,9 @@ class StatusReporter:
         def encode_event() -> event.CloudEvent:
             nonlocal encoded
             encoded = cached.status_key
-            return self._event(cached.with_status(), action, status_hash=cached.status.hash())
+            # Of two incarnations of one second, only this says which of them is deleted.
+            created_at = cached.created if cached.status.is_deleted else ""
+            return self._event(cached.with_status(), action, status_hash=cached.status.hash(), created_at=created_at)
 
         def encode_without_feedback() -> event.CloudEvent | None:
             nonlocal encoded
@@ -85,7 +87,7 @@ class StatusReporter:
         )
 
     def _event(
-        self, reported: work.ManifestWork, action: event.EventAction, *, status_hash: str = ""
+        self, reported: work.ManifestWork, action: event.EventAction, *, status_hash: str = "", created_at: str = ""
     ) -> event.CloudEvent:
         now = timestamps.from_datetime(self._clock.now())
         attributes = codec.ContextAttributes(id=self._new_id(), source=self._client_id, time=now)
@@ -95,4 +97,5 @@ class StatusReporter:
             sequence_id=self._sequence_ids.next(),
             attributes=attributes,
             status_hash=status_hash,
+            created_at=created_at,
         )

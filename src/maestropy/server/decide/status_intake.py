@@ -29,6 +29,8 @@ class StatusUpdate:
     is_deleted: bool
     created_seconds: int | None
     """Creation time of the deleted resource as the agent received it, in seconds since 1970."""
+    created_at: timestamps.Timestamp | None = None
+    """The same exactly; None from a Go agent, or if a Go server has sent the resource."""
     operation_id: str
     received: event.CloudEvent
     envelope: bytes
@@ -116,6 +118,11 @@ _metadata = msgspec.json.Decoder(_Metadata)
 def read_status_update(received: event.CloudEvent, *, source_id: str, operation_id: str) -> StatusUpdate:
     """Read a status event; raises `WireError` that names the wrong attribute."""
     deleted = _reports_deleted(received.data)
+    created_at = _timestamp(received.optional_text(event.CREATED_AT)) if deleted else None
+    # For this decision only: sources, and Go servers of the same database, get the attributes of a Go agent.
+    received = replace(
+        received, extensions={name: value for name, value in received.extensions.items() if name != event.CREATED_AT}
+    )
     update = StatusUpdate(
         id=received.text(event.RESOURCE_ID),
         version=received.integer(event.RESOURCE_VERSION),
@@ -125,6 +132,7 @@ def read_status_update(received: event.CloudEvent, *, source_id: str, operation_
         is_deleted=deleted,
         # Only a Deleted status is compared with previous incarnations; parsing all metadata would cost time.
         created_seconds=_created_seconds(received) if deleted else None,
+        created_at=created_at,
         operation_id=operation_id,
         received=received,
         # Built here, where one update can be rejected, and not under the locks of a whole batch.
@@ -241,6 +249,8 @@ def _decide_deleted(
 
 def _is_of_another_incarnation(stored: rows.StoredStatus, update: StatusUpdate) -> bool:
     created, _ = stored_event.event_times(stored.created_at, stored.deleted_at)
+    if update.created_at is not None:
+        return update.created_at != created
     return update.created_seconds not in (None, created.seconds)
 
 
@@ -257,9 +267,17 @@ def _created_seconds(received: event.CloudEvent) -> int | None:
     """Return the creation time in the metadata of a status event; None if it is absent or unreadable."""
     text = received.optional_text(event.METADATA)
     try:
-        creation = _metadata.decode(text).creation if text else None
-        return timestamps.parse(creation).seconds if creation else None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, errors.WireError):
+        creation = _timestamp(_metadata.decode(text).creation or "") if text else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if creation is None else creation.seconds
+
+
+def _timestamp(text: str) -> timestamps.Timestamp | None:
+    """Return a time that an agent sent; None if it is none."""
+    try:
+        return timestamps.parse(text) if text else None
+    except errors.WireError:
         return None
 
 

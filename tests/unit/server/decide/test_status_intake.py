@@ -318,6 +318,22 @@ def test_deleted_status_of_previous_incarnation_created_in_the_same_second_is_ig
 
 
 @pytest.mark.parametrize(
+    ("created_at", "verdict"),
+    [
+        pytest.param("2026-08-20T10:11:12.345678Z", status_intake.Remove(), id="this-incarnation"),
+        pytest.param("2026-08-20T10:11:12.045678Z", status_intake.Redeliver(), id="previous-one-of-the-same-second"),
+        pytest.param("yesterday", status_intake.Remove(), id="damaged-so-the-second-counts"),
+    ],
+)
+def test_exact_creation_time_says_which_incarnation_is_deleted(created_at: str, verdict: status_intake.Verdict) -> None:
+    metadata = {event.METADATA: json.dumps({"creationTimestamp": "2026-08-20T10:11:12Z"})}
+    update = read(status_event("Deleted", **metadata, **{event.CREATED_AT: created_at}))
+    fresh = replace(DELETING, sequence_id="")
+    assert status_intake.decide(fresh, update, order=ORDER, previous_sequence_id=EARLY) == verdict
+    assert event.CREATED_AT not in status_intake.status_document(DELETING, update)
+
+
+@pytest.mark.parametrize(
     ("stored_row", "previous_sequence_id", "verdict"),
     [
         pytest.param(DELETING, EARLY, status_intake.Redeliver(), id="perhaps-of-the-previous-incarnation"),
