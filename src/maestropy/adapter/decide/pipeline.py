@@ -11,7 +11,7 @@ from typing import Any
 from maestropy.adapter.decide import conditions, outcomes, ownership
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
-from maestropy.adapter.decide.failure import Failure, classify
+from maestropy.adapter.decide.failure import Failure, call, classify
 from maestropy.adapter.desired_state import (
     DesiredState,
     Handler,
@@ -107,7 +107,7 @@ def _put_status(event: Event, resource: Resource, outcome: EventOutcome) -> Pipe
 
 
 def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pipeline:
-    result = options.handler(event, resource)
+    result = call(options.handler, event, resource)
     if isinstance(result, NotReady):
         return EventOutcome(status=outcomes.of_not_ready(options.adapter, resource, result), is_skipped=True)
     if isinstance(result, StatusReport):
@@ -294,7 +294,7 @@ def _status_report(works: Sequence[Work], *, desired_state: DesiredState) -> Sta
     if outdated is not None:
         return StatusReport(reason=conditions.NOT_SYNCED, message=conditions.applied([outdated]).message)
     try:
-        report = (desired_state.read or availability_of_works)(ObservedState(works))
+        report = call(desired_state.read or availability_of_works, ObservedState(works))
     except NotYet as error:
         return StatusReport(reason=conditions.NOT_SYNCED, message=str(error))
     except UnreadableFeedback as error:

@@ -124,7 +124,7 @@ def _handler_findings(adapter: Adapter, kind: str, sample: Mapping[str, Any], *,
     resource = parse(sample, event) if sample else from_event(event)
     handler = adapter.handler(kind)
     try:
-        first, second = handler(event, resource), handler(event, resource)
+        first, second = (failure.call(handler, event, resource) for _ in range(2))
     except Exception as error:  # noqa: BLE001 - an author's code may raise anything
         cause = failure.describe(error)
         if not sample:
