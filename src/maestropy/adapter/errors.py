@@ -4,6 +4,7 @@
      ├── MalformedEvent      an event lacks a required field: the sender fixes it
      ├── UnknownKind         this adapter has no handler for that kind of resource
      ├── BadAdapter          the adapter's own code or files cannot be used: its author fixes them
+     ├── BadReport           a status report holds what JSON does not: the author of the adapter fixes it
      ├── BadResults          the results file cannot be written: the author of the Job fixes it
      ├── Exited              the adapter's own code tried to end the process: its author returns a value instead
      ├── Interrupted         the process was asked to stop: run the event again
@@ -28,6 +29,10 @@ class UnknownKind(AdapterError):
 
 class BadAdapter(AdapterError):
     """The adapter's own code or files cannot be used."""
+
+
+class BadReport(AdapterError):
+    """A status report of the adapter's own code holds what no reader of a status can read."""
 
 
 class BadResults(AdapterError):

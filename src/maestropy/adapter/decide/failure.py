@@ -22,7 +22,7 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Literal, ParamSpec, TypeVar
 
-from maestropy.adapter.errors import AdapterError, Exited, Interrupted
+from maestropy.adapter.errors import AdapterError, BadReport, Exited, Interrupted
 from maestropy.sdk import errors
 
 _PACKAGE = Path(__file__).parents[2]
@@ -72,6 +72,8 @@ def classify(error: Exception) -> Failure:
         return Failure(reason=type(maestro_error).__name__, message=str(maestro_error), is_transient=is_transient)
     if isinstance(error, TimeoutError):
         return Failure(reason="Timeout", message="the time for one event is over", is_transient=True)
+    if isinstance(error, BadReport):
+        return Failure(reason="ExecutionFailed", message=str(error), is_transient=False)
     if isinstance(error, AdapterError):
         is_transient = isinstance(error, Interrupted)
         return Failure(reason=type(error).__name__, message=str(error), is_transient=is_transient)
