@@ -4,7 +4,9 @@
      ├── MalformedEvent      an event lacks a required field: the sender fixes it
      ├── UnknownKind         this adapter has no handler for that kind of resource
      ├── BadAdapter          the adapter's own code or files cannot be used: its author fixes them
+     ├── BadReport           a status report holds what JSON does not: the author of the adapter fixes it
      ├── BadResults          the results file cannot be written: the author of the Job fixes it
+     ├── Exited              the adapter's own code tried to end the process: its author returns a value instead
      ├── Interrupted         the process was asked to stop: run the event again
      ├── NotYet              the agent has not reported this value yet; Available is reported as Unknown
      └── UnreadableFeedback  a feedback value has an unexpected form; Available is reported as Unknown, with the cause
@@ -29,8 +31,16 @@ class BadAdapter(AdapterError):
     """The adapter's own code or files cannot be used."""
 
 
+class BadReport(AdapterError):
+    """A status report of the adapter's own code holds what no reader of a status can read."""
+
+
 class BadResults(AdapterError):
     """The results file cannot be written."""
+
+
+class Exited(AdapterError):
+    """The adapter's own code raised what ends a process, such as SystemExit; the cause is that exception."""
 
 
 class Interrupted(AdapterError):

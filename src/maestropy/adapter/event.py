@@ -10,12 +10,14 @@ from typing import Any
 
 from maestropy.adapter.errors import MalformedEvent
 from maestropy.wire import errors as wire_errors
-from maestropy.wire import json_types
+from maestropy.wire import json_types, timestamps
 
 _PREFIX = "com.redhat.hyperfleet."
 _STRUCTURED = "application/cloudevents+json"
 LARGEST_GENERATION = 2**31 - 1
 """The API keeps generations as int32."""
+DELETION_TIMES = ("deleted_time", "deleted_at")
+"""Either names the time at which the deletion of a resource was requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,7 @@ def from_environment(environ: Mapping[str, str]) -> Event | None:
 
 
 def _event(envelope: Mapping[str, Any], data: Mapping[str, Any]) -> Event:
-    problems = [*_problems(data)]
+    problems = [*_problems(data), *description_problems(data)]
     kind = data.get("kind") or _kind_in(envelope.get("type"))
     if not isinstance(kind, str) or not kind:
         problems.append("kind is missing")
@@ -96,6 +98,35 @@ def _event(envelope: Mapping[str, Any], data: Mapping[str, Any]) -> Event:
         source=_text(envelope.get("source")),
         data=data,
     )
+
+
+def description_problems(raw: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong in the description of a resource, in an event or in an object of the API.
+
+    A malformed field is never read as an empty one: an adapter would apply its defaults, or delete its works.
+    """
+    problems = []
+    if "spec" in raw and not isinstance(raw["spec"], Mapping):
+        problems.append(f"spec is {_shown(raw['spec'])}, and must be an object")
+    if not isinstance(raw.get("labels"), Mapping | None):
+        problems.append(f"labels is {_shown(raw['labels'])}, and must be an object")
+    problems += [
+        f"{name} is {_shown(raw[name])}, and must be an RFC 3339 time, or null if it is not deleted"
+        for name in DELETION_TIMES
+        if raw.get(name) is not None and not _is_time(raw[name])
+    ]
+    return problems
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(timestamps.parse(value))
+    except wire_errors.WireError:
+        return False
+
+
+def _shown(value: object) -> str:
+    return "null" if value is None else repr(value)[:64]
 
 
 def _problems(data: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from maestropy.adapter.event import LARGEST_GENERATION, Event
+from maestropy.adapter.event import DELETION_TIMES, LARGEST_GENERATION, Event, description_problems
 from maestropy.sdk.errors import Invalid
 
 
@@ -34,7 +34,16 @@ class Resource:
 
 
 def parse(raw: Mapping[str, Any], event: Event) -> Resource:
-    """Parse the API object of the resource of `event`."""
+    """Parse the API object of the resource of `event`; raises Invalid, which names the field."""
+    problems = description_problems(raw)
+    if "spec" not in raw:
+        problems.insert(0, "spec is missing; an empty one is {}")
+    if raw.get("id", event.resource_id) != event.resource_id:
+        problems.insert(0, f"its id is {raw['id']!r}, and the event is of {event.resource_id!r}")
+    if problems:
+        raise Invalid(
+            f"the resource cannot be used: {', '.join(problems)}", doing=f"read {event.kind} {event.resource_id}"
+        )
     generation = raw.get("generation", event.generation)
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 < generation <= LARGEST_GENERATION:
         raise Invalid(
@@ -50,17 +59,16 @@ def parse(raw: Mapping[str, Any], event: Event) -> Resource:
         name=str(raw.get("name") or event.resource_id),
         href=str(raw.get("href") or event.href),
         owner_id=str(first.get("id") or "") if isinstance(first, Mapping) else event.owner_id,
-        spec=_object(raw.get("spec")),
-        labels={str(key): str(value) for key, value in _object(raw.get("labels")).items()},
-        is_deleting=bool(raw.get("deleted_time") or raw.get("deleted_at")),
+        spec=raw["spec"],
+        labels={str(key): str(value) for key, value in (raw.get("labels") or {}).items()},
+        is_deleting=any(raw.get(name) is not None for name in DELETION_TIMES),
         raw=raw,
     )
 
 
 def from_event(event: Event) -> Resource:
-    """Return the resource as far as the event describes it, for adapters without a HyperFleet API."""
-    return parse(event.data, event)
+    """Return the resource as far as the event describes it, for adapters without a HyperFleet API.
 
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    An event without a spec describes a resource with an empty one: for a dry run and lint, never for a fleet.
+    """
+    return parse({"spec": {}, **event.data}, event)

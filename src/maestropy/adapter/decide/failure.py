@@ -16,17 +16,21 @@ Applied is False only if a work was rejected. After any other failure it is Unkn
 "No" is not final for the resource: HyperFleet sends the next event by itself. Pure.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, TracebackType
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
-from maestropy.adapter.errors import AdapterError, Interrupted
+from maestropy.adapter.errors import AdapterError, BadReport, Exited, Interrupted
 from maestropy.sdk import errors
 
 _PACKAGE = Path(__file__).parents[2]
 """The folder of maestropy: frames of its modules are not the adapter's own code."""
 
+
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 
 Phase = Literal["param_extraction", "preconditions", "resources", "post_actions"]
 """Where an event failed, in the words of the framework's metrics: the resource was read, works, the status."""
@@ -39,34 +43,63 @@ class Failure:
     reason: str
     message: str
     is_transient: bool
-    error: Exception | None = field(default=None, compare=False, repr=False)
+    error: BaseException | None = field(default=None, compare=False, repr=False)
     """The exception of the adapter's own code, for its traceback; None for other failures."""
     phase: Phase = "resources"
 
 
+def call(function: Callable[Parameters, Returned], *arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
+    """Call the adapter's own code; what would end the process, such as `sys.exit`, is raised as Exited.
+
+    Ctrl-C is the user's, not the code's, and passes.
+    """
+    try:
+        return function(*arguments, **named)
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise Exited("the adapter's own code tried to end the process; return a value, or raise an error") from error
+
+
 def classify(error: Exception) -> Failure:
     """Return the class of a failure."""
+    if isinstance(error, Exited) and error.__cause__ is not None:
+        cause = error.__cause__
+        return Failure(reason="ExecutionFailed", message=describe(cause), is_transient=False, error=cause)
     maestro_error = errors.find(error, errors.MaestroError)
     if maestro_error is not None:
         is_transient = maestro_error.is_retryable or isinstance(maestro_error, errors.Conflict)
         return Failure(reason=type(maestro_error).__name__, message=str(maestro_error), is_transient=is_transient)
     if isinstance(error, TimeoutError):
         return Failure(reason="Timeout", message="the time for one event is over", is_transient=True)
+    if isinstance(error, BadReport):
+        return Failure(reason="ExecutionFailed", message=str(error), is_transient=False)
     if isinstance(error, AdapterError):
         is_transient = isinstance(error, Interrupted)
         return Failure(reason=type(error).__name__, message=str(error), is_transient=is_transient)
     return Failure(reason="ExecutionFailed", message=describe(error), is_transient=False, error=error)
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """Return an exception of the adapter's own code on one line, with the file and the line where it was raised."""
+    if isinstance(error, Exited) and error.__cause__ is not None:
+        error = error.__cause__
     code, line = origin(error)
     location = f" ({code.co_filename}, line {line}, in {code.co_name})" if code else ""
-    message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message}{location}"
+    return f"{named(error)}{location}"
 
 
-def origin(error: Exception) -> tuple[CodeType | None, int]:
+def named(error: BaseException) -> str:
+    """Return the class and the message of an exception on one line."""
+    try:
+        message = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - the author's class may fail to describe itself
+        message = "its message cannot be read: __str__ raises"
+    advice = "; a function of an adapter returns a value, it does not exit" if isinstance(error, SystemExit) else ""
+    return f"{type(error).__name__}: {message}{advice}"
+
+
+def origin(error: BaseException) -> tuple[CodeType | None, int]:
     """Return the code and the line where the adapter's own folder raised; libraries that it called are deeper."""
     trace: TracebackType | None = error.__traceback__
     folder: Path | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maestropy.adapter.decide import conditions, outcomes, ownership
+from maestropy.adapter.decide import author_results, conditions, outcomes, ownership
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
 from maestropy.adapter.decide.failure import Failure, classify
@@ -20,7 +20,7 @@ from maestropy.adapter.desired_state import (
     StatusReport,
     availability_of_works,
 )
-from maestropy.adapter.errors import BadAdapter, Interrupted, NotYet, UnreadableFeedback
+from maestropy.adapter.errors import Interrupted, NotYet, UnreadableFeedback
 from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource
 from maestropy.sdk.errors import AlreadyExists, Conflict, MaestroError, NotFound
@@ -107,12 +107,12 @@ def _put_status(event: Event, resource: Resource, outcome: EventOutcome) -> Pipe
 
 
 def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pipeline:
-    result = options.handler(event, resource)
+    result = author_results.desired(options.handler, event, resource)
     if isinstance(result, NotReady):
         return EventOutcome(status=outcomes.of_not_ready(options.adapter, resource, result), is_skipped=True)
     if isinstance(result, StatusReport):
         return EventOutcome(status=outcomes.of_status_report(options.adapter, resource, works=(), report=result))
-    desired_state = result if isinstance(result, DesiredState) else DesiredState(result)
+    desired_state = result
     desired = [
         ownership.with_ownership(work, adapter=options.adapter, resource=resource) for work in desired_state.all_works
     ]
@@ -294,14 +294,11 @@ def _status_report(works: Sequence[Work], *, desired_state: DesiredState) -> Sta
     if outdated is not None:
         return StatusReport(reason=conditions.NOT_SYNCED, message=conditions.applied([outdated]).message)
     try:
-        report = (desired_state.read or availability_of_works)(ObservedState(works))
+        return author_results.report(desired_state.read or availability_of_works, ObservedState(works))
     except NotYet as error:
         return StatusReport(reason=conditions.NOT_SYNCED, message=str(error))
     except UnreadableFeedback as error:
         return StatusReport(reason="FeedbackUnreadable", message=str(error))
-    if not isinstance(report, StatusReport):
-        raise BadAdapter(f"read returned {type(report).__name__}; return a StatusReport")
-    return report
 
 
 def _query(effect: Query) -> Generator[Effect, EffectResult, list[Work]]:

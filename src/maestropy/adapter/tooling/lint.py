@@ -121,10 +121,13 @@ def _handler_findings(adapter: Adapter, kind: str, sample: Mapping[str, Any], *,
         owner_id="" if kind == "Cluster" else "0198d0df-aa00-7d11-8c00-000000000002",
         data={"id": SAMPLE_ID, "kind": kind, "generation": 1},
     )
-    resource = parse(sample, event) if sample else from_event(event)
+    try:
+        resource = parse(sample, event) if sample else from_event(event)
+    except Invalid as error:
+        return [_error("sample", location, error.reason)]
     handler = adapter.handler(kind)
     try:
-        first, second = handler(event, resource), handler(event, resource)
+        first, second = (failure.call(handler, event, resource) for _ in range(2))
     except Exception as error:  # noqa: BLE001 - an author's code may raise anything
         cause = failure.describe(error)
         if not sample:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from maestropy.adapter.decide import failure
 from maestropy.adapter.definition import Adapter
-from maestropy.adapter.errors import BadAdapter
+from maestropy.adapter.errors import BadAdapter, Exited
 
 DEFAULT_FILE = "adapter.py"
 
@@ -51,7 +51,7 @@ def _from_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent.absolute()))
     try:
         sys.modules[name] = module
-        spec.loader.exec_module(module)
+        failure.call(spec.loader.exec_module, module)
     except Exception as error:
         raise _unusable(str(path), error) from error
     finally:
@@ -61,16 +61,17 @@ def _from_file(path: Path) -> ModuleType:
 
 def _from_name(name: str) -> ModuleType:
     try:
-        return importlib.import_module(name)
+        return failure.call(importlib.import_module, name)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
             raise BadAdapter(f"{name} is neither a file nor a module; give the path of an adapter.py") from error
         raise _unusable(name, error) from error
 
 
-def _unusable(module: str, error: Exception) -> BadAdapter:
+def _unusable(module: str, raised: Exception) -> BadAdapter:
+    error = raised.__cause__ if isinstance(raised, Exited) and raised.__cause__ else raised
     code, number = failure.origin(error)
     line = f", line {number} of {code.co_filename}" if code else ""
     if isinstance(error, SyntaxError):
         line = f", line {error.lineno}"
-    return BadAdapter(f"{module} cannot be imported{line}: {type(error).__name__}: {error}")
+    return BadAdapter(f"{module} cannot be imported{line}: {failure.named(error)}")

@@ -29,8 +29,13 @@ def test_unknown_adapter_reference_is_rejected(reference: str, message: str) -> 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("x = 1\n", "has no adapter"), ("x = (\n", "line 1"), ("\nimport nothing_there\n", "line 2")],
-    ids=["none", "syntax", "import"],
+    [
+        ("x = 1\n", "has no adapter"),
+        ("x = (\n", "line 1"),
+        ("\nimport nothing_there\n", "line 2"),
+        ("import sys\n\nsys.exit(3)\n", "broken.py cannot be imported, line 3 of"),
+    ],
+    ids=["none", "syntax", "import", "exit"],
 )
 def test_unusable_adapter_file_is_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "broken.py"
