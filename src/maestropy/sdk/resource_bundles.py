@@ -14,7 +14,7 @@ from maestropy.sdk.consumers import AsyncConsumers
 from maestropy.sdk.errors import Conflict, Invalid, NotFound
 from maestropy.sdk.selector import Labels, LabelSelector
 from maestropy.sdk.settings import Settings
-from maestropy.wire import codec, json_types, kubernetes_names, timestamps
+from maestropy.wire import codec, json_types, json_values, kubernetes_names, timestamps
 from maestropy.wire import errors as wire_errors
 from maestropy.wire.events import event
 from maestropy.wire.works import unknown_fields, validation
@@ -190,6 +190,9 @@ def _check_fields(bundle: Mapping[str, Any], *, request: error_mapping.Operation
 
 
 def _valid_work(bundle: Mapping[str, Any], *, request: error_mapping.Operation) -> wire.ManifestWork:
+    unusable = json_values.problems({**bundle, "status": {}})
+    if unusable:
+        raise Invalid(kubernetes_names.join(unusable), doing=request.doing)
     try:
         work = codec.work_from_resource_bundle({**bundle, "status": {}, "version": 0})
         validation.validate_manifest_bundle(json_types.encode(codec.manifest_bundle_from_spec(work.spec)))
