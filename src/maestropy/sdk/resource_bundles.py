@@ -10,6 +10,7 @@ from maestropy.sdk import selector
 from maestropy.sdk._connection import error_mapping
 from maestropy.sdk._connection.publisher import PublishAttempts, Publisher
 from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
+from maestropy.sdk._operations import checks
 from maestropy.sdk.consumers import AsyncConsumers
 from maestropy.sdk.errors import Conflict, Invalid, NotFound
 from maestropy.sdk.selector import Labels, LabelSelector
@@ -41,6 +42,7 @@ class AsyncResourceBundles:
 
     async def get(self, bundle_id: str) -> dict[str, Any]:
         """Return a resource bundle; raises NotFound. One that is being deleted has `deleted_at`."""
+        checks.usable({"bundle_id": bundle_id}, doing="get a resource bundle")
         path = f"{_PATH}/{quote(bundle_id, safe='')}"
         bundle: dict[str, Any] = await self._rest.ask(
             RestCall(method="GET", path=path, doing=f"get resource bundle {bundle_id}", query=WITH_EXECUTOR)
@@ -107,6 +109,8 @@ class AsyncResourceBundles:
         version, without one any stored version is updated. Without `executor` the stored one stays. With `dry_run` it
         is only checked, and compared with what is stored.
         """
+        if not isinstance(bundle, Mapping):
+            raise Invalid(f"the resource bundle is of type {type(bundle).__name__}", advice="give a dict")
         is_new = not bundle.get("id")
         bundle_id = clock.new_id() if is_new else str(bundle["id"])
         request = error_mapping.Operation(

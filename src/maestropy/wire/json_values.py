@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_HALF_PAIR: Final = "holds half of a surrogate pair, which has no UTF-8: write the whole character"
 _MOST_INTEGER: Final = 2**63 - 1
 _MOST_PROBLEMS: Final = 10
 _DEPTH: Final = 600
@@ -27,42 +28,39 @@ def problems(value: object, *, path: str = "") -> list[str]:
 
 
 def _problems(value: Any, path: str, *, depth: int) -> Iterator[str]:
-    kind = type(value)
-    if kind is str:
-        if _SURROGATE.search(value):
-            yield f"{_shown(path)} holds half of a surrogate pair, which has no UTF-8: write the whole character"
-    elif kind is bool or value is None or depth > _DEPTH:
-        return
-    elif kind is float:
-        if not math.isfinite(value):
-            text = "not a number (NaN)" if math.isnan(value) else "infinite, or too large for a float"
-            yield f"{_shown(path)} is {text}, which JSON cannot carry: use a finite number or a string"
-    elif kind is int:
-        if not -_MOST_INTEGER - 1 <= value <= _MOST_INTEGER:
-            yield f"{_shown(path)} is an integer of more than 64 bits: use a string"
-    elif isinstance(value, Mapping):
+    if isinstance(value, Mapping) and depth <= _DEPTH:
         for name, member in value.items():
             yield from _key_problems(name, path)
             yield from _problems(member, _joined(path, name), depth=depth + 1)
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple)) and depth <= _DEPTH:
         for index, item in enumerate(value):
             yield from _problems(item, f"{path}[{index}]", depth=depth + 1)
+    elif reason := _reason(value):
+        yield f"{path or 'the document'} {reason}"
+
+
+def _reason(value: Any) -> str:
+    """Return why a scalar cannot be used, and the remedy; empty if it can."""
+    if isinstance(value, str):
+        return _HALF_PAIR if _SURROGATE.search(value) else ""
+    if isinstance(value, float) and not math.isfinite(value):
+        kind = "not a number (NaN)" if math.isnan(value) else "infinite, or too large for a float"
+        return f"is {kind}, which JSON cannot carry: use a finite number or a string"
+    if isinstance(value, int) and not -_MOST_INTEGER - 1 <= value <= _MOST_INTEGER:
+        return "is an integer of more than 64 bits: use a string"
+    return ""
 
 
 def _key_problems(name: Any, path: str) -> Iterator[str]:
     if isinstance(name, bool) or name is None:
-        yield f"{_shown(path)} has the key {name}, which is not a string: quote it"
+        yield f"{path or 'the document'} has the key {name}, which is not a string: quote it"
     elif isinstance(name, str) and _SURROGATE.search(name):
-        yield f"a key of {_shown(path)} holds half of a surrogate pair, which has no UTF-8: write the whole character"
+        yield f"a key of {path or 'the document'} {_HALF_PAIR}"
 
 
 def _joined(path: str, name: object) -> str:
     text = escape_surrogates(str(name))
     return f"{path}.{text}" if path else text
-
-
-def _shown(path: str) -> str:
-    return path or "the document"
 
 
 def escape_surrogates(text: str) -> str:

@@ -61,4 +61,4 @@ def test_an_object_that_holds_itself_ends() -> None:
     endless: dict[str, Any] = {}
     endless["self"] = endless
     with pytest.raises(Invalid):
-        Work("hello", consumer="c").add({**manifest(0), "spec": endless}).validate()
+        Work("hello", consumer="c").add(manifest(endless)).validate()

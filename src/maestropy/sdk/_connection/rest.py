@@ -19,6 +19,7 @@ from maestropy.sdk._connection.connections import ReloadingConnection
 from maestropy.sdk.errors import Invalid, MaestroError, ServerError, Unauthorized
 from maestropy.sdk.retry import Retrier
 from maestropy.sdk.settings import Settings
+from maestropy.wire import json_values, kubernetes_names
 
 PAGE_SIZE = 400
 """The page size of the Go client; a page of large resource bundles has some megabytes."""
@@ -61,6 +62,9 @@ class RestClient:
         return body
 
     async def _ask(self, call: RestCall) -> tuple[Any, httpx.Headers]:
+        unusable = json_values.problems({"query": call.query, "body": call.body, "operation_id": call.operation_id})
+        if unusable:
+            raise Invalid(kubernetes_names.join(unusable), doing=json_values.escape_surrogates(call.doing))
         operation_id = call.operation_id or clock.new_id()
         request = error_mapping.Operation(doing=call.doing, operation_id=operation_id)
 
