@@ -181,8 +181,9 @@ def test_traceback_only_with_verbosity_4() -> None:
 @pytest.mark.parametrize(
     ("line", "environ", "code", "text"),
     [
-        pytest.param("--help >&-", {}, 0, "", id="closed-stdout"),
-        pytest.param("server --help >&-", {}, 0, "", id="closed-stdout-of-settings-command"),
+        pytest.param("--help >&-", {}, 1, "the output is lost", id="closed-stdout"),
+        pytest.param("server --help >&-", {}, 1, "the output is lost", id="closed-stdout-of-settings-command"),
+        pytest.param("frob >&-", {}, 2, "frob", id="closed-stdout-of-a-usage-error"),
         pytest.param("frob 2>&-", {}, 2, "", id="closed-stderr"),
         pytest.param("resourcebundle diff -f - <&-", {}, 3, "the YAML text is empty", id="closed-stdin"),
         pytest.param("--help", {"PYTHONIOENCODING": "ascii"}, 0, "? adapter ", id="ascii-terminal"),
