@@ -195,6 +195,10 @@ def _check_fields(bundle: Mapping[str, Any], *, request: error_mapping.Operation
 
 def _valid_work(bundle: Mapping[str, Any], *, request: error_mapping.Operation) -> wire.ManifestWork:
     unusable = json_values.problems({**bundle, "status": {}})
+    manifests = bundle.get("manifests")
+    for index, manifest in enumerate(manifests if isinstance(manifests, list) else ()):
+        if isinstance(manifest, Mapping):
+            unusable += json_values.identity_problems(manifest, path=f"manifests[{index}]")
     if unusable:
         raise Invalid(kubernetes_names.join(unusable), doing=request.doing)
     try:

@@ -227,6 +227,8 @@ class Work:
                 "metadata.namespace", self.consumer, kubernetes_names.dns1123_label(self.consumer)
             )
         unusable = json_values.problems({**self.manifest_work.body, "status": {}})
+        for index, manifest in enumerate(self.manifest_work.manifests):
+            unusable += json_values.identity_problems(manifest, path=f"manifests[{index}]")
         if unusable:
             raise Invalid(
                 kubernetes_names.join(unusable), doing=f"use work {json_values.escape_surrogates(self.name)!r}"

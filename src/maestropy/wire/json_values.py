@@ -4,6 +4,7 @@ The encoder writes NaN and infinity as null; Kubernetes reads an integer beyond 
 pair has no UTF-8. Pure.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,19 @@ def problems(value: object, *, path: str = "") -> list[str]:
         if len(found) == _MOST_PROBLEMS:
             break
     return found
+
+
+def identity_problems(manifest: Mapping[str, Any], *, path: str) -> list[str]:
+    """Return which names of a manifest are not strings; the server would say that they are not set."""
+    metadata = manifest.get("metadata")
+    fields = {"apiVersion": manifest.get("apiVersion"), "kind": manifest.get("kind")}
+    if isinstance(metadata, Mapping):
+        fields |= {f"metadata.{name}": metadata.get(name) for name in ("name", "namespace")}
+    return [
+        f'{path}.{name} is {json.dumps(value)}, not a string: quote it ("{value}")'
+        for name, value in fields.items()
+        if isinstance(value, (bool, int, float))
+    ]
 
 
 def _problems(value: Any, path: str, *, depth: int) -> Iterator[str]:

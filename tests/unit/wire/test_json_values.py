@@ -1,6 +1,7 @@
 """Values that JSON cannot carry are named with their paths."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -62,3 +63,20 @@ def test_an_object_that_holds_itself_ends() -> None:
     endless["self"] = endless
     with pytest.raises(Invalid):
         Work("hello", consumer="c").add(manifest(endless)).validate()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metadata": {"name": 123}}, 'manifests[0].metadata.name is 123, not a string: quote it ("123")'),
+        ({"metadata": {"name": "a", "namespace": 1.5}}, "manifests[0].metadata.namespace is 1.5, not a string"),
+        ({"kind": True}, "manifests[0].kind is true, not a string"),
+        ({"apiVersion": 1}, "manifests[0].apiVersion is 1, not a string"),
+    ],
+)
+def test_a_name_that_is_not_a_string_is_named_with_the_remedy(change: dict[str, Any], message: str) -> None:
+    changed = manifest(0) | change
+    with pytest.raises(Invalid, match=re.escape(message)):
+        Work("hello", consumer="c").add(changed).validate()
+    with pytest.raises(Invalid, match=re.escape(message)):
+        resource_bundles.validate({"consumer_name": "c", "manifests": [changed]})
