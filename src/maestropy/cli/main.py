@@ -50,11 +50,37 @@ def call(arguments: Sequence[str]) -> int:
     return code
 
 
+class _ClosedOutput(io.TextIOWrapper):
+    """Stands for a closed standard output, and knows whether output was lost.
+
+    A write does not fail: a system that `maestro up` runs must not stop because nobody reads its summary.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(open(os.devnull, "wb"), encoding="utf-8")  # noqa: PTH123, SIM115 - kept open to the end
+        self.has_lost = False
+
+    def write(self, text: str) -> int:
+        """Remember that there was output."""
+        self.has_lost = self.has_lost or bool(text)
+        return super().write(text)
+
+
+def _with_lost_output(code: int) -> int:
+    """Return 1 for a command that succeeded, but whose output went nowhere."""
+    if code != 0 or not isinstance(sys.stdout, _ClosedOutput) or not sys.stdout.has_lost:
+        return code
+    screen.write_error(
+        "Error: the output is lost, because standard output is closed; redirect it to a file or a pipe\n"
+    )
+    return errors.FAILED
+
+
 def _repair_streams() -> None:
     """Replace closed standard streams by /dev/null, and unencodable characters by question marks."""
     # Opened first, so that no connection gets the file descriptor of standard output.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - kept open to the end
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
+    sys.stdout = sys.stdout or _ClosedOutput()
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
@@ -172,7 +198,7 @@ def main() -> None:
         # `start` let Ctrl-C end the process until here; a process that ignores it stays so.
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, _on_interrupt)
-        code = call(sys.argv[1:])
+        code = _with_lost_output(call(sys.argv[1:]))
         # Nothing is left to clean up but the interpreter.
         if signal.getsignal(signal.SIGINT) is _on_interrupt:
             signal.signal(signal.SIGINT, signal.SIG_DFL)

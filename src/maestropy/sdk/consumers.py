@@ -168,6 +168,7 @@ class AsyncConsumers:
             body={"hold_id": hold_id, "requested_by": requested_by},
             operation_id=operation_id,
             is_idempotent=False,
+            has_result=False,
         )
         await self._rest.ask(call)
 
@@ -212,7 +213,10 @@ class AsyncConsumers:
         except NotFound:
             return
         doing = f"delete consumer {consumer.name}"
-        await self._rest.ask(RestCall(method="DELETE", path=_path(consumer.id), doing=doing, operation_id=operation_id))
+        path = _path(consumer.id)
+        await self._rest.ask(
+            RestCall(method="DELETE", path=path, doing=doing, operation_id=operation_id, has_result=False)
+        )
 
 
 def _path(consumer_id: str) -> str:

@@ -10,11 +10,12 @@ from maestropy.sdk import selector
 from maestropy.sdk._connection import error_mapping
 from maestropy.sdk._connection.publisher import PublishAttempts, Publisher
 from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
+from maestropy.sdk._operations import checks
 from maestropy.sdk.consumers import AsyncConsumers
 from maestropy.sdk.errors import Conflict, Invalid, NotFound
 from maestropy.sdk.selector import Labels, LabelSelector
 from maestropy.sdk.settings import Settings
-from maestropy.wire import codec, json_types, kubernetes_names, timestamps
+from maestropy.wire import codec, json_types, json_values, kubernetes_names, timestamps
 from maestropy.wire import errors as wire_errors
 from maestropy.wire.events import event
 from maestropy.wire.works import unknown_fields, validation
@@ -41,6 +42,7 @@ class AsyncResourceBundles:
 
     async def get(self, bundle_id: str) -> dict[str, Any]:
         """Return a resource bundle; raises NotFound. One that is being deleted has `deleted_at`."""
+        checks.usable({"bundle_id": bundle_id}, doing="get a resource bundle")
         path = f"{_PATH}/{quote(bundle_id, safe='')}"
         bundle: dict[str, Any] = await self._rest.ask(
             RestCall(method="GET", path=path, doing=f"get resource bundle {bundle_id}", query=WITH_EXECUTOR)
@@ -107,6 +109,8 @@ class AsyncResourceBundles:
         version, without one any stored version is updated. Without `executor` the stored one stays. With `dry_run` it
         is only checked, and compared with what is stored.
         """
+        if not isinstance(bundle, Mapping):
+            raise Invalid(f"the resource bundle is of type {type(bundle).__name__}", advice="give a dict")
         is_new = not bundle.get("id")
         bundle_id = clock.new_id() if is_new else str(bundle["id"])
         request = error_mapping.Operation(
@@ -190,6 +194,13 @@ def _check_fields(bundle: Mapping[str, Any], *, request: error_mapping.Operation
 
 
 def _valid_work(bundle: Mapping[str, Any], *, request: error_mapping.Operation) -> wire.ManifestWork:
+    unusable = json_values.problems({**bundle, "status": {}})
+    manifests = bundle.get("manifests")
+    for index, manifest in enumerate(manifests if isinstance(manifests, list) else ()):
+        if isinstance(manifest, Mapping):
+            unusable += json_values.identity_problems(manifest, path=f"manifests[{index}]")
+    if unusable:
+        raise Invalid(kubernetes_names.join(unusable), doing=request.doing)
     try:
         work = codec.work_from_resource_bundle({**bundle, "status": {}, "version": 0})
         validation.validate_manifest_bundle(json_types.encode(codec.manifest_bundle_from_spec(work.spec)))

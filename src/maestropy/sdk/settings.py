@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from maestropy.flags import duration
 from maestropy.sdk.errors import ConfigError
 from maestropy.sdk.retry import RetryPolicy
+from maestropy.untrusted import files
+from maestropy.untrusted.errors import InputRejected
 
 
 class ClientOptions(TypedDict, total=False):
@@ -71,12 +73,7 @@ class Settings:
         """Return the current token; empty without one."""
         if self.token_file is None:
             return self.token or ""
-        try:
-            return self.token_file.read_text().strip()
-        except OSError as error:
-            raise ConfigError(
-                f"the token file {self.token_file} cannot be read: {error.strerror}", advice="check the path"
-            ) from error
+        return read_token(self.token_file)
 
     def needs(self, name: str) -> str:
         """Return a required setting; raises ConfigError."""
@@ -100,6 +97,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 }
 """The environment variables of each setting; the first that is set counts."""
 
+_TOKEN = re.compile(rb"[!-~]*")
 _GRPC = re.compile(r"(?:(?:grpcs?|https?|dns)://+)?(\[[0-9a-fA-F:]+\]:\d{1,5}|[^/\s:]+:\d{1,5})/?")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -131,6 +129,22 @@ def load(
         origin = origins.get("client_cert_file") or origins["client_key_file"]
         raise ConfigError(f"{origin} needs its counterpart", advice="give the client certificate and its key")
     return Settings(**read)
+
+
+def read_token(path: Path) -> str:
+    """Return the bearer token of a file; raises ConfigError that names the file, never the token."""
+    try:
+        token = files.read(path, most=files.CONFIG_BYTES).strip()
+    except OSError as error:
+        raise ConfigError(f"the token file {path} cannot be read: {error.strerror}", advice="check the path") from error
+    except InputRejected as error:
+        raise ConfigError(f"the token file {error}", advice="check the path") from error
+    if not _TOKEN.fullmatch(token):
+        raise ConfigError(
+            f"the token file {path} holds no token: it has spaces, line breaks or characters that are not ASCII",
+            advice="write the bare token into it",
+        )
+    return token.decode("ascii")
 
 
 def _api_url(value: object, origin: str) -> str:

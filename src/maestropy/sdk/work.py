@@ -22,7 +22,7 @@ from maestropy.sdk._manifests.options import Feedback, Propagation, Strategy
 from maestropy.sdk._manifests.sources import Source
 from maestropy.sdk._manifests.status import Manifest
 from maestropy.sdk.errors import Invalid
-from maestropy.wire import codec, json_types, kubernetes_names
+from maestropy.wire import codec, json_types, json_values, kubernetes_names
 from maestropy.wire import errors as wire_errors
 from maestropy.wire.works import status
 from maestropy.wire.works import validation as validate
@@ -225,6 +225,13 @@ class Work:
         if self.consumer:
             problems += kubernetes_names.invalid(
                 "metadata.namespace", self.consumer, kubernetes_names.dns1123_label(self.consumer)
+            )
+        unusable = json_values.problems({**self.manifest_work.body, "status": {}})
+        for index, manifest in enumerate(self.manifest_work.manifests):
+            unusable += json_values.identity_problems(manifest, path=f"manifests[{index}]")
+        if unusable:
+            raise Invalid(
+                kubernetes_names.join(unusable), doing=f"use work {json_values.escape_surrogates(self.name)!r}"
             )
         try:
             codec.check_manifests([json_types.encode(manifest) for manifest in self.manifest_work.manifests])

@@ -16,7 +16,7 @@ from maestropy.sdk._connection import error_mapping
 from maestropy.sdk._connection.publisher import Publisher
 from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
 from maestropy.sdk._connection.subscription_hub import OnConnection, SubscriptionHub
-from maestropy.sdk._operations import apply_many, changes, write
+from maestropy.sdk._operations import apply_many, changes, checks, write
 from maestropy.sdk._operations import wait as waiting
 from maestropy.sdk._operations.apply_many import Applied as Applied
 from maestropy.sdk._operations.apply_many import AppliedMany as AppliedMany
@@ -63,6 +63,7 @@ class AsyncWorks:
 
     def id_of(self, name: str) -> str:
         """Return the ID of the work in server, agent and logs."""
+        checks.usable({"consumer": self._one_consumer(), "name": name}, doing="use a work")
         return resource_id.resource_id(self._source, namespace=self._one_consumer(), name=name)
 
     async def get(self, name: str) -> Work:
@@ -183,7 +184,10 @@ class AsyncWorks:
         async def apply(work: Work) -> Applied:
             return await (self if self._consumer else self._of_consumer(work)).apply(work)
 
-        return await apply_many.apply_many(list(works), apply, concurrency=concurrency, on_progress=progress)
+        all_works = list(works)
+        for work in all_works:
+            checks.is_work(work)
+        return await apply_many.apply_many(all_works, apply, concurrency=concurrency, on_progress=progress)
 
     async def _dry_run(self, desired: Work, *, version: int | None) -> Applied:
         """Compare a work with the stored one; raises the errors that can be foreseen."""
@@ -305,12 +309,14 @@ class AsyncWorks:
 
     def _with_identity(self, work: Work) -> Work:
         """Return the work with its consumer and its resource ID."""
+        checks.is_work(work)
         consumer = self._one_consumer()
         if work.consumer not in ("", consumer):
             raise Invalid(f"work {work.name!r} is for {work.consumer!r}, not for {consumer!r}")
         return Work.wrap(work.manifest_work.with_metadata(namespace=consumer, uid=self.id_of(work.name)))
 
     def _of_consumer(self, work: Work) -> "AsyncWorks":
+        checks.is_work(work)
         if not work.consumer:
             raise Invalid(f"work {work.name!r} names no consumer", advice='give one: Work("name", consumer="cluster1")')
         return AsyncWorks(work.consumer, connections=self._connections)

@@ -18,11 +18,11 @@ ALIASED_VALUES: Final = 100_000
 """The most values that aliases and merge keys may add."""
 DEPTH: Final = 100
 """The deepest nesting; Kubernetes objects have about 20 levels."""
-_TOO_MANY: Final = f"it has more than {VALUES} values, which is the limit"
-_TOO_DEEP: Final = f"it is nested more than {DEPTH} levels deep, which is the limit"
+TOO_MANY: Final = f"it has more than {VALUES} values, which is the limit"
+TOO_DEEP: Final = f"it is nested more than {DEPTH} levels deep, which is the limit"
 _CHARACTERS_PER_VALUE: Final = 256
 """A longer string counts as several values."""
-_NUMBER_LENGTH: Final = 400
+NUMBER_LENGTH: Final = 400
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 _Parsed = TypeVar("_Parsed")
@@ -45,9 +45,9 @@ class _BoundedConstructor(yaml.constructor.SafeConstructor):
 
     def construct_number(self, node: yaml.ScalarNode) -> Any:
         """Return a number; a very long one is rejected, because converting it takes long."""
-        if len(node.value) > _NUMBER_LENGTH:
+        if len(node.value) > NUMBER_LENGTH:
             raise yaml.constructor.ConstructorError(
-                None, None, f"a number has more than {_NUMBER_LENGTH} digits", node.start_mark
+                None, None, f"a number has more than {NUMBER_LENGTH} digits", node.start_mark
             )
         is_int = node.tag == "tag:yaml.org,2002:int"
         return self.construct_yaml_int(node) if is_int else self.construct_yaml_float(node)
@@ -69,10 +69,10 @@ class BoundedLoader(_BoundedConstructor, yaml.SafeLoader):
         """Count the values while they are read."""
         self._values += 1
         if self._values > VALUES:
-            raise InputRejected(_TOO_MANY)
+            raise InputRejected(TOO_MANY)
         self._depth += 1
         if self._depth > DEPTH:
-            raise InputRejected(_TOO_DEEP)
+            raise InputRejected(TOO_DEEP)
         node: yaml.Node | None = super().compose_node(parent, index)
         self._depth -= 1
         return node
@@ -118,9 +118,9 @@ def _count_values(text: bytes | str) -> None:
             values += isinstance(event, yaml.NodeEvent)
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if values > VALUES:
-                raise InputRejected(_TOO_MANY)
+                raise InputRejected(TOO_MANY)
             if depth > DEPTH:
-                raise InputRejected(_TOO_DEEP)
+                raise InputRejected(TOO_DEEP)
     except yaml.YAMLError:
         return  # the loader gives the position and the reason
 
@@ -129,7 +129,7 @@ def _within_limits(parse: Callable[[], _Parsed]) -> _Parsed:
     try:
         parsed = parse()
     except RecursionError as error:
-        raise InputRejected(_TOO_DEEP) from error
+        raise InputRejected(TOO_DEEP) from error
     except ValueError as error:
         # A date that does not exist, or a number that cannot be converted.
         raise yaml.YAMLError(f"a value cannot be converted: {error}") from error

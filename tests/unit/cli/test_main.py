@@ -77,6 +77,7 @@ def test_help_of_each_client_command_shows_its_own_examples(group: str, capsys: 
         pytest.param("resourcebundle list --page 0", "for --page. Must be >= 1", id="page"),
         pytest.param("consumer create c1 --label x", "--label x: write it as key=value", id="label-without-value"),
         pytest.param("up --agents 0", "--agents must be 1 or more", id="no-agent"),
+        pytest.param("up --data-dir=", "--data-dir is empty; name a directory", id="empty-data-dir"),
         pytest.param("up --ephemeral --data-dir /x", "--ephemeral and --data-dir exclude each other", id="no-data"),
         pytest.param("up --kubeconfig /none", "--kubeconfig=/none does not exist", id="no-kubeconfig"),
         pytest.param("server --enable-htps", "Did you mean --enable-https", id="unknown-flag"),
@@ -181,8 +182,9 @@ def test_traceback_only_with_verbosity_4() -> None:
 @pytest.mark.parametrize(
     ("line", "environ", "code", "text"),
     [
-        pytest.param("--help >&-", {}, 0, "", id="closed-stdout"),
-        pytest.param("server --help >&-", {}, 0, "", id="closed-stdout-of-settings-command"),
+        pytest.param("--help >&-", {}, 1, "the output is lost", id="closed-stdout"),
+        pytest.param("server --help >&-", {}, 1, "the output is lost", id="closed-stdout-of-settings-command"),
+        pytest.param("frob >&-", {}, 2, "frob", id="closed-stdout-of-a-usage-error"),
         pytest.param("frob 2>&-", {}, 2, "", id="closed-stderr"),
         pytest.param("resourcebundle diff -f - <&-", {}, 3, "the YAML text is empty", id="closed-stdin"),
         pytest.param("--help", {"PYTHONIOENCODING": "ascii"}, 0, "? adapter ", id="ascii-terminal"),

@@ -82,3 +82,19 @@ def test_token_is_hidden_and_read_again(tmp_path: Path) -> None:
     assert loaded.current_token() == "one"
     file.write_text("two\n")
     assert loaded.current_token() == "two"
+
+
+@pytest.mark.parametrize("content", [b"abc\xff", b"SECRET\nX-Evil: 1\n", "sécret".encode(), b"two words"])
+def test_a_file_that_holds_no_token_is_named_and_not_quoted(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_bytes(content)
+    with pytest.raises(errors.ConfigError, match=r"the token file .*token holds no token") as caught:
+        settings.Settings(token_file=path).current_token()
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_token_is_read_without_the_line_break_at_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("eyJhbGciOi.x-y_z~+/=\n")
+    assert settings.Settings(token_file=path).current_token() == "eyJhbGciOi.x-y_z~+/="

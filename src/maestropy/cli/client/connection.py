@@ -203,14 +203,16 @@ def options(resolved: list[ResolvedSetting]) -> "ClientOptions":
 def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> Iterator["Maestro"]:
     """Open a client from flags, variables, the chosen environment and defaults; close it at the end."""
     resolved = resolve_settings(rest, grpc)
-    from maestropy.sdk import errors
+    from maestropy.sdk import errors, settings
     from maestropy.sdk.blocking import Maestro
     from maestropy.sdk.retry import RetryPolicy
 
     # A user at a terminal needs the error within seconds and can repeat the command.
     # Settings without a flag, such as the CA file of REST, are still read from the variables.
     client_options = options(resolved)
-    client_options["retry"] = RetryPolicy(attempts=3)
+    timeout = settings.load(client_options, {}).timeout
+    # No retry begins after the timeout: otherwise three attempts would take three times as long.
+    client_options["retry"] = RetryPolicy(attempts=3, deadline_seconds=min(timeout, RetryPolicy().deadline_seconds))
     with Maestro(**client_options) as client:
         try:
             yield client

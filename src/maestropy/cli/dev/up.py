@@ -63,6 +63,9 @@ def execute(  # noqa: PLR0913 - one parameter per flag
     import tempfile
     from contextlib import ExitStack
 
+    # Path takes an empty text for the current directory.
+    if data_dir == Path():
+        raise UsageError("--data-dir is empty; name a directory, the current one by its full path")
     if agents < 1:
         raise UsageError("--agents must be 1 or more")
     if ephemeral and data_dir is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 
+from maestropy.sdk import settings
 from maestropy.sdk._connection import error_mapping
 from maestropy.sdk.errors import ConfigError, Invalid, NotFound, ServerError
 from maestropy.sdk.retry import Retrier, RetryPolicy
@@ -100,10 +101,7 @@ class ManagementClusterList:
     def _headers(self) -> dict[str, str]:
         if self.token_file is None:
             return {}
-        try:
-            return {"Authorization": f"Bearer {self.token_file.read_text().strip()}"}
-        except OSError as error:
-            raise ConfigError(f"the token file {self.token_file} cannot be read: {error.strerror}") from error
+        return {"Authorization": f"Bearer {settings.read_token(self.token_file)}"}
 
 
 def parse_management_clusters(page: Any) -> list[TargetCluster]:

@@ -5,6 +5,7 @@ neither hide another object nor repeat one. A maestropy server sends a token for
 again; for a Go server, which ignores the token, the ID of the last object stands in the search.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +15,19 @@ import msgspec
 
 from maestropy.aio import clock
 from maestropy.sdk import selector
-from maestropy.sdk._connection import error_mapping
+from maestropy.sdk._connection import error_mapping, responses
 from maestropy.sdk._connection.connections import ReloadingConnection
-from maestropy.sdk.errors import Invalid, MaestroError, ServerError, Unauthorized
+from maestropy.sdk.errors import Invalid, MaestroError, Unauthorized
 from maestropy.sdk.retry import Retrier
 from maestropy.sdk.settings import Settings
+from maestropy.wire import json_values, kubernetes_names
 
 PAGE_SIZE = 400
 """The page size of the Go client; a page of large resource bundles has some megabytes."""
 
+_MOST_PAGES = 100_000
+_GRACE_SECONDS = 0.1
+"""httpx, which knows the step that took too long, reports its own timeouts first."""
 _NOT_REACHED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 CONTINUE_HEADER = "X-Maestro-Continue"
@@ -43,6 +48,8 @@ class RestCall:
     body: object = None
     operation_id: str = ""
     is_idempotent: bool = True
+    has_result: bool = True
+    """Whether the response must be an object."""
 
 
 class RestClient:
@@ -56,11 +63,14 @@ class RestClient:
         self._retrier = retrier
 
     async def ask(self, call: RestCall) -> Any:
-        """Return the decoded JSON of the response, None for an empty response."""
+        """Return the object of the response; None for a call that has no result."""
         body, _ = await self._ask(call)
         return body
 
     async def _ask(self, call: RestCall) -> tuple[Any, httpx.Headers]:
+        unusable = json_values.problems({"query": call.query, "body": call.body, "operation_id": call.operation_id})
+        if unusable:
+            raise Invalid(kubernetes_names.join(unusable), doing=json_values.escape_surrogates(call.doing))
         operation_id = call.operation_id or clock.new_id()
         request = error_mapping.Operation(doing=call.doing, operation_id=operation_id)
 
@@ -77,11 +87,19 @@ class RestClient:
         if token and client.base_url.scheme == "https":
             headers["Authorization"] = f"Bearer {token}"
         try:
-            response = await client.request(call.method, call.path, params=call.query, json=call.body, headers=headers)
-        except httpx.TransportError as error:
+            # The timeout of httpx is that of one read: a server that sends byte by byte would never reach it.
+            async with (
+                asyncio.timeout(self._settings.timeout + _GRACE_SECONDS),
+                client.stream(call.method, call.path, params=call.query, json=call.body, headers=headers) as response,
+            ):
+                content = await responses.read_body(response, request=request)
+        except (httpx.TransportError, TimeoutError) as error:
             raise _no_response(error, client=client, request=request) from error
         if response.is_success:
-            return _decode(response, request=request), response.headers
+            body = responses.decode(content, request=request)
+            return responses.checked_object(body, request=request) if call.has_result else None, response.headers
+        if response.is_redirect:
+            raise responses.redirect(response, request=request)
         if token and "Authorization" not in headers and response.status_code == httpx.codes.UNAUTHORIZED:
             raise Unauthorized(
                 "the server wants a token, and a token is not sent without TLS",
@@ -89,7 +107,7 @@ class RestClient:
                 advice=f"use the https address of the server, not {client.base_url.copy_with(path='/')}",
                 operation_id=request.operation_id,
             )
-        raise _error_response(response, request=request)
+        raise _error_response(response, content, request=request)
 
     async def page(self, path: str, *, doing: str, query: Mapping[str, str | int]) -> dict[str, Any]:
         """Return one page of a collection as the server sends it, with what it says in headers.
@@ -111,8 +129,9 @@ class RestClient:
         """Yield every object of a collection that matches the search, each once, ordered by ID."""
         if page_size < 1:
             raise Invalid(f"page_size is {page_size}", doing=doing, advice="use 1 or more")
-        last, token, number = "", "", 1
-        while True:
+        last, token, number, count = "", "", 1, 0
+        before: set[str] = set()
+        for _ in range(_MOST_PAGES):
             query = {"orderBy": "id", "page": "1", "size": str(page_size)}
             # A token belongs to the search that it came with.
             after = f"id > {selector.quoted(last)}" if last and not token else ""
@@ -122,42 +141,42 @@ class RestClient:
                 # A Go server behind the same address does not know the token, and sent the first page.
                 token = ""
                 continue
-            items = page.get("items") or [] if isinstance(page, dict) else []
+            items = page.get("items") or []
+            ids = {str(item.get("id") or "") for item in items}
+            if ids & before:
+                raise responses.incomplete("the server sent objects again that it had sent before", doing=doing)
             for item in items:
                 yield item
-            if len(items) < page_size:
+            count += len(items)
+            if not items or (len(items) < page_size and not _has_more(page, count=count if token else len(items))):
                 return
-            last, token, number = str(items[-1]["id"]), str(page.get("continue") or ""), number + 1
+            last, token, number = str(items[-1].get("id") or ""), str(page.get("continue") or ""), number + 1
+            if not last:
+                raise responses.incomplete("an object has no id", doing=doing)
+            before = ids
+        raise responses.incomplete(f"it has more than {_MOST_PAGES} pages", doing=doing)
 
 
-def _decode(response: httpx.Response, *, request: error_mapping.Operation) -> Any:
-    if not response.content:
-        return None
-    try:
-        return msgspec.json.decode(response.content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ServerError(
-            "the response is not JSON",
-            doing=request.doing,
-            advice="check that MAESTRO_API_URL leads to Maestro's REST API",
-            operation_id=request.operation_id,
-        ) from error
+def _has_more(page: Mapping[str, Any], *, count: int) -> bool:
+    """Return whether objects follow a page that is shorter than asked for: a server or a proxy may cap pages."""
+    return bool(page.get("continue") or page.get("total_is_estimate") or count < int(page.get("total") or 0))
 
 
 def _no_response(
-    error: httpx.TransportError, *, client: httpx.AsyncClient, request: error_mapping.Operation
+    error: httpx.TransportError | TimeoutError, *, client: httpx.AsyncClient, request: error_mapping.Operation
 ) -> MaestroError:
-    in_time = not isinstance(error, httpx.TimeoutException)
+    in_time = not isinstance(error, httpx.TimeoutException | TimeoutError)
     # httpx leaves the text of a timeout empty.
-    text = f"no response from {client.base_url.copy_with(path='/')}: {str(error) or type(error).__name__}"
+    missing = "no complete response" if isinstance(error, TimeoutError) else "no response"
+    text = f"{missing} from {client.base_url.copy_with(path='/')}: {str(error) or type(error).__name__}"
     return error_mapping.from_no_response(
         text, request=request, was_sent=not isinstance(error, _NOT_REACHED), in_time=in_time
     )
 
 
-def _error_response(response: httpx.Response, *, request: error_mapping.Operation) -> MaestroError:
+def _error_response(response: httpx.Response, content: bytes, *, request: error_mapping.Operation) -> MaestroError:
     try:
-        body = msgspec.json.decode(response.content)
+        body = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         body = None
     code, reason = "", ""

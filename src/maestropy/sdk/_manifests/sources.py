@@ -11,8 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 import yaml
 
 from maestropy.sdk.errors import Invalid
-from maestropy.untrusted import files, yaml_documents
+from maestropy.untrusted import files, manifest_text
 from maestropy.untrusted.errors import InputRejected
+from maestropy.wire import json_values, kubernetes_names
 
 Document = dict[str, Any]
 
@@ -96,7 +97,7 @@ def _text_of(path: Path) -> str:
 
 def _from_yaml(text: str, *, origin: str) -> list[Document]:
     try:
-        loaded = yaml_documents.load_all(text, loader=yaml_documents.KubernetesLoader)
+        loaded = manifest_text.load_all(text)
         documents = [document for document in loaded if document is not None]
     except InputRejected as error:
         advice = "write out its aliases" if "alias" in str(error) else "split it, or nest it less"
@@ -104,7 +105,8 @@ def _from_yaml(text: str, *, origin: str) -> list[Document]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise Invalid(f"{origin}{position}: {error.problem or 'not YAML'}", advice="correct the YAML") from error
+        advice = error.advice if isinstance(error, manifest_text.BadKey) else "correct the YAML"
+        raise Invalid(f"{origin}{position}: {error.problem or 'not YAML'}", advice=advice) from error
     except yaml.YAMLError as error:
         raise Invalid(f"{origin}: {str(error).splitlines()[0]}", advice="correct the YAML") from error
     for number, document in enumerate(documents, start=1):
@@ -112,6 +114,9 @@ def _from_yaml(text: str, *, origin: str) -> list[Document]:
             raise Invalid(
                 f"{origin}: document {number} is not an object", advice="a manifest begins with `apiVersion:`"
             )
+        problems = json_values.problems(document)
+        if problems:
+            raise Invalid(f"{origin}: {kubernetes_names.join(problems)}", advice="correct the values")
     if not documents:
         raise Invalid(f"{origin} is empty", advice="a manifest begins with `apiVersion:`")
     return [manifest for document in documents for manifest in _flat(document)]
@@ -119,6 +124,9 @@ def _from_yaml(text: str, *, origin: str) -> list[Document]:
 
 def _flat(document: Document) -> list[Document]:
     if document.get("kind") in _LISTS and isinstance(document.get("items"), list):
+        for index, item in enumerate(document["items"]):
+            if not isinstance(item, Mapping):
+                raise Invalid(f"items[{index}] of the {document['kind']} is not an object", advice="give a manifest")
         return [dict(item) for item in document["items"]]
     return [document]
 

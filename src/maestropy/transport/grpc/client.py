@@ -120,7 +120,11 @@ class GrpcClient:
     def _metadata(self) -> tuple[tuple[str, str], ...]:
         token = self._endpoint.token
         if self._endpoint.token_file is not None:
-            token = _read(self._endpoint.token_file).decode().strip()
+            try:
+                token = _read(self._endpoint.token_file).decode("ascii").strip()
+            except UnicodeDecodeError:
+                problem = f"the token file {self._endpoint.token_file} is not text; write the bare token into it"
+                raise BadCredentials(problem) from None
         return (("authorization", f"Bearer {token}"),) if token else ()
 
 

@@ -52,14 +52,16 @@ class Server:
         self.queries.append(query)
         ids = [f"id{number}" for number in range(10)]
         token = query.get("continue", "") if self.knows_tokens else ""
+        total = len(ids)
         if after := re.search(r"id > '(.*?)'", query.get("search", "")):
             ids = [name for name in ids if name > after[1]]
+            total = len(ids)
         elif token:
             ids = ids[int(token) :]
         size = int(query["size"])
         page = 1 + int(token or 0) // size
         headers = {"X-Maestro-Continue": str(page * size)} if self.knows_tokens and len(ids) > size else {}
-        body = {"items": [{"id": name} for name in ids[:size]], "page": page, "total": 10}
+        body = {"items": [{"id": name} for name in ids[:size]], "page": page, "total": total}
         return httpx.Response(200, json=body, headers=headers)
 
 

@@ -1,5 +1,6 @@
 """Apply works and resource bundles one by one, or only check them (`--dry-run`), and print the result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +27,32 @@ class AppliedBundle:
     """CONSUMER/NAME."""
 
 
+def check_all(works: "Sequence[Work]", bundles: Sequence[dict[str, Any]]) -> None:
+    """Check everything before the first write; raises Invalid with the first that is invalid."""
+    from maestropy.sdk import errors, resource_bundles
+
+    failures = []
+    for work in works:
+        try:
+            work.validate()
+        except errors.Invalid as error:
+            failures.append((f"{work.consumer}/{work.name}", error))
+    for bundle in bundles:
+        # One that exists has the consumer that is stored.
+        known = {"consumer_name": "stored", **bundle} if bundle.get("id") else bundle
+        try:
+            resource_bundles.validate(known)
+        except errors.Invalid as error:
+            failures.append((steps.full_name(bundle), error))
+    count = len(works) + len(bundles)
+    if failures and count == 1:
+        raise failures[0][1]
+    if failures:
+        name, first = failures[0]
+        number = f"{len(failures)} of {count} are invalid, the first is {name}"
+        raise errors.Invalid(f"{number}: {first.reason}; nothing was applied", advice=first.advice)
+
+
 class Applying:
     """One run of `apply`."""
 
@@ -33,9 +60,26 @@ class Applying:
         self._client = client
         self._dry_run = dry_run
         self._output = output
+        self._count = count
         self._is_one = count == 1
         self._documents: list[dict[str, Any]] = []
         self.applied: list[AppliedBundle] = []
+
+    def apply_all(self, works: "Sequence[Work]", bundles: Sequence[dict[str, Any]]) -> None:
+        """Apply one after the other; the first failure ends it, and the numbers of the others are printed."""
+        try:
+            for desired in works:
+                self.apply_work(desired)
+            for bundle in bundles:
+                self.apply_bundle(bundle)
+        except BaseException:
+            if not self._is_one and self._dry_run == "none":
+                done = len(self.applied)
+                screen.write_error(
+                    f"Of {self._count}, {done} were applied, 1 failed or was interrupted, "
+                    f"{self._count - done - 1} were not begun\n"
+                )
+            raise
 
     def apply_work(self, desired: "Work") -> None:
         """Apply one work."""

@@ -56,12 +56,10 @@ def apply(  # noqa: PLR0913 - one for each flag
     if wait and dry_run != "none":
         raise UsageError("--wait waits for nothing with --dry-run; give one of them")
     works, bundles = _read(file, work or WorkFlags())
+    applying.check_all(works, bundles)
     with open_client(rest, grpc) as client:
         run = applying.Applying(client, dry_run=dry_run, output=output, count=len(works) + len(bundles))
-        for desired in works:
-            run.apply_work(desired)
-        for bundle in bundles:
-            run.apply_bundle(bundle)
+        run.apply_all(works, bundles)
         run.finish()
         if wait:
             seconds = wait_seconds(rest)

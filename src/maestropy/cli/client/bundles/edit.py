@@ -81,7 +81,13 @@ class _Edit:
             raise CommandError(f"the editor {editor!r} cannot be started ({error}); set EDITOR") from error
         if code:
             raise CommandError(f"the editor {editor!r} ended with {code}; the file is {self._file}")
-        lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
+        try:
+            lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
+        except FileNotFoundError as error:
+            remedy = "nothing was changed; run the command again, and save the file in place"
+            raise CommandError(f"the editor {editor!r} removed the file {self._file}: {remedy}") from error
+        except UnicodeDecodeError as error:
+            raise CommandError(f"{self._file} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
         return "".join(line for line in lines if not line.startswith("#"))
 
     def _apply(self) -> str:

@@ -1,0 +1,82 @@
+"""Find values that JSON cannot carry, or that Kubernetes would change, and name their paths.
+
+The encoder writes NaN and infinity as null; Kubernetes reads an integer beyond 64 bits as a float; half of a surrogate
+pair has no UTF-8. Pure.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_HALF_PAIR: Final = "holds half of a surrogate pair, which has no UTF-8: write the whole character"
+_MOST_INTEGER: Final = 2**63 - 1
+_MOST_PROBLEMS: Final = 10
+_DEPTH: Final = 600
+"""Deeper than anything that can be stored; the encoder finds objects that hold themselves."""
+
+
+def problems(value: object, *, path: str = "") -> list[str]:
+    """Return the first problems of a value, each with the path and the remedy."""
+    found = []
+    for problem in _problems(value, path, depth=0):
+        found.append(problem)
+        if len(found) == _MOST_PROBLEMS:
+            break
+    return found
+
+
+def identity_problems(manifest: Mapping[str, Any], *, path: str) -> list[str]:
+    """Return which names of a manifest are not strings; the server would say that they are not set."""
+    metadata = manifest.get("metadata")
+    fields = {"apiVersion": manifest.get("apiVersion"), "kind": manifest.get("kind")}
+    if isinstance(metadata, Mapping):
+        fields |= {f"metadata.{name}": metadata.get(name) for name in ("name", "namespace")}
+    return [
+        f'{path}.{name} is {json.dumps(value)}, not a string: quote it ("{value}")'
+        for name, value in fields.items()
+        if isinstance(value, (bool, int, float))
+    ]
+
+
+def _problems(value: Any, path: str, *, depth: int) -> Iterator[str]:
+    if isinstance(value, Mapping) and depth <= _DEPTH:
+        for name, member in value.items():
+            yield from _key_problems(name, path)
+            yield from _problems(member, _joined(path, name), depth=depth + 1)
+    elif isinstance(value, (list, tuple)) and depth <= _DEPTH:
+        for index, item in enumerate(value):
+            yield from _problems(item, f"{path}[{index}]", depth=depth + 1)
+    elif reason := _reason(value):
+        yield f"{path or 'the document'} {reason}"
+
+
+def _reason(value: Any) -> str:
+    """Return why a scalar cannot be used, and the remedy; empty if it can."""
+    if isinstance(value, str):
+        return _HALF_PAIR if _SURROGATE.search(value) else ""
+    if isinstance(value, float) and not math.isfinite(value):
+        kind = "not a number (NaN)" if math.isnan(value) else "infinite, or too large for a float"
+        return f"is {kind}, which JSON cannot carry: use a finite number or a string"
+    if isinstance(value, int) and not -_MOST_INTEGER - 1 <= value <= _MOST_INTEGER:
+        return "is an integer of more than 64 bits: use a string"
+    return ""
+
+
+def _key_problems(name: Any, path: str) -> Iterator[str]:
+    if isinstance(name, bool) or name is None:
+        yield f"{path or 'the document'} has the key {name}, which is not a string: quote it"
+    elif isinstance(name, str) and _SURROGATE.search(name):
+        yield f"a key of {path or 'the document'} {_HALF_PAIR}"
+
+
+def _joined(path: str, name: object) -> str:
+    text = escape_surrogates(str(name))
+    return f"{path}.{text}" if path else text
+
+
+def escape_surrogates(text: str) -> str:
+    """Return `text` with lone surrogates written out, so that it can be printed and encoded."""
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
