@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maestropy.adapter.decide import conditions, outcomes, ownership
+from maestropy.adapter.decide import conditions, object_status, outcomes, ownership
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
 from maestropy.adapter.decide.failure import Failure, classify
@@ -114,7 +114,8 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
         return EventOutcome(status=outcomes.of_status_report(options.adapter, resource, works=(), report=result))
     desired_state = result if isinstance(result, DesiredState) else DesiredState(result)
     desired = [
-        ownership.with_ownership(work, adapter=options.adapter, resource=resource) for work in desired_state.all_works
+        ownership.with_ownership(object_status.with_generation_rules(work), adapter=options.adapter, resource=resource)
+        for work in desired_state.all_works
     ]
     labels = ownership.labels_of(options.adapter, resource)
     stored = yield from _query(Query(labels=labels))
@@ -289,10 +290,13 @@ def _is_settled(works: Sequence[Work], _: DesiredState) -> bool:
 
 
 def _status_report(works: Sequence[Work], *, desired_state: DesiredState) -> StatusReport:
-    """Call the adapter's `read`, once the agent has reported on the current version of all works."""
+    """Call the adapter's `read`, once the status of all works and of their objects describes the current version."""
     outdated = next((work for work in works if not conditions.is_current(work)), None)
     if outdated is not None:
         return StatusReport(reason=conditions.NOT_SYNCED, message=conditions.applied([outdated]).message)
+    unhandled = object_status.outdated(works) if desired_state.read else ""
+    if unhandled:
+        return StatusReport(reason=conditions.STATUS_OUTDATED, message=unhandled)
     try:
         report = (desired_state.read or availability_of_works)(ObservedState(works))
     except NotYet as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maestropy.adapter.decide import ownership, pipeline
+from maestropy.adapter.decide import object_status, ownership, pipeline
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
 from maestropy.adapter.decide.pipeline import EventOutcome, PipelineOptions
@@ -20,8 +20,8 @@ from maestropy.sdk import errors
 from maestropy.sdk.work import Work
 from tests.unit.adapter.samples import CLUSTER, EVENT, reported, work
 
-MINE = ownership.with_ownership(work(), adapter="a", resource=CLUSTER)
-OLD = ownership.with_ownership(work("old-abc"), adapter="a", resource=CLUSTER)
+MINE = ownership.with_ownership(object_status.with_generation_rules(work()), adapter="a", resource=CLUSTER)
+OLD = ownership.with_ownership(object_status.with_generation_rules(work("old-abc")), adapter="a", resource=CLUSTER)
 
 
 class Script:
@@ -145,7 +145,9 @@ def test_concurrent_create_by_the_same_adapter_is_kept() -> None:
 
 
 def test_concurrent_create_by_another_adapter_is_reported() -> None:
-    foreign = reported(ownership.with_ownership(work(), adapter="b", resource=CLUSTER))
+    foreign = reported(
+        ownership.with_ownership(object_status.with_generation_rules(work()), adapter="b", resource=CLUSTER)
+    )
     script = Script(query=[[], [foreign]], apply=[errors.AlreadyExists("it is there")])
     ran(script, desiring(work()))
     assert shown(script.status)["Applied"] == "False OwnedByAnother"
@@ -154,7 +156,11 @@ def test_concurrent_create_by_another_adapter_is_reported() -> None:
 
 def test_repeated_conflict_is_retryable() -> None:
     conflict = errors.Conflict("not the latest")
-    older = reported(ownership.with_ownership(work(), adapter="a", resource=replace(CLUSTER, generation=4)))
+    older = reported(
+        ownership.with_ownership(
+            object_status.with_generation_rules(work()), adapter="a", resource=replace(CLUSTER, generation=4)
+        )
+    )
     script = Script(query=[[older], [older], [older]], apply=[conflict, conflict, conflict])
     outcome = ran(script, desiring(work()))
     assert outcome.is_retryable
