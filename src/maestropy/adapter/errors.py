@@ -5,6 +5,7 @@
      ├── UnknownKind         this adapter has no handler for that kind of resource
      ├── BadAdapter          the adapter's own code or files cannot be used: its author fixes them
      ├── BadResults          the results file cannot be written: the author of the Job fixes it
+     ├── StaleGeneration     the works are of a newer generation than the event: nothing is applied
      ├── Interrupted         the process was asked to stop: run the event again
      ├── NotYet              the agent has not reported this value yet; Available is reported as Unknown
      └── UnreadableFeedback  a feedback value has an unexpected form; Available is reported as Unknown, with the cause
@@ -31,6 +32,10 @@ class BadAdapter(AdapterError):
 
 class BadResults(AdapterError):
     """The results file cannot be written."""
+
+
+class StaleGeneration(AdapterError):
+    """The works were written for a newer generation of the resource."""
 
 
 class Interrupted(AdapterError):

@@ -20,7 +20,7 @@ from maestropy.adapter.desired_state import (
     StatusReport,
     availability_of_works,
 )
-from maestropy.adapter.errors import BadAdapter, Interrupted, NotYet, UnreadableFeedback
+from maestropy.adapter.errors import BadAdapter, Interrupted, NotYet, StaleGeneration, UnreadableFeedback
 from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource
 from maestropy.sdk.errors import AlreadyExists, Conflict, MaestroError, NotFound
@@ -119,6 +119,10 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
     ]
     labels = ownership.labels_of(options.adapter, resource)
     stored = yield from _query(Query(labels=labels))
+    # Before the first write: an old event must neither roll works back, nor delete those of a newer desired state.
+    stale = ownership.newer_work(stored, resource)
+    if stale:
+        return _refused(resource, options, StaleGeneration(stale))
     default_consumer = yield from _choose_consumer(desired_state, desired, stored=stored, resource=resource)
     applied: list[Work] = []
     for work in desired:
@@ -128,20 +132,15 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
         existing = next((stored_work for stored_work in stored if stored_work.name == work.name), None)
         try:
             ensured = yield from _ensure(work, stored=existing, consumer=consumer)
-        except MaestroError as error:
-            failure = classify(error)
-            if failure.is_transient:
+        except (MaestroError, StaleGeneration) as error:
+            if classify(error).is_transient:
                 raise
-            status = outcomes.of_rejected_work(options.adapter, resource, failure=failure)
-            return EventOutcome(status=status, failure=failure)
+            return _refused(resource, options, error)
         if isinstance(ensured, ownership.OwnedByAnother):
             status = outcomes.of_owned_by_another(options.adapter, resource, work=work.name, foreign=ensured)
             return EventOutcome(status=status)
         applied.append(ensured)
-    names = {work.name for work in desired}
-    for work in stored:
-        if work.name not in names and not work.is_deleting:
-            yield Delete(name=work.name, consumer=work.consumer, reason="it is no longer in the desired state")
+    yield from _prune(stored, desired)
     is_interrupted = False
     seconds = options.wait_seconds or options.settle_seconds
     is_reached = _is_available if options.wait_seconds > 0 else _is_settled
@@ -150,6 +149,19 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
             labels, applied, is_reached=lambda works: is_reached(works, desired_state), seconds=seconds
         )
     return _concluded(resource, options, works=applied, desired_state=desired_state, is_interrupted=is_interrupted)
+
+
+def _prune(stored: Sequence[Work], desired: Sequence[Work]) -> Generator[Effect, EffectResult, None]:
+    names = {work.name for work in desired}
+    for work in stored:
+        if work.name not in names and not work.is_deleting:
+            yield Delete(name=work.name, consumer=work.consumer, reason="it is no longer in the desired state")
+
+
+def _refused(resource: Resource, options: PipelineOptions, error: Exception) -> EventOutcome:
+    """Return the outcome of a work that was not accepted: this generation is not applied."""
+    failure = classify(error)
+    return EventOutcome(status=outcomes.of_rejected_work(options.adapter, resource, failure=failure), failure=failure)
 
 
 def _concluded(
@@ -230,6 +242,8 @@ def _carry_out(
         case ownership.SkipWork():
             assert stored
             return stored
+        case ownership.RefuseStale(reason):
+            raise StaleGeneration(reason)
         case ownership.CreateWork():
             return _work((yield Apply(work=desired, consumer=consumer, reason="it does not exist yet")))
         case ownership.PatchWork(reason):

@@ -339,3 +339,32 @@ def test_interrupted_deletion_names_what_remains() -> None:
     ran(script, desiring(work()), wait_seconds=60)
     assert shown(script.status)["Finalized"] == "False Deleting"
     assert shown(script.status)["Health"] == "True Interrupted"
+
+
+def test_older_generation_is_refused_before_anything_is_written() -> None:
+    newer = reported(
+        ownership.with_ownership(work("old-abc"), adapter="a", resource=replace(CLUSTER, generation=6)),
+        Applied="True",
+        Available="True",
+    )
+    script = Script(query=[[newer]])
+    outcome = ran(script, desiring(work()))
+    assert script.names == ["Fetch", "Query", "PutStatus"]
+    assert shown(script.status) == {
+        "Applied": "False StaleGeneration",
+        "Available": "Unknown StaleGeneration",
+        "Health": "False StaleGeneration",
+        "Finalized": "False NotDeleting",
+    }
+    assert script.status.applied.message == (
+        "stale generation: 5 is older than 6, for which work old-abc was written; nothing was applied"
+    )
+    assert not outcome.is_retryable
+
+
+def test_work_that_became_newer_meanwhile_is_not_rolled_back() -> None:
+    newer = reported(ownership.with_ownership(work(), adapter="a", resource=replace(CLUSTER, generation=6)))
+    script = Script(query=[[], [newer]], apply=[errors.AlreadyExists("exists")])
+    ran(script, desiring(work()))
+    assert script.names == ["Fetch", "Query", "Locate", "Apply", "Query", "PutStatus"]
+    assert shown(script.status)["Applied"] == "False StaleGeneration"
