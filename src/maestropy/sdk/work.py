@@ -226,6 +226,9 @@ class Work:
             problems += kubernetes_names.invalid(
                 "metadata.namespace", self.consumer, kubernetes_names.dns1123_label(self.consumer)
             )
+        # A server stores invalid labels; the agent then fails to apply the work, for ever.
+        metadata = self.manifest_work.body.get("metadata") or {}
+        problems += kubernetes_names.labels("metadata.labels", metadata.get("labels"))
         try:
             codec.check_manifests([json_types.encode(manifest) for manifest in self.manifest_work.manifests])
             validate.validate_manifest_bundle(
