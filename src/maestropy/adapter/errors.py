@@ -4,6 +4,7 @@
      ├── MalformedEvent      an event lacks a required field: the sender fixes it
      ├── UnknownKind         this adapter has no handler for that kind of resource
      ├── BadAdapter          the adapter's own code or files cannot be used: its author fixes them
+     │    └── NoSuchAdapter  the user named a file, module or adapter that does not exist
      ├── BadResults          the results file cannot be written: the author of the Job fixes it
      ├── StaleGeneration     the works are of a newer generation than the event: nothing is applied
      ├── Interrupted         the process was asked to stop: run the event again
@@ -28,6 +29,10 @@ class UnknownKind(AdapterError):
 
 class BadAdapter(AdapterError):
     """The adapter's own code or files cannot be used."""
+
+
+class NoSuchAdapter(BadAdapter):
+    """The user named a file, a module or an adapter that does not exist."""
 
 
 class BadResults(AdapterError):

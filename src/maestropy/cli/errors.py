@@ -12,6 +12,9 @@ COMPARISON_FAILED = 3
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
+_USAGE_ERRORS = {"SettingsError", "ConfigError", "BadResults", "NoSuchAdapter", "InvalidSelector"}
+"""Errors of other packages that a mistake in the command line, a variable or a named file causes."""
+
 
 class CommandError(Exception):
     """A command failed; the message gives the cause and the remedy."""
@@ -85,7 +88,7 @@ def exit_code(error: BaseException) -> int:
     if isinstance(error, ComparisonFailed):
         return COMPARISON_FAILED
     # By name, because importing the settings and the client for their errors slows every command down.
-    is_usage = isinstance(error, UsageError) or type(error).__name__ in {"SettingsError", "ConfigError", "BadResults"}
+    is_usage = isinstance(error, UsageError) or type(error).__name__ in _USAGE_ERRORS
     return USAGE if is_usage else FAILED
 
 

@@ -232,14 +232,22 @@ async def _show(
 
 def _event(path: Path | None, *, recorded: "Recording | None") -> "Event":
     from maestropy.adapter import event
+    from maestropy.adapter.errors import MalformedEvent
 
     if path is not None:
-        return event.parse(_text(path, "--event"))
+        text = _text(path, "--event")
+        try:
+            return event.parse(text)
+        except MalformedEvent as error:
+            raise UsageError(f"{path}{_position(text)}: {error}") from error
     if recorded is not None:
         import orjson
 
         return event.parse(orjson.dumps(dict(recorded.event)))
-    parsed = event.from_environment(os.environ)
+    try:
+        parsed = event.from_environment(os.environ)
+    except MalformedEvent as error:
+        raise UsageError(f"the event in the environment: {error}") from error
     if parsed is None:
         raise UsageError("there is no event: give --event FILE, or set EVENT, or CLUSTER_ID and GENERATION")
     return parsed
@@ -251,8 +259,14 @@ def _resource(path: Path | None, event: "Event") -> "Resource | None":
         return None
     from maestropy.adapter import resource
     from maestropy.wire import json_types
+    from maestropy.wire.errors import WireError
 
-    return resource.parse(json_types.decode_object(_text(named, "--resource"), label=str(named)), event)
+    text = _text(named, "--resource")
+    try:
+        document = json_types.decode_object(text, label=str(named))
+    except WireError as error:
+        raise UsageError(f"{named}{_position(text)}: {error}") from error
+    return resource.parse(document, event)
 
 
 def _recording(path: Path | None) -> "Recording | None":
@@ -268,6 +282,19 @@ def _results(path: Path | None) -> "Results | None":
 
     named = path or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     return Results(named) if named else None
+
+
+def _position(text: bytes) -> str:
+    """Return the line and column where a text stops to be JSON; empty if it is JSON."""
+    import json
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f", line {error.lineno}, column {error.colno}"
+    except (UnicodeDecodeError, RecursionError):
+        return ""
+    return ""
 
 
 def _text(path: Path, flag: str) -> bytes:
