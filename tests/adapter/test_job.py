@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maestropy.sandbox import ports
 from maestropy.testing import Cluster, FakeHyperFleet, RunningFleet
 from tests import waiting
 from tests.adapter.runs import EXAMPLES, GROUP, command, started
@@ -367,3 +368,18 @@ def test_convert_replaces_a_file_only_with_force(tmp_path: Path) -> None:
     malformed = command("convert", str(task), "--output", str(output), "--force")
     assert malformed.returncode == 1
     assert f"in {task}, line" in malformed.stderr
+
+
+def test_server_that_is_away_is_named_at_the_first_attempt() -> None:
+    port = ports.free(1)[0]
+    ran = command(
+        *("run", HOSTED, "--event-timeout", "3s"),
+        EVENT=json.dumps({"id": "x", "kind": "Cluster", "name": "x", "generation": 1, "spec": SPEC}),
+        MAESTRO_API_URL=f"http://127.0.0.1:{port}",
+        MAESTRO_GRPC_URL=f"127.0.0.1:{port}",
+        MANAGEMENT_CLUSTER_CONSUMER="cluster1",
+    )
+    assert ran.returncode == 75
+    first, *_ = ran.stderr.splitlines()
+    assert f"no response from http://127.0.0.1:{port}/" in first
+    assert first.endswith("trying again for up to 90 seconds")
