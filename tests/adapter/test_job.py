@@ -383,3 +383,11 @@ def test_server_that_is_away_is_named_at_the_first_attempt() -> None:
     first, *_ = ran.stderr.splitlines()
     assert f"no response from http://127.0.0.1:{port}/" in first
     assert first.endswith("trying again for up to 90 seconds")
+
+
+def test_dry_run_of_a_deletion_says_what_it_assumes() -> None:
+    resource = {"id": "x", "kind": "Cluster", "generation": 1, "deleted_time": "2026-01-01T00:00:00Z", "spec": SPEC}
+    shown = command("run", HOSTED, "--dry-run", EVENT=json.dumps(resource))
+    assert shown.returncode == 0
+    assert "Finalized=True Deleted" in shown.stdout
+    assert shown.stdout.splitlines()[-1].startswith("note    assuming that no works exist; ")

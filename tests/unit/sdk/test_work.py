@@ -89,6 +89,11 @@ untyped_patch: Any = changes.patched
         pytest.param(lambda: untyped_work("Bad Name").add(SECRET).validate(), "metadata.name", id="name"),
         pytest.param(lambda: untyped_work("w").validate(), "should not be empty", id="empty"),
         pytest.param(
+            lambda: Work.from_dict({**untyped_work("w").to_dict(), "spec": {"worklaod": {}}}).validate(),
+            'unknown field "worklaod", did you mean "workload"',
+            id="misspelt-before-empty",
+        ),
+        pytest.param(
             lambda: untyped_work("w", labels={"a b": "c"}).add(SECRET).validate(),
             'metadata.labels: Invalid value: "a b"',
             id="label-key",

@@ -227,6 +227,8 @@ async def _show(
     outcome = await runner.handle(adapter, event, performer=dry, timeouts=timeouts, reports_transient=True)
     for effect in dry.effects:
         screen.write("".join(f"{printable.escape(line)}\n" for line in dry_run.lines(effect)))
+    if recorded is None and outcome.status is not None and outcome.status.finalized.status == "True":
+        screen.write("note    assuming that no works exist; record a real run with --record, and --replay it\n")
     return runner.exit_code(outcome, is_awaited=False)
 
 
