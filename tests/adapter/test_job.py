@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maestropy.sandbox import ports
 from maestropy.testing import Cluster, FakeHyperFleet, RunningFleet
 from tests import waiting
 from tests.adapter.runs import EXAMPLES, GROUP, command, started
@@ -277,7 +278,7 @@ def test_unusable_results_folder_stops_the_job_before_any_effect(
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        pytest.param("{", "failed to unmarshal the event", id="not-json"),
+        pytest.param("{", "event.json, line 1, column 2: failed to unmarshal the event", id="not-json"),
         pytest.param("{}", "id is missing, generation is missing, kind is missing", id="empty"),
         pytest.param(
             '{"id": "a", "kind": "Cluster", "generation": "5"}',
@@ -289,7 +290,7 @@ def test_unusable_results_folder_stops_the_job_before_any_effect(
 def test_malformed_event_is_a_one_line_error(event: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "event.json").write_text(event)
     ran = command("run", HOSTED, "--event", str(tmp_path / "event.json"))
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert message in ran.stderr
     assert "Traceback" not in ran.stderr
 
@@ -325,3 +326,68 @@ def test_lint_of_a_file_uses_the_samples_beside_it(suffix: str, tmp_path: Path) 
     )
     ran = command("lint", f"{adapter}{suffix}")
     assert (ran.returncode, ran.stdout) == (0, "no findings\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(("init", "My Adapter"), "the adapter's name is 'My Adapter'", id="init"),
+        pytest.param(("run", "nowhere/adapter.py"), "there is no file nowhere/adapter.py", id="run"),
+        pytest.param(("lint", "nowhere.yaml"), "there is no file nowhere.yaml", id="lint"),
+        pytest.param(("lint", "nowhere/adapter.py"), "there is no file nowhere/adapter.py", id="lint-adapter"),
+        pytest.param(("run", HOSTED, "--event", "nowhere.json"), "--event=nowhere.json cannot be read", id="event"),
+    ],
+)
+def test_mistake_in_the_command_line_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
+    ran = command(*arguments)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"Error: {message}")
+
+
+def test_event_in_the_environment_that_is_malformed_exits_with_2() -> None:
+    ran = command("run", HOSTED, CLUSTER_ID="x", GENERATION="one")
+    assert ran.returncode == 2
+    assert "the event in the environment: " in ran.stderr
+
+
+def test_resource_that_is_not_json_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text('{"id": "x",\n oops')
+    ran = command("run", HOSTED, "--resource", str(tmp_path / "cluster.json"), CLUSTER_ID="x", GENERATION="1")
+    assert ran.returncode == 2
+    assert f"{tmp_path}/cluster.json, line 2, column 2: " in ran.stderr
+
+
+def test_convert_replaces_a_file_only_with_force(tmp_path: Path) -> None:
+    task, output = tmp_path / "task.yaml", tmp_path / "adapter.py"
+    task.write_text("c: [d\n")
+    output.write_text("mine")
+    refused = command("convert", str(task), "--output", str(output))
+    assert refused.returncode == 2
+    assert refused.stderr == f"Error: {output} exists; name another file, or give --force to replace it\n"
+    assert output.read_text() == "mine"
+    malformed = command("convert", str(task), "--output", str(output), "--force")
+    assert malformed.returncode == 1
+    assert f"in {task}, line" in malformed.stderr
+
+
+def test_server_that_is_away_is_named_at_the_first_attempt() -> None:
+    port = ports.free(1)[0]
+    ran = command(
+        *("run", HOSTED, "--event-timeout", "3s"),
+        EVENT=json.dumps({"id": "x", "kind": "Cluster", "name": "x", "generation": 1, "spec": SPEC}),
+        MAESTRO_API_URL=f"http://127.0.0.1:{port}",
+        MAESTRO_GRPC_URL=f"127.0.0.1:{port}",
+        MANAGEMENT_CLUSTER_CONSUMER="cluster1",
+    )
+    assert ran.returncode == 75
+    first, *_ = ran.stderr.splitlines()
+    assert f"no response from http://127.0.0.1:{port}/" in first
+    assert first.endswith("trying again for up to 90 seconds")
+
+
+def test_dry_run_of_a_deletion_says_what_it_assumes() -> None:
+    resource = {"id": "x", "kind": "Cluster", "generation": 1, "deleted_time": "2026-01-01T00:00:00Z", "spec": SPEC}
+    shown = command("run", HOSTED, "--dry-run", EVENT=json.dumps(resource))
+    assert shown.returncode == 0
+    assert "Finalized=True Deleted" in shown.stdout
+    assert shown.stdout.splitlines()[-1].startswith("note    assuming that no works exist; ")

@@ -165,3 +165,39 @@ def test_adapter_reconciles_on_a_kubernetes_api(cluster: Cluster) -> None:
     assert last.status.finalized.status == "True"
     assert cluster.get("v1", "ConfigMap", "direct-k1-a", namespace="default") is None
     assert cluster.get("v1", "ConfigMap", "maestro-work-direct-k1-a", namespace="default") is None
+
+
+def test_status_of_the_old_spec_does_not_make_a_new_generation_available(
+    fleet: RunningFleet, cluster: Cluster, hyperfleet: FakeHyperFleet
+) -> None:
+    group, kind, name = "example.com/v1", "Scaled", "scaled-1"
+    cluster.add_kind(group, kind)
+    adapter = Adapter("scaled")
+
+    @adapter.reconciles("Cluster")
+    def desired(_: Event, resource: Resource) -> DesiredState:
+        metadata = {"name": name, "namespace": "default"}
+        manifest = {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": dict(resource.spec)}
+        return DesiredState(
+            Work(name).add(manifest, feedback={"status": ".status"}),
+            read=lambda observed: StatusReport(available=observed.status(kind)),
+        )
+
+    def reconciled(replicas: int, *, wait: float = 0) -> str:
+        event_document = hyperfleet.put("Cluster", "scaled", spec={"replicas": replicas})
+        timeouts = EventTimeouts(wait_seconds=wait, settle_seconds=20)
+        outcome = handled(adapter, event_document, fleet=fleet, api=hyperfleet, timeouts=timeouts)
+        assert outcome.status
+        return f"{outcome.status.available.status} {outcome.status.available.reason}"
+
+    def set_status(generation: int) -> None:
+        ready = [{"type": "Available", "status": "True", "reason": "Ready"}]
+        status = {"observedGeneration": generation, "conditions": ready}
+        cluster.set_status(group, kind, name, namespace="default", status=status)
+
+    reconciled(3)
+    set_status(1)
+    assert reconciled(3, wait=20) == "True Ready"
+    assert reconciled(5) == "Unknown StatusOutdated"
+    set_status(2)
+    assert reconciled(5, wait=20) == "True Ready"

@@ -4,9 +4,11 @@
      ├── MalformedEvent      an event lacks a required field: the sender fixes it
      ├── UnknownKind         this adapter has no handler for that kind of resource
      ├── BadAdapter          the adapter's own code or files cannot be used: its author fixes them
+     │    └── NoSuchAdapter  the user named a file, module or adapter that does not exist
      ├── BadReport           a status report holds what JSON does not: the author of the adapter fixes it
      ├── BadResults          the results file cannot be written: the author of the Job fixes it
      ├── Exited              the adapter's own code tried to end the process: its author returns a value instead
+     ├── StaleGeneration     the works are of a newer generation than the event: nothing is applied
      ├── Interrupted         the process was asked to stop: run the event again
      ├── NotYet              the agent has not reported this value yet; Available is reported as Unknown
      └── UnreadableFeedback  a feedback value has an unexpected form; Available is reported as Unknown, with the cause
@@ -31,6 +33,10 @@ class BadAdapter(AdapterError):
     """The adapter's own code or files cannot be used."""
 
 
+class NoSuchAdapter(BadAdapter):
+    """The user named a file, a module or an adapter that does not exist."""
+
+
 class BadReport(AdapterError):
     """A status report of the adapter's own code holds what no reader of a status can read."""
 
@@ -41,6 +47,10 @@ class BadResults(AdapterError):
 
 class Exited(AdapterError):
     """The adapter's own code raised what ends a process, such as SystemExit; the cause is that exception."""
+
+
+class StaleGeneration(AdapterError):
+    """The works were written for a newer generation of the resource."""
 
 
 class Interrupted(AdapterError):

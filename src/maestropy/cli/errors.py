@@ -12,6 +12,9 @@ COMPARISON_FAILED = 3
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
+_USAGE_ERRORS = {"SettingsError", "ConfigError", "BadResults", "NoSuchAdapter", "InvalidSelector"}
+"""Errors of other packages that a mistake in the command line, a variable or a named file causes."""
+
 
 class CommandError(Exception):
     """A command failed; the message gives the cause and the remedy."""
@@ -86,8 +89,7 @@ def exit_code(error: BaseException, *, is_diagnosis: bool = False) -> int:
     A diagnosis that fails is no result either: 1 means that it found a problem.
     """
     # By name, because importing the settings and the client for their errors slows every command down.
-    is_usage = isinstance(error, UsageError) or type(error).__name__ in {"SettingsError", "ConfigError", "BadResults"}
-    if is_usage:
+    if isinstance(error, UsageError) or type(error).__name__ in _USAGE_ERRORS:
         return USAGE
     return COMPARISON_FAILED if is_diagnosis or isinstance(error, ComparisonFailed) else FAILED
 

@@ -76,7 +76,9 @@ class AsyncMaestro:
         self._http = connections.rest_connection(self.settings)
         self._rest = RestClient(self._http, settings=self.settings, retrier=retrier)
         self._publisher = Publisher(self._grpc, retrier=retrier, timeout=self.settings.timeout)
-        self._hub = SubscriptionHub(self._grpc, source=self.settings.source, jitter=backoff.jitter)
+        self._hub = SubscriptionHub(
+            self._grpc, source=self.settings.source, jitter=backoff.jitter, address=self.settings.grpc_url
+        )
         self.consumers = AsyncConsumers(self._rest)
         """The registered clusters."""
         self.resource_bundles = AsyncResourceBundles(self._rest, publisher=self._publisher, settings=self.settings)

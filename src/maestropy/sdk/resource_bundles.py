@@ -206,4 +206,8 @@ def _valid_work(bundle: Mapping[str, Any], *, request: error_mapping.Operation) 
         validation.validate_manifest_bundle(json_types.encode(codec.manifest_bundle_from_spec(work.spec)))
     except (wire_errors.WireError, TypeError) as error:
         raise Invalid(str(error), doing=request.doing) from error
+    # A server stores invalid labels; the agent then fails to apply the work, for ever.
+    problems = kubernetes_names.labels("metadata.labels", (bundle.get("metadata") or {}).get("labels"))
+    if problems:
+        raise Invalid(kubernetes_names.join(problems), doing=request.doing)
     return work

@@ -5,6 +5,7 @@ unauthenticated request is retried once if the token file has changed. A rejecte
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -13,6 +14,8 @@ from maestropy.aio import backoff, clock
 from maestropy.sdk.errors import MaestroError, Unauthorized
 
 Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,4 +92,6 @@ class Retrier:
                 pause = pause_before_next(error, attempt, policy=self.policy)
                 if pause is None:
                     raise
+                if number == 1:
+                    _log.info("%s; trying again for up to %g seconds", error, self.policy.deadline_seconds)
             await asyncio.sleep(pause)

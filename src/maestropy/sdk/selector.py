@@ -27,6 +27,10 @@ _TERM = re.compile(
 )
 
 
+class InvalidSelector(Invalid):
+    """A label selector is malformed; on a command line, a mistake of its user."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
     """One requirement on one label."""
@@ -88,11 +92,13 @@ def parse(labels: Labels) -> LabelSelector:
     while position < len(labels) and labels.strip():
         term = _TERM.match(labels, position)
         if term is None or (term.end() < len(labels) and labels[term.end()] != ","):
-            raise Invalid(f"the label selector {labels!r} cannot be read at {labels[position:]!r}", advice=_HELP)
+            raise InvalidSelector(
+                f"the label selector {labels!r} cannot be read at {labels[position:]!r}", advice=_HELP
+            )
         requirements.append(_requirement(term))
         position = term.end() + 1
     if labels.rstrip().endswith(","):
-        raise Invalid(f"the label selector {labels!r} ends with a comma", advice=_HELP)
+        raise InvalidSelector(f"the label selector {labels!r} ends with a comma", advice=_HELP)
     return LabelSelector(tuple(requirements))
 
 
@@ -113,10 +119,10 @@ def _checked(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     problems = [f"label {key!r}: {problem}" for problem in kubernetes_names.qualified_name(key)]
     for value in values:
         if not isinstance(value, str):
-            raise Invalid(f"the value of label {key!r} is {value!r}, which is not a string", advice=_HELP)
+            raise InvalidSelector(f"the value of label {key!r} is {value!r}, which is not a string", advice=_HELP)
         problems += [f"value {value!r} of label {key!r}: {problem}" for problem in kubernetes_names.label_value(value)]
     if problems:
-        raise Invalid(problems[0], advice=_HELP)
+        raise InvalidSelector(problems[0], advice=_HELP)
     return Requirement(key=key, operator=operator, values=values)
 
 

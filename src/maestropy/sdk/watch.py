@@ -62,6 +62,9 @@ class WorkWatch:
         self._bookmarks = bookmarks
         self._on_connection = on_connection
         self._relist_seconds = relist_seconds
+        self._unlisted: MaestroError | None = None
+        self.disconnection: MaestroError | None = None
+        """Why the watch had no connection when it ended; None if it had one."""
         self._events = self._run()
 
     def __aiter__(self) -> Self:
@@ -97,6 +100,7 @@ class WorkWatch:
                     for watch_event in self._stream_events(received, observed):
                         yield watch_event
         finally:
+            self.disconnection = self._hub.disconnection() or self._unlisted
             await self._hub.leave(queue)
 
     async def _first_connection(self, queue: EventQueue) -> None:
@@ -119,18 +123,21 @@ class WorkWatch:
         self, queue: EventQueue, observed: WatchState, *, is_first: bool
     ) -> AsyncGenerator[WatchEvent, None]:
         observed.begin()
+        self._unlisted = self._unlisted or Unavailable("the REST API has not answered yet", doing="list works")
         try:
             async with aclosing(self._scope.list()) as works:
                 async for work in works:
                     for watch_event in observed.listed(work):
                         yield watch_event
         except MaestroError as error:
+            self._unlisted = error
             if is_first or not error.is_retryable:
                 raise
             _log.info("watch could not list works, retrying: %s", error)
             await asyncio.sleep(_RELIST_PAUSE_SECONDS)
             queue.request_list()
             return
+        self._unlisted = None
         for watch_event in observed.complete():
             yield watch_event
         if self._bookmarks:

@@ -24,13 +24,14 @@ from maestropy.sdk._manifests.status import Manifest
 from maestropy.sdk.errors import Invalid
 from maestropy.wire import codec, json_types, json_values, kubernetes_names
 from maestropy.wire import errors as wire_errors
-from maestropy.wire.works import status
+from maestropy.wire.works import status, unknown_fields
 from maestropy.wire.works import validation as validate
 from maestropy.wire.works import work as wire
 from maestropy.wire.works.status import Condition
 from maestropy.wire.works.work import ManifestWork
 
 _ABSENT = object()
+_SPEC_FIELDS = ("workload", "manifestConfigs", "deleteOption", "executor")
 Value = TypeVar("Value")
 
 
@@ -233,11 +234,18 @@ class Work:
             raise Invalid(
                 kubernetes_names.join(unusable), doing=f"use work {json_values.escape_surrogates(self.name)!r}"
             )
+        # A server stores invalid labels; the agent then fails to apply the work, for ever.
+        metadata = self.manifest_work.body.get("metadata") or {}
+        problems += kubernetes_names.labels("metadata.labels", metadata.get("labels"))
+        # A misspelt field hides what is in it, so it is named before, for instance, manifests that are missing.
+        unknown = [name for name in self.manifest_work.spec if name not in (*_SPEC_FIELDS, "executer")]
+        problems += [unknown_fields.problem(name, _SPEC_FIELDS) for name in unknown]
         try:
-            codec.check_manifests([json_types.encode(manifest) for manifest in self.manifest_work.manifests])
-            validate.validate_manifest_bundle(
-                json_types.encode(codec.manifest_bundle_from_spec(self.manifest_work.spec))
-            )
+            if not unknown:
+                codec.check_manifests([json_types.encode(manifest) for manifest in self.manifest_work.manifests])
+                validate.validate_manifest_bundle(
+                    json_types.encode(codec.manifest_bundle_from_spec(self.manifest_work.spec))
+                )
         except wire_errors.WireError as error:
             problems.append(str(error))
         except (TypeError, RecursionError) as error:

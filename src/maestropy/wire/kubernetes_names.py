@@ -5,7 +5,7 @@ search for them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 _DNS1123_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS1123_SUBDOMAIN = rf"{_DNS1123_LABEL}(\.{_DNS1123_LABEL})*"
@@ -109,6 +109,22 @@ def label_value(value: str) -> list[str]:
                 examples=("MyValue", "my_value", "12345"),
             )
         )
+    return problems
+
+
+def labels(field: str, values: object) -> list[str]:
+    """Validate labels; the problem of a value names its key."""
+    if values is None:
+        return []
+    if not isinstance(values, Mapping):
+        return [f"{field}: must be an object with texts"]
+    problems = []
+    for key, value in values.items():
+        problems += invalid(field, str(key), qualified_name(str(key)))
+        if isinstance(value, str):
+            problems += invalid(f"{field}[{key}]", value, label_value(value))
+        else:
+            problems.append(f"{field}[{key}]: must be a text; put it in quotes")
     return problems
 
 

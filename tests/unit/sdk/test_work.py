@@ -89,6 +89,28 @@ untyped_patch: Any = changes.patched
         pytest.param(lambda: untyped_work("Bad Name").add(SECRET).validate(), "metadata.name", id="name"),
         pytest.param(lambda: untyped_work("w").validate(), "should not be empty", id="empty"),
         pytest.param(
+            lambda: Work.from_dict({**untyped_work("w").to_dict(), "spec": {"worklaod": {}}}).validate(),
+            'unknown field "worklaod", did you mean "workload"',
+            id="misspelt-before-empty",
+        ),
+        pytest.param(
+            lambda: untyped_work("w", labels={"a b": "c"}).add(SECRET).validate(),
+            'metadata.labels: Invalid value: "a b"',
+            id="label-key",
+        ),
+        pytest.param(
+            lambda: untyped_work("w", labels={"a": "b c"}).add(SECRET).validate(),
+            r'metadata.labels\[a\]: Invalid value: "b c"',
+            id="label-value",
+        ),
+        pytest.param(
+            lambda: Work.from_dict(
+                {**untyped_work("w").add(SECRET).to_dict(), "metadata": {"name": "w", "labels": {"a": 1}}}
+            ).validate(),
+            r"metadata.labels\[a\]: must be a text",
+            id="label-is-a-number",
+        ),
+        pytest.param(
             lambda: untyped_work("w").add([SECRET, SECRET]).validate(), "duplicate manifest", id="duplicate-manifest"
         ),
         pytest.param(

@@ -16,6 +16,8 @@ from maestropy.wire.works import status
 from maestropy.wire.works.status import FALSE, TRUE, UNKNOWN, Condition
 
 NOT_SYNCED = "NotSynced"
+STATUS_OUTDATED = "StatusOutdated"
+"""The status of an object is of an older generation of that object."""
 
 
 def is_current(work: Work) -> bool:

@@ -8,6 +8,7 @@
 | the consumer does not exist | no | Health=False, ConsumerNotFound |
 | the work or object has another owner | no | Applied=False, OwnedByAnother |
 | the work is invalid | no | Health=False, Invalid |
+| the works are of a newer generation | no | Applied=False, StaleGeneration |
 | the adapter's own code failed | no | Health=False, ExecutionFailed, with the file and the line |
 | the process was asked to stop | yes | nothing: the event is handled again |
 

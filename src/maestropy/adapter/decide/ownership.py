@@ -33,9 +33,14 @@ class CreateWork:
 
 @dataclass(frozen=True, slots=True)
 class SkipWork:
-    """The stored work has this generation and this content, or a newer generation."""
+    """The stored work has this generation and this content."""
 
-    reason: str = ""
+
+@dataclass(frozen=True, slots=True)
+class RefuseStale:
+    """The stored work has a newer generation."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class OwnedByAnother:
     owner: str
 
 
-WorkAction = CreateWork | SkipWork | PatchWork | WaitForDeletion | OwnedByAnother
+WorkAction = CreateWork | SkipWork | RefuseStale | PatchWork | WaitForDeletion | OwnedByAnother
 
 
 def labels_of(adapter: str, resource: Resource) -> dict[str, str]:
@@ -89,12 +94,21 @@ def decide(stored: Work | None, desired: Work) -> WorkAction:
     before, now = stored.annotations.get(GENERATION, ""), desired.annotations[GENERATION]
     if _number(before) > _number(now):
         # An old event, or an old answer of the API, must not roll the work back.
-        return SkipWork(f"stale generation: {now} is older than {before}")
+        return RefuseStale(_stale(stored, generation=now))
     if before != now:
         return PatchWork(f"generation {before or 'unknown'} → {now}")
     if stored.annotations.get(DIGEST) != desired.annotations[DIGEST]:
         return PatchWork(f"the content changed for generation {now}")
     return SkipWork()
+
+
+def newer_work(stored: Sequence[Work], resource: Resource) -> str:
+    """Say which stored work is of a newer generation than the resource; empty if none is.
+
+    A work that is being deleted does not count: a resource that was created again begins with generation 1.
+    """
+    newer = [work for work in stored if not work.is_deleting and _generation(work) > resource.generation]
+    return _stale(newest(newer), generation=str(resource.generation)) if newer else ""
 
 
 def patch_for(desired: Work) -> dict[str, Any]:
@@ -107,7 +121,18 @@ def patch_for(desired: Work) -> dict[str, Any]:
 
 def newest(works: Sequence[Work]) -> Work:
     """Return the work of the highest generation."""
-    return max(works, key=lambda work: _number(work.annotations.get(GENERATION, "")))
+    return max(works, key=_generation)
+
+
+def _generation(work: Work) -> int:
+    return _number(work.annotations.get(GENERATION, ""))
+
+
+def _stale(stored: Work, *, generation: str) -> str:
+    return (
+        f"stale generation: {generation} is older than {stored.annotations.get(GENERATION, '')}, for which work "
+        f"{stored.name} was written; nothing was applied"
+    )
 
 
 def _marked(

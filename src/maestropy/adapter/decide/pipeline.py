@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from maestropy.adapter.decide import author_results, conditions, outcomes, ownership
+from maestropy.adapter.decide import author_results, conditions, object_status, outcomes, ownership
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
 from maestropy.adapter.decide.failure import Failure, classify
@@ -20,7 +20,7 @@ from maestropy.adapter.desired_state import (
     StatusReport,
     availability_of_works,
 )
-from maestropy.adapter.errors import Interrupted, NotYet, UnreadableFeedback
+from maestropy.adapter.errors import Interrupted, NotYet, StaleGeneration, UnreadableFeedback
 from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource
 from maestropy.sdk.errors import AlreadyExists, Conflict, MaestroError, NotFound
@@ -114,10 +114,15 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
         return EventOutcome(status=outcomes.of_status_report(options.adapter, resource, works=(), report=result))
     desired_state = result
     desired = [
-        ownership.with_ownership(work, adapter=options.adapter, resource=resource) for work in desired_state.all_works
+        ownership.with_ownership(object_status.with_generation_rules(work), adapter=options.adapter, resource=resource)
+        for work in desired_state.all_works
     ]
     labels = ownership.labels_of(options.adapter, resource)
     stored = yield from _query(Query(labels=labels))
+    # Before the first write: an old event must neither roll works back, nor delete those of a newer desired state.
+    stale = ownership.newer_work(stored, resource)
+    if stale:
+        return _refused(resource, options, StaleGeneration(stale))
     default_consumer = yield from _choose_consumer(desired_state, desired, stored=stored, resource=resource)
     applied: list[Work] = []
     for work in desired:
@@ -127,20 +132,15 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
         existing = next((stored_work for stored_work in stored if stored_work.name == work.name), None)
         try:
             ensured = yield from _ensure(work, stored=existing, consumer=consumer)
-        except MaestroError as error:
-            failure = classify(error)
-            if failure.is_transient:
+        except (MaestroError, StaleGeneration) as error:
+            if classify(error).is_transient:
                 raise
-            status = outcomes.of_rejected_work(options.adapter, resource, failure=failure)
-            return EventOutcome(status=status, failure=failure)
+            return _refused(resource, options, error)
         if isinstance(ensured, ownership.OwnedByAnother):
             status = outcomes.of_owned_by_another(options.adapter, resource, work=work.name, foreign=ensured)
             return EventOutcome(status=status)
         applied.append(ensured)
-    names = {work.name for work in desired}
-    for work in stored:
-        if work.name not in names and not work.is_deleting:
-            yield Delete(name=work.name, consumer=work.consumer, reason="it is no longer in the desired state")
+    yield from _prune(stored, desired)
     is_interrupted = False
     seconds = options.wait_seconds or options.settle_seconds
     is_reached = _is_available if options.wait_seconds > 0 else _is_settled
@@ -149,6 +149,19 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
             labels, applied, is_reached=lambda works: is_reached(works, desired_state), seconds=seconds
         )
     return _concluded(resource, options, works=applied, desired_state=desired_state, is_interrupted=is_interrupted)
+
+
+def _prune(stored: Sequence[Work], desired: Sequence[Work]) -> Generator[Effect, EffectResult, None]:
+    names = {work.name for work in desired}
+    for work in stored:
+        if work.name not in names and not work.is_deleting:
+            yield Delete(name=work.name, consumer=work.consumer, reason="it is no longer in the desired state")
+
+
+def _refused(resource: Resource, options: PipelineOptions, error: Exception) -> EventOutcome:
+    """Return the outcome of a work that was not accepted: this generation is not applied."""
+    failure = classify(error)
+    return EventOutcome(status=outcomes.of_rejected_work(options.adapter, resource, failure=failure), failure=failure)
 
 
 def _concluded(
@@ -229,6 +242,8 @@ def _carry_out(
         case ownership.SkipWork():
             assert stored
             return stored
+        case ownership.RefuseStale(reason):
+            raise StaleGeneration(reason)
         case ownership.CreateWork():
             return _work((yield Apply(work=desired, consumer=consumer, reason="it does not exist yet")))
         case ownership.PatchWork(reason):
@@ -289,10 +304,13 @@ def _is_settled(works: Sequence[Work], _: DesiredState) -> bool:
 
 
 def _status_report(works: Sequence[Work], *, desired_state: DesiredState) -> StatusReport:
-    """Call the adapter's `read`, once the agent has reported on the current version of all works."""
+    """Call the adapter's `read`, once the status of all works and of their objects describes the current version."""
     outdated = next((work for work in works if not conditions.is_current(work)), None)
     if outdated is not None:
         return StatusReport(reason=conditions.NOT_SYNCED, message=conditions.applied([outdated]).message)
+    unhandled = object_status.outdated(works) if desired_state.read else ""
+    if unhandled:
+        return StatusReport(reason=conditions.STATUS_OUTDATED, message=unhandled)
     try:
         return author_results.report(desired_state.read or availability_of_works, ObservedState(works))
     except NotYet as error:

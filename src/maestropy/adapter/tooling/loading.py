@@ -8,7 +8,7 @@ from types import ModuleType
 
 from maestropy.adapter.decide import failure
 from maestropy.adapter.definition import Adapter
-from maestropy.adapter.errors import BadAdapter, Exited
+from maestropy.adapter.errors import BadAdapter, Exited, NoSuchAdapter
 
 DEFAULT_FILE = "adapter.py"
 
@@ -20,14 +20,14 @@ def load(reference: str) -> Adapter:
     if path.is_dir():
         path = path / DEFAULT_FILE
         if not path.is_file():
-            raise BadAdapter(f"there is no {DEFAULT_FILE} in {location}; name the file")
+            raise NoSuchAdapter(f"there is no {DEFAULT_FILE} in {location}; name the file")
     if path.is_file() and path.suffix != ".py":
-        raise BadAdapter(f"{location} is not a Python file; the name of an adapter's file ends in .py")
+        raise NoSuchAdapter(f"{location} is not a Python file; the name of an adapter's file ends in .py")
     module = _from_file(path) if path.suffix == ".py" else _from_name(location)
     adapters = {key: value for key, value in vars(module).items() if isinstance(value, Adapter)}
     if name:
         if name not in adapters:
-            raise BadAdapter(f"{location} has no adapter {name!r}; it has: {', '.join(adapters) or 'none'}")
+            raise NoSuchAdapter(f"{location} has no adapter {name!r}; it has: {', '.join(adapters) or 'none'}")
         return adapters[name]
     if len(set(adapters.values())) != 1:
         problem = (
@@ -41,7 +41,7 @@ def load(reference: str) -> Adapter:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise BadAdapter(f"there is no file {path}")
+        raise NoSuchAdapter(f"there is no file {path}")
     name = f"_adapter_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec
@@ -64,7 +64,7 @@ def _from_name(name: str) -> ModuleType:
         return failure.call(importlib.import_module, name)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]:
-            raise BadAdapter(f"{name} is neither a file nor a module; give the path of an adapter.py") from error
+            raise NoSuchAdapter(f"{name} is neither a file nor a module; give the path of an adapter.py") from error
         raise _unusable(name, error) from error
 
 

@@ -43,14 +43,13 @@ def act(
         str, Parameter(help="The adapter's name. Default: that of the deployment file.", show_default=False)
     ] = "",
     output: Annotated[Path | None, Parameter(help="The file to write. Default: standard output.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Replace the file of --output.")] = False,
 ) -> int:
     """Convert a task."""
     from maestropy.adapter.tasks import python_source
     from maestropy.adapter.tasks.load import routing, task_file
 
-    for path in (task, *([config] if config else ())):
-        if not path.is_file():
-            raise UsageError(f"there is no file {path}")
+    _check_files(task, config, output=None if force else output)
     read = task_file.read(task, deployment_path=config)
     problems = [str(problem) for problem in read.errors]
     if not problems and not task_file.is_task(read.document):
@@ -72,3 +71,11 @@ def act(
     for note in python_source.notes(read.document):
         sys.stderr.write(f"{task}: note: {printable.escape(note)}\n")
     return 0
+
+
+def _check_files(task: Path, config: Path | None, *, output: Path | None) -> None:
+    for path in (task, *([config] if config else ())):
+        if not path.is_file():
+            raise UsageError(f"there is no file {path}")
+    if output is not None and output.exists():
+        raise UsageError(f"{output} exists; name another file, or give --force to replace it")

@@ -25,11 +25,15 @@ def act(
     name: Annotated[str, Parameter(help="The adapter's name. Default: the folder's.", show_default=False)] = "",
 ) -> int:
     """Write the files."""
+    from maestropy.adapter.errors import BadAdapter
     from maestropy.adapter.tooling import scaffold
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not empty; name another folder")
-    files = scaffold.files(name or folder.absolute().name)
+    try:
+        files = scaffold.files(name or folder.absolute().name)
+    except BadAdapter as error:
+        raise UsageError(f"{error}; name another folder, or give --name") from error
     for path, text in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)

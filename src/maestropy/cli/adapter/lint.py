@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from maestropy.cli import screen
+from maestropy.cli.errors import UsageError
 from maestropy.untrusted import printable
 
 EXAMPLES = """\
@@ -23,7 +24,7 @@ Examples:
   maestro adapter lint work.yaml adapter-task-config.yaml adapter-config.yaml
       check a work, a HyperFleet task (schema 2.0) and its deployment file
 
-Exit codes: 0 no errors, 1 errors."""
+Exit codes: 0 no errors, 1 errors, 2 a mistake in the command line, such as a file that does not exist."""
 
 app = App(
     name="lint",
@@ -61,6 +62,8 @@ def _findings(reference: str, samples: list[Path]) -> list[Any]:
 
     path = Path(reference)
     if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise UsageError(f"there is no file {path}")
         return list(lint.document_findings(path))
     beside: list[Path] = []
     if path.is_dir():

@@ -24,5 +24,7 @@ def write_to_standard_error(level: int, *, line_format: str, verbose: bool = Fal
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLineFormatter(line_format))
     logging.basicConfig(level=level, handlers=[handler])
+    # An adapter retries for a minute and a half: without this line a Job whose server is away says nothing meanwhile.
+    logging.getLogger("maestropy.sdk.retry").setLevel(logging.INFO)
     if verbose:
         logging.getLogger("maestropy.adapter").setLevel(logging.DEBUG)

@@ -227,19 +227,29 @@ async def _show(
     outcome = await runner.handle(adapter, event, performer=dry, timeouts=timeouts, reports_transient=True)
     for effect in dry.effects:
         screen.write("".join(f"{printable.escape(line)}\n" for line in dry_run.lines(effect)))
+    if recorded is None and outcome.status is not None and outcome.status.finalized.status == "True":
+        screen.write("note    assuming that no works exist; record a real run with --record, and --replay it\n")
     return runner.exit_code(outcome, is_awaited=False)
 
 
 def _event(path: Path | None, *, recorded: "Recording | None") -> "Event":
     from maestropy.adapter import event
+    from maestropy.adapter.errors import MalformedEvent
 
     if path is not None:
-        return event.parse(_text(path, "--event"))
+        text = _text(path, "--event")
+        try:
+            return event.parse(text)
+        except MalformedEvent as error:
+            raise UsageError(f"{path}{_position(text)}: {error}") from error
     if recorded is not None:
         import orjson
 
         return event.parse(orjson.dumps(dict(recorded.event)))
-    parsed = event.from_environment(os.environ)
+    try:
+        parsed = event.from_environment(os.environ)
+    except MalformedEvent as error:
+        raise UsageError(f"the event in the environment: {error}") from error
     if parsed is None:
         raise UsageError("there is no event: give --event FILE, or set EVENT, or CLUSTER_ID and GENERATION")
     return parsed
@@ -251,8 +261,14 @@ def _resource(path: Path | None, event: "Event") -> "Resource | None":
         return None
     from maestropy.adapter import resource
     from maestropy.wire import json_types
+    from maestropy.wire.errors import WireError
 
-    return resource.parse(json_types.decode_object(_text(named, "--resource"), label=str(named)), event)
+    text = _text(named, "--resource")
+    try:
+        document = json_types.decode_object(text, label=str(named))
+    except WireError as error:
+        raise UsageError(f"{named}{_position(text)}: {error}") from error
+    return resource.parse(document, event)
 
 
 def _recording(path: Path | None) -> "Recording | None":
@@ -268,6 +284,19 @@ def _results(path: Path | None) -> "Results | None":
 
     named = path or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     return Results(named) if named else None
+
+
+def _position(text: bytes) -> str:
+    """Return the line and column where a text stops to be JSON; empty if it is JSON."""
+    import json
+
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f", line {error.lineno}, column {error.colno}"
+    except (UnicodeDecodeError, RecursionError):
+        return ""
+    return ""
 
 
 def _text(path: Path, flag: str) -> bytes:

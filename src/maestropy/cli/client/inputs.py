@@ -13,15 +13,18 @@ if TYPE_CHECKING:
     from maestropy.sdk.work import Work
 
 STDIN = Path("-")
+_SUFFIXES = (".json", ".yaml", ".yml")
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    """Return the YAML or JSON documents of a file; `-` is standard input."""
+    """Return the YAML or JSON documents of a file, or of the files of a folder; `-` is standard input."""
     from maestropy.sdk._manifests import sources
     from maestropy.sdk.errors import Invalid
 
     if path == STDIN:
         return sources.read(_standard_input())
+    if path.is_dir():
+        return [document for file in _files_in(path) for document in documents(file)]
     try:
         return sources.read(path)
     except Invalid as error:
@@ -29,6 +32,14 @@ def documents(path: Path) -> list[dict[str, Any]]:
         if isinstance(error.__cause__, InputRejected):
             raise UsageError(f"{error.reason}; {error.advice}") from error
         raise
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files that kubectl reads of a folder, in order; folders in it are not read."""
+    found = sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES and path.is_file())
+    if not found:
+        raise UsageError(f"{folder} has no file that ends in {', '.join(_SUFFIXES)}; folders in it are not read")
+    return found
 
 
 def _standard_input() -> str:

@@ -106,16 +106,30 @@ class SubscriptionHub:
     """The subscription; it is open while at least one watch is open."""
 
     def __init__(
-        self, connection: ReloadingConnection[GrpcClient], *, source: str, jitter: Callable[[], float]
+        self,
+        connection: ReloadingConnection[GrpcClient],
+        *,
+        source: str,
+        jitter: Callable[[], float],
+        address: str = "",
     ) -> None:
         self._connection = connection
         self._source = source
         self._jitter = jitter
+        self._address = address
         self._queues: list[EventQueue] = []
         self._task_owner = tasks.TaskOwner()
         self._live: object | None = None
         self.last_error: MaestroError | None = None
         """The error of the lost connection."""
+
+    def disconnection(self) -> MaestroError | None:
+        """Return why there is no subscription at this moment; None if there is one."""
+        if self._live is not None:
+            return None
+        where = f" at {self._address}" if self._address else ""
+        reason = f"the server{where} has not accepted the subscription"
+        return self.last_error or Unavailable(reason, doing="watch works")
 
     def join(self, queue: EventQueue) -> None:
         """Add a queue; it gets a list request as soon as the subscription is open."""

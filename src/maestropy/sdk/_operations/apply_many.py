@@ -66,10 +66,10 @@ class AppliedMany:
         remaining = f", {len(self.not_begun)} were not tried" if self.not_begun else ""
         count = len(self.failed) + len(self.applied) + len(self.not_begun)
         kind = type(first.error)
+        # The count comes first: without `doing` no sentence about one work stands before it.
         raise kind(
             f"{len(self.failed)} of {count} works were not applied{remaining}; the first is "
             f"{first.work.consumer or '-'}/{first.work.name}: {first.error.reason}",
-            doing=first.error.doing,
             advice=first.error.advice,
             operation_id=first.error.operation_id,
         ) from first.error

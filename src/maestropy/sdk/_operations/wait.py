@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from maestropy.sdk._operations import summary
-from maestropy.sdk.errors import NotFound, Timeout
+from maestropy.sdk.errors import MaestroError, NotFound, Timeout
 from maestropy.sdk.watch import WorkWatch
 from maestropy.sdk.watch_events import EventType
 from maestropy.sdk.work import Work
@@ -27,7 +27,7 @@ async def until_true(watch: WorkWatch, condition: WaitCondition, *, doing: str, 
                     if last.is_true(condition) if isinstance(condition, str) else condition(last):
                         return last
     except TimeoutError as error:
-        raise Timeout(f"not within {seconds:g} seconds: {_missing(last, condition)}", doing=doing) from error
+        raise _timed_out(watch, last, condition, doing=doing, seconds=seconds) from error
     raise Timeout("the watch ended", doing=doing)
 
 
@@ -42,10 +42,32 @@ async def until_gone(watch: WorkWatch, *, doing: str, seconds: float | None) -> 
                 if event.type is not EventType.SYNCED:
                     last = event.work
     except TimeoutError as error:
+        if watch.disconnection is not None:
+            raise _out_of_reach(watch.disconnection, doing=doing, seconds=seconds) from error
         advice = "the agent deletes its objects; check that it runs and that no finalizer blocks them"
         if last is not None and last.condition(status.DATA_SAFETY_HOLD) is not None:
             advice = f"{summary.sentence(last)}; see docs/data-safety.md"
         raise Timeout(f"it still exists after {seconds:g} seconds", doing=doing, advice=advice) from error
+
+
+def _timed_out(
+    watch: WorkWatch, last: Work | None, condition: WaitCondition, *, doing: str, seconds: float | None
+) -> Timeout:
+    if watch.disconnection is not None:
+        return _out_of_reach(watch.disconnection, doing=doing, seconds=seconds)
+    applied = last.condition(status.APPLIED) if last is not None and not last.is_stale else None
+    if last is not None and applied is not None and applied.status == status.FALSE:
+        # Waiting longer does not help: the agent repeats the same attempt until the work or the cluster changes.
+        reason = summary.missing(last, status.APPLIED)
+        advice = "correct the work, or on the cluster what this names; the agent tries again by itself"
+        return Timeout(f"not within {seconds:g} seconds: {reason}", doing=doing, advice=advice)
+    return Timeout(f"not within {seconds:g} seconds: {_missing(last, condition)}", doing=doing)
+
+
+def _out_of_reach(cause: MaestroError, *, doing: str, seconds: float | None) -> Timeout:
+    """Return the timeout of a wait that could not see the work at its end."""
+    reason = f"not within {seconds:g} seconds, and the server is out of reach: {cause.reason}"
+    return Timeout(reason, doing=doing, advice=cause.advice)
 
 
 def _missing(last: Work | None, condition: WaitCondition) -> str:

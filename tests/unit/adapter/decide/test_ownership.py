@@ -43,7 +43,9 @@ DELETING = Work.wrap(STORED.manifest_work.with_metadata(deletionTimestamp="2026-
         pytest.param(
             STORED,
             owned(work(), generation=4),
-            ownership.SkipWork("stale generation: 4 is older than 5"),
+            ownership.RefuseStale(
+                "stale generation: 4 is older than 5, for which work w-abc was written; nothing was applied"
+            ),
             id="older-generation",
         ),
         pytest.param(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maestropy.adapter.decide import ownership, pipeline
+from maestropy.adapter.decide import object_status, ownership, pipeline
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
 from maestropy.adapter.decide.pipeline import EventOutcome, PipelineOptions
@@ -20,8 +20,8 @@ from maestropy.sdk import errors
 from maestropy.sdk.work import Work
 from tests.unit.adapter.samples import CLUSTER, EVENT, reported, work
 
-MINE = ownership.with_ownership(work(), adapter="a", resource=CLUSTER)
-OLD = ownership.with_ownership(work("old-abc"), adapter="a", resource=CLUSTER)
+MINE = ownership.with_ownership(object_status.with_generation_rules(work()), adapter="a", resource=CLUSTER)
+OLD = ownership.with_ownership(object_status.with_generation_rules(work("old-abc")), adapter="a", resource=CLUSTER)
 
 
 class Script:
@@ -145,7 +145,9 @@ def test_concurrent_create_by_the_same_adapter_is_kept() -> None:
 
 
 def test_concurrent_create_by_another_adapter_is_reported() -> None:
-    foreign = reported(ownership.with_ownership(work(), adapter="b", resource=CLUSTER))
+    foreign = reported(
+        ownership.with_ownership(object_status.with_generation_rules(work()), adapter="b", resource=CLUSTER)
+    )
     script = Script(query=[[], [foreign]], apply=[errors.AlreadyExists("it is there")])
     ran(script, desiring(work()))
     assert shown(script.status)["Applied"] == "False OwnedByAnother"
@@ -154,7 +156,11 @@ def test_concurrent_create_by_another_adapter_is_reported() -> None:
 
 def test_repeated_conflict_is_retryable() -> None:
     conflict = errors.Conflict("not the latest")
-    older = reported(ownership.with_ownership(work(), adapter="a", resource=replace(CLUSTER, generation=4)))
+    older = reported(
+        ownership.with_ownership(
+            object_status.with_generation_rules(work()), adapter="a", resource=replace(CLUSTER, generation=4)
+        )
+    )
     script = Script(query=[[older], [older], [older]], apply=[conflict, conflict, conflict])
     outcome = ran(script, desiring(work()))
     assert outcome.is_retryable
@@ -333,3 +339,32 @@ def test_interrupted_deletion_names_what_remains() -> None:
     ran(script, desiring(work()), wait_seconds=60)
     assert shown(script.status)["Finalized"] == "False Deleting"
     assert shown(script.status)["Health"] == "True Interrupted"
+
+
+def test_older_generation_is_refused_before_anything_is_written() -> None:
+    newer = reported(
+        ownership.with_ownership(work("old-abc"), adapter="a", resource=replace(CLUSTER, generation=6)),
+        Applied="True",
+        Available="True",
+    )
+    script = Script(query=[[newer]])
+    outcome = ran(script, desiring(work()))
+    assert script.names == ["Fetch", "Query", "PutStatus"]
+    assert shown(script.status) == {
+        "Applied": "False StaleGeneration",
+        "Available": "Unknown StaleGeneration",
+        "Health": "False StaleGeneration",
+        "Finalized": "False NotDeleting",
+    }
+    assert script.status.applied.message == (
+        "stale generation: 5 is older than 6, for which work old-abc was written; nothing was applied"
+    )
+    assert not outcome.is_retryable
+
+
+def test_work_that_became_newer_meanwhile_is_not_rolled_back() -> None:
+    newer = reported(ownership.with_ownership(work(), adapter="a", resource=replace(CLUSTER, generation=6)))
+    script = Script(query=[[], [newer]], apply=[errors.AlreadyExists("exists")])
+    ran(script, desiring(work()))
+    assert script.names == ["Fetch", "Query", "Locate", "Apply", "Query", "PutStatus"]
+    assert shown(script.status)["Applied"] == "False StaleGeneration"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from maestropy.adapter.decide import ownership, pipeline
+from maestropy.adapter.decide import object_status, ownership, pipeline
 from maestropy.adapter.decide.effects import Apply, Await, Effect, EffectResult, Fetch, Query
 from maestropy.adapter.decide.pipeline import EventOutcome, PipelineOptions
 from maestropy.adapter.desired_state import DesiredState
@@ -24,7 +24,9 @@ class ConflictingPerformer:
 
     async def perform(self, effect: Effect) -> EffectResult:
         stored = reported(
-            ownership.with_ownership(work(), adapter="a", resource=CLUSTER), Applied="True", Available="True"
+            ownership.with_ownership(object_status.with_generation_rules(work()), adapter="a", resource=CLUSTER),
+            Applied="True",
+            Available="True",
         )
         match effect:
             case Fetch(event):

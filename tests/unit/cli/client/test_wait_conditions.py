@@ -48,6 +48,7 @@ def test_mistake_names_the_forms(text: str) -> None:
     ("text", "state", "is_met"),
     [
         pytest.param("condition=Applied", bundle(), True, id="condition"),
+        pytest.param("condition=applied", bundle(), True, id="lower-case"),
         pytest.param("condition=Applied", bundle(observed=1), False, id="status-of-an-older-version"),
         pytest.param("condition=Applied", bundle(applied="False"), False, id="condition-is-false"),
         pytest.param("condition=Applied=False", bundle(applied="False"), True, id="false-is-awaited"),
@@ -61,3 +62,37 @@ def test_goal_is_met(text: str, state: dict[str, Any], is_met: bool) -> None:
     goal = wait_conditions.parse(text)
     assert goal.is_met(state) is is_met
     assert is_met or goal.missing(state)
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "why"),
+    [
+        pytest.param("condition=Available", bundle(applied="False"), "Applied is False: m", id="cause-is-applied"),
+        pytest.param(
+            "condition=Aplied",
+            bundle(),
+            "the agent has not reported the condition Aplied yet; did you mean Applied?",
+            id="misspelt",
+        ),
+        pytest.param(
+            "condition=Ready=False",
+            bundle(),
+            "the agent has not reported the condition Ready yet; its conditions are Applied",
+            id="unknown",
+        ),
+        pytest.param(
+            "delete",
+            bundle(),
+            "nobody has requested its deletion; do so with `maestro resourcebundle delete`",
+            id="nobody-deletes-it",
+        ),
+        pytest.param(
+            "delete",
+            {**bundle(), "deleted_at": "2026-01-01T00:00:00Z"},
+            "check that its agent runs",
+            id="deletion-requested",
+        ),
+    ],
+)
+def test_missing_goal_is_explained(text: str, state: dict[str, Any], why: str) -> None:
+    assert wait_conditions.parse(text).missing(state) == why

@@ -48,7 +48,7 @@ async def test_rejected_work_does_not_end_the_others() -> None:
     assert len(result.applied) == 98
     assert result.not_begun == ()
     assert not result.is_complete
-    with pytest.raises(errors.Invalid, match="2 of 100 works were not applied; the first is -/w3: bad"):
+    with pytest.raises(errors.Invalid, match=r"^2 of 100 works were not applied; the first is -/w3: bad"):
         result.raise_for_failures()
 
 

@@ -107,7 +107,7 @@ def _parsed(path: Path, found: list[LoadProblem]) -> Any:
     except OSError as problem:
         found.append(error("", f"{path} cannot be read: {problem.strerror}", "check the name and its permissions"))
     except (UnicodeDecodeError, InputRejected, yaml.YAMLError) as problem:
-        reason = " ".join(str(problem).split())
+        reason = " ".join(str(problem).split()).replace('"<unicode string>"', str(path))
         found.append(error("", f"{path.name} is not YAML that can be read: {reason}", "correct it there"))
     else:
         return value

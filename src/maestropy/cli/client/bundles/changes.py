@@ -21,7 +21,7 @@ Files = Annotated[
     tuple[Path, ...],
     Parameter(
         name=("-f", "--file", "--filename"),
-        help="A YAML or JSON file; - is standard input; may be repeated.",
+        help="A YAML or JSON file, or a folder with such files; - is standard input; may be repeated.",
         allow_leading_hyphen=True,
         negative=(),
     ),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from maestropy.cli import screen
+from maestropy.cli.client import row_watch
 from maestropy.cli.client.bundles import wait_conditions
 from maestropy.cli.errors import CommandError
 from maestropy.untrusted import printable
@@ -156,8 +157,9 @@ def wait_applied(client: "Maestro", bundle_id: str, *, seconds: float, name: str
         return goal.is_met(current)
 
     shown = f"{bundle_id} ({name})" if name else bundle_id
-    if not _is_reached(is_applied, seconds=seconds):
-        raise CommandError(f"resource bundle {shown} is not applied after {seconds:g} seconds: {last}")
+    poll = _Poll(is_applied)
+    if not poll.reaches_within(seconds):
+        raise CommandError(f"resource bundle {shown} is not applied after {seconds:g} seconds: {poll.why(last)}")
     screen.write(printable.escape(f"Resource bundle {shown} is applied") + "\n")
 
 
@@ -196,7 +198,8 @@ def _wait_for_one(client: "Maestro", bundle_id: str, goal: wait_conditions.WaitG
         last = goal.missing(current)
         return goal.is_met(current)
 
-    return "" if _is_reached(is_met, seconds=seconds) else last
+    poll = _Poll(is_met)
+    return "" if poll.reaches_within(seconds) else poll.why(last)
 
 
 def wait_gone(client: "Maestro", bundle_id: str, *, seconds: float) -> None:
@@ -206,24 +209,42 @@ def wait_gone(client: "Maestro", bundle_id: str, *, seconds: float) -> None:
         raise CommandError(f"resource bundle {bundle_id} still exists after {seconds:g} seconds; {last}")
 
 
-def _is_reached(state: Callable[[], bool], *, seconds: float) -> bool:
-    """Poll until a state is reached or the time is over; return whether it was reached."""
-    import time
+class _Poll:
+    """Polls a state; a server that is gone is reported once, and so is its return."""
 
-    from maestropy.sdk import errors
+    def __init__(self, state: Callable[[], bool]) -> None:
+        self._state = state
+        self._outage = ""
 
-    def is_reached_now() -> bool:
+    def reaches_within(self, seconds: float) -> bool:
+        """Poll until the state is reached or the time is over; return whether it was reached."""
+        import time
+
+        end = time.monotonic() + seconds
+        while not self._is_reached_now():
+            if time.monotonic() > end:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def why(self, last: str) -> str:
+        """Return why the state was not reached: the server is gone, or what was last read of it."""
+        return f"the server is gone: {self._outage}; before that: {last}" if self._outage else last
+
+    def _is_reached_now(self) -> bool:
+        from maestropy.sdk import errors
+
         try:
-            return state()
+            is_reached = self._state()
         except errors.MaestroError as error:
             # The server may be restarting.
             if not error.is_retryable:
                 raise
+            if not self._outage:
+                row_watch.report_gone(error.reason)
+            self._outage = error.reason
             return False
-
-    end = time.monotonic() + seconds
-    while not is_reached_now():
-        if time.monotonic() > end:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True
+        if self._outage:
+            self._outage = ""
+            screen.write_error("The server is back\n")
+        return is_reached

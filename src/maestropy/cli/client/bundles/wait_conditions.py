@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from maestropy.cli.client import formats
 from maestropy.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from maestropy.sdk.work import Work
+    from maestropy.wire.works.status import Condition
 
 _FORMS = "condition=TYPE, condition=TYPE=STATUS, delete, or jsonpath='{PATH}'=VALUE"
 
@@ -26,7 +30,7 @@ class WaitGoal:
         if self.kind == "jsonpath":
             return formats.by_jsonpath(self.name, bundle) == self.value
         work = Work.from_resource_bundle(bundle)
-        condition = work.condition(self.name)
+        condition = _condition(work, self.name)
         return (
             self.kind == "condition" and condition is not None and condition.status == self.value and not work.is_stale
         )
@@ -41,12 +45,34 @@ class WaitGoal:
         if self.kind == "jsonpath":
             return f"{self.name} is {formats.by_jsonpath(self.name, bundle)!r}, not {self.value!r}"
         if self.kind == "delete":
-            is_held = work.condition(status.DATA_SAFETY_HOLD) is not None
-            return f"{summary.sentence(work)}; see docs/data-safety.md" if is_held else "check that its agent runs"
-        condition = work.condition(self.name)
+            if work.condition(status.DATA_SAFETY_HOLD) is not None:
+                return f"{summary.sentence(work)}; see docs/data-safety.md"
+            if not (work.is_deleting or bundle.get("deleted_at")):
+                return "nobody has requested its deletion; do so with `maestro resourcebundle delete`"
+            return "check that its agent runs"
+        condition = _condition(work, self.name)
+        applied = work.condition(status.APPLIED)
+        if self.value == status.TRUE and applied and applied.status == status.FALSE and not work.is_stale:
+            return summary.missing(work, status.APPLIED)  # the cause of all that is missing after it
+        if condition is None and work.is_reported and not work.is_stale:
+            return f"the agent has not reported the condition {self.name} yet; {_known(work, self.name)}"
         if self.value == status.TRUE or condition is None or work.is_stale:
-            return summary.missing(work, self.name)
-        return f"{self.name} is {condition.status}"
+            return summary.missing(work, condition.type if condition else self.name)
+        return f"{condition.type} is {condition.status}"
+
+
+def _condition(work: "Work", name: str) -> "Condition | None":
+    """Return the condition of this type; upper and lower case are equal, as for kubectl."""
+    return next((condition for condition in work.conditions if condition.type.lower() == name.lower()), None)
+
+
+def _known(work: "Work", name: str) -> str:
+    import difflib
+
+    types = [condition.type for condition in work.conditions]
+    similar = difflib.get_close_matches(name.lower(), [kind.lower() for kind in types], n=1)
+    meant = next((kind for kind in types if similar and kind.lower() == similar[0]), "")
+    return f"did you mean {meant}?" if meant else f"its conditions are {', '.join(types) or 'none'}"
 
 
 def parse(text: str) -> WaitGoal:
