@@ -335,8 +335,11 @@ def test_a_field_that_is_given_twice_is_reported_with_both_lines(tmp_path: Path)
     path = tmp_path / "task.yaml"
     path.write_text('schema_version: "2.0"\nparams: []\nparams: []\n')
     assert 'params: line 3: mapping key "params" already defined at line 2; keep one of the two' in [
-        finding.message for finding in lint.document_findings(path)
+        str(problem) for problem in task_file.read(path).problems
     ]
+    # A file with any repeated key cannot be read as a manifest either.
+    (finding,) = lint.document_findings(path)
+    assert "line 3, column 1: the key params is there twice, first in line 2; keep one of the two" in finding.message
 
 
 def test_a_required_environment_variable_must_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
