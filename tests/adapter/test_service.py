@@ -21,9 +21,9 @@ HOSTED = str(EXAMPLES / "hosted_cluster.py")
 class Service:
     """A running `maestro adapter serve`, and a client of its two ports."""
 
-    def __init__(self, *arguments: str, **environ: str) -> None:
+    def __init__(self, *arguments: str, adapter: str = HOSTED, **environ: str) -> None:
         self.process: subprocess.Popen[str] = started(
-            "serve", HOSTED, "--port", "0", "--metrics-port", "0", *arguments, **environ
+            "serve", adapter, "--port", "0", "--metrics-port", "0", *arguments, **environ
         )
         assert self.process.stdout
         line = self.process.stdout.readline()
@@ -171,3 +171,59 @@ def test_stop_lets_the_event_in_progress_be_sent_again(hyperfleet: FakeHyperFlee
     service.client.close()
     assert service.process.returncode == 0, out
     assert [(response.status_code, response.headers["Retry-After"]) for response in responses] == [(503, "5")]
+
+
+STUCK = """\
+import os
+import pathlib
+import sys
+import threading
+
+from maestropy.adapter import Adapter, Event, Resource, StatusReport
+
+adapter = Adapter("stuck")
+
+
+@adapter.reconciles("Cluster")
+def desired(_: Event, cluster: Resource) -> StatusReport:
+    if cluster.id == "exits":
+        sys.exit(0)
+    if cluster.id == "stuck":
+        pathlib.Path(os.environ["ENTERED"]).touch()
+        threading.Event().wait()
+    return StatusReport(available=True)
+"""
+
+
+def test_handler_that_does_not_return_stops_neither_probes_nor_other_events_nor_the_end(
+    hyperfleet: FakeHyperFleet, tmp_path: Path
+) -> None:
+    adapter, entered = tmp_path / "adapter.py", tmp_path / "entered"
+    adapter.write_text(STUCK)
+    unused = {"MAESTRO_API_URL": "http://127.0.0.1:1", "MAESTRO_GRPC_URL": "127.0.0.1:1"}
+    environ = {"ENTERED": str(entered), "HYPERFLEET_API_URL": hyperfleet.url, **unused}
+    service = Service("--event-timeout", "8s", adapter=str(adapter), **environ)
+
+    def sent(cluster_id: str) -> int:
+        return service.client.post("/", json=hyperfleet.put("Cluster", cluster_id, spec={})).status_code
+
+    codes: list[int] = []
+    sender = threading.Thread(target=lambda: codes.append(sent("stuck")))
+    sender.start()
+    waiting.wait_for(entered.exists)
+    assert service.client.get("/healthz").status_code == 200
+    assert [sent("exits"), sent("fine")] == [204, 204]
+    assert codes == []
+    sender.join(timeout=60)
+    assert codes == [204]
+    service.client.close()
+    service.process.terminate()
+    out, _ = service.process.communicate(timeout=60)
+    assert service.process.returncode == 0, out
+    assert f"desired ({adapter}, line 11) did not return within 8 s; it is at line 17" in out
+    assert [hyperfleet.condition(name, "stuck", "Health")["status"] for name in ("stuck", "exits", "fine")] == [
+        "False",
+        "False",
+        "True",
+    ]
+    assert "Traceback" not in out

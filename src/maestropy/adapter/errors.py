@@ -7,6 +7,7 @@
      │    └── NoSuchAdapter  the user named a file, module or adapter that does not exist
      ├── BadReport           a status report holds what JSON does not: the author of the adapter fixes it
      ├── BadResults          the results file cannot be written: the author of the Job fixes it
+     ├── DidNotReturn        a function of the adapter takes longer than an event may: its author fixes it
      ├── Exited              the adapter's own code tried to end the process: its author returns a value instead
      ├── StaleGeneration     the works are of a newer generation than the event: nothing is applied
      ├── Interrupted         the process was asked to stop: run the event again
@@ -43,6 +44,10 @@ class BadReport(AdapterError):
 
 class BadResults(AdapterError):
     """The results file cannot be written."""
+
+
+class DidNotReturn(AdapterError):
+    """A function of the adapter's own code did not return in the time for one event."""
 
 
 class Exited(AdapterError):

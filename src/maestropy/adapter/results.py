@@ -5,6 +5,7 @@ Two files for two readers: `adapter-result.json` for the status reporter that ru
 that file is written last.
 """
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +49,17 @@ class Results:
             raise BadResults(
                 f"the results directory {folder} does not exist; mount it, or set {VARIABLE} to a file elsewhere"
             )
+        for path in (self.result, self.report):
+            # A file is replaced by another: a device, a pipe or a folder of this name must stay what it is.
+            if path.exists() and not path.is_file():
+                raise BadResults(f"{path} is not a regular file; name another file for the results ({VARIABLE})")
         probe = _unfinished(self.result)
         try:
             probe.write_bytes(b"")
-            probe.unlink()
         except OSError as error:
             raise _unwritable(folder, error) from error
+        finally:
+            _discard(probe)
 
     def write(self, status: AdapterStatus) -> None:
         """Write both files; `adapter-result.json` last."""
@@ -82,6 +88,14 @@ def _write_whole(path: Path, content: bytes) -> None:
             os.close(folder)
     except OSError as error:
         raise _unwritable(path.parent, error) from error
+    finally:
+        _discard(unfinished)
+
+
+def _discard(unfinished: Path) -> None:
+    """Delete a temporary file, if it is still there; the failure before it is the one to report."""
+    with contextlib.suppress(OSError):
+        unfinished.unlink()
 
 
 def _unfinished(path: Path) -> Path:

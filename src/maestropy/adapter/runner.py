@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
+from maestropy.adapter import author_code
 from maestropy.adapter.decide import outcomes
+from maestropy.adapter.decide.effects import CallAuthor
 from maestropy.adapter.decide.failure import classify
 from maestropy.adapter.decide.pipeline import EventOutcome, PipelineOptions
 from maestropy.adapter.definition import Adapter
-from maestropy.adapter.errors import UnknownKind
+from maestropy.adapter.errors import DidNotReturn, UnknownKind
 from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource
 from maestropy.adapter.transports.performer import Performer, drive
@@ -22,6 +26,9 @@ MISUSED = 2
 """A setting is missing or wrong, as for every command."""
 AGAIN = 75
 """A retry may help, or the resource is not available yet: run it again (EX_TEMPFAIL of sysexits.h)."""
+
+_REPORT_SECONDS = 10.0
+"""For the report of the status after a function of the adapter did not return in the time for the event."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +59,8 @@ async def handle(
             settle_seconds=timeouts.settle_seconds,
             reports_transient=reports_transient,
         )
-        async with asyncio.timeout(timeouts.event_seconds + timeouts.wait_seconds):
-            outcome = await drive(adapter.steps(event, options), performer)
+        async with asyncio.timeout(timeouts.event_seconds + timeouts.wait_seconds) as limit:
+            outcome = await drive(adapter.steps(event, options), performer, call=_within(limit))
     except (TimeoutError, UnknownKind) as error:
         failure = classify(error)
         outcome = EventOutcome(status=outcomes.of_failure(adapter.name, resource, failure=failure), failure=failure)
@@ -67,6 +74,26 @@ async def handle(
             "event of %s %s %s: %s", event.kind, event.resource_id, ending, outcome.failure.message, exc_info=trace
         )
     return outcome
+
+
+def _within(limit: asyncio.Timeout) -> Callable[[CallAuthor], Awaitable[Any]]:
+    """Return a call of author's functions that ends when `limit` would, and then leaves time for the report."""
+    deadline = limit.when()
+    assert deadline is not None
+
+    async def call(step: CallAuthor) -> Any:
+        limit.reschedule(deadline + _REPORT_SECONDS)
+        try:
+            return await author_code.run(step, deadline=deadline)
+        except DidNotReturn:
+            is_over.set()
+            raise
+        finally:
+            if not is_over.is_set() and not limit.expired():
+                limit.reschedule(deadline)
+
+    is_over = asyncio.Event()
+    return call
 
 
 def exit_code(outcome: EventOutcome, *, is_awaited: bool) -> int:

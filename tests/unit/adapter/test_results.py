@@ -1,6 +1,8 @@
 """An adapter status in its three forms, and the atomic result files."""
 
 import json
+import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -125,3 +127,18 @@ def test_failed_write_keeps_the_earlier_result(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(BadResults, match="Input/output error"):
         Results(tmp_path).write(status_with(adapter="another"))
     assert (tmp_path / "adapter-result.json").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["adapter-report.json", "adapter-result.json"]
+
+
+@pytest.mark.parametrize("name", ["adapter-result.json", "adapter-report.json"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_not_a_regular_file_is_never_replaced(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
+    make(tmp_path / name)
+    with pytest.raises(BadResults, match=f"{name} is not a regular file; name another file"):
+        Results(tmp_path).check()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_device_is_not_a_results_file() -> None:
+    with pytest.raises(BadResults, match="/dev/full is not a regular file"):
+        Results(Path("/dev/full")).check()

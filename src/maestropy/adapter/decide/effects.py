@@ -65,6 +65,8 @@ class Await:
     labels: Mapping[str, str]
     until: Callable[[Sequence[Work]], bool]
     seconds: float
+    author: Callable[..., Any] | None = None
+    """The function of the adapter's author that `until` calls, if it calls one: it then runs in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,19 @@ class Surroundings:
     """Those that are set."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The contents of those that can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAuthor:
+    """Call code of the adapter's author. Result: what it returns.
+
+    Not an effect for performers: the driver of the pipeline calls it in a thread, because it may block.
+    """
+
+    function: Callable[[], Any]
+    """With its arguments."""
+    author: Callable[..., Any]
+    """The function that the author wrote, for messages."""
 
 
 Effect = Fetch | Locate | Query | Apply | Delete | Await | PutStatus | CallApi | ReadSurroundings

@@ -9,7 +9,7 @@
 | the work or object has another owner | no | Applied=False, OwnedByAnother |
 | the work is invalid | no | Health=False, Invalid |
 | the works are of a newer generation | no | Applied=False, StaleGeneration |
-| the adapter's own code failed | no | Health=False, ExecutionFailed, with the file and the line |
+| the adapter's own code failed, or did not return | no | Health=False, ExecutionFailed, with the file and the line |
 | the process was asked to stop | yes | nothing: the event is handled again |
 
 Applied is False only if a work was rejected. After any other failure it is Unknown, or what the works say.
@@ -23,7 +23,7 @@ from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Literal, ParamSpec, TypeVar
 
-from maestropy.adapter.errors import AdapterError, BadReport, Exited, Interrupted
+from maestropy.adapter.errors import AdapterError, BadReport, DidNotReturn, Exited, Interrupted
 from maestropy.sdk import errors
 
 _PACKAGE = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def classify(error: Exception) -> Failure:
         return Failure(reason=type(maestro_error).__name__, message=str(maestro_error), is_transient=is_transient)
     if isinstance(error, TimeoutError):
         return Failure(reason="Timeout", message="the time for one event is over", is_transient=True)
-    if isinstance(error, BadReport):
+    if isinstance(error, BadReport | DidNotReturn):
         return Failure(reason="ExecutionFailed", message=str(error), is_transient=False)
     if isinstance(error, AdapterError):
         is_transient = isinstance(error, Interrupted)

@@ -6,11 +6,23 @@ connection and can be replayed.
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from maestropy.adapter.decide import author_results, conditions, object_status, outcomes, ownership
 from maestropy.adapter.decide.adapter_status import AdapterStatus
-from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
+from maestropy.adapter.decide.effects import (
+    Apply,
+    Await,
+    CallAuthor,
+    Delete,
+    Effect,
+    EffectResult,
+    Fetch,
+    Locate,
+    PutStatus,
+    Query,
+)
 from maestropy.adapter.decide.failure import Failure, classify
 from maestropy.adapter.desired_state import (
     DesiredState,
@@ -20,7 +32,7 @@ from maestropy.adapter.desired_state import (
     StatusReport,
     availability_of_works,
 )
-from maestropy.adapter.errors import Interrupted, NotYet, StaleGeneration, UnreadableFeedback
+from maestropy.adapter.errors import DidNotReturn, Interrupted, NotYet, StaleGeneration, UnreadableFeedback
 from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource
 from maestropy.sdk.errors import AlreadyExists, Conflict, MaestroError, NotFound
@@ -28,6 +40,8 @@ from maestropy.sdk.work import Work
 from maestropy.wire.works.status import TRUE
 
 _ATTEMPTS_ON_CONFLICT = 3
+
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +76,8 @@ class PipelineOptions:
     """Whether a transient failure is reported too, because the event is not delivered again."""
 
 
-Pipeline = Generator[Effect, EffectResult, EventOutcome]
+Step = Effect | CallAuthor
+Pipeline = Generator[Step, EffectResult, EventOutcome]
 
 
 def run(event: Event, options: PipelineOptions) -> Pipeline:
@@ -107,7 +122,7 @@ def _put_status(event: Event, resource: Resource, outcome: EventOutcome) -> Pipe
 
 
 def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pipeline:
-    result = author_results.desired(options.handler, event, resource)
+    result = yield from _call(options.handler, partial(author_results.desired, options.handler, event, resource))
     if isinstance(result, NotReady):
         return EventOutcome(status=outcomes.of_not_ready(options.adapter, resource, result), is_skipped=True)
     if isinstance(result, StatusReport):
@@ -141,14 +156,15 @@ def _reconcile(event: Event, resource: Resource, options: PipelineOptions) -> Pi
             return EventOutcome(status=status)
         applied.append(ensured)
     yield from _prune(stored, desired)
-    is_interrupted = False
-    seconds = options.wait_seconds or options.settle_seconds
-    is_reached = _is_available if options.wait_seconds > 0 else _is_settled
-    if applied and seconds > 0 and not is_reached(applied, desired_state):
-        applied, is_interrupted = yield from _wait_until(
-            labels, applied, is_reached=lambda works: is_reached(works, desired_state), seconds=seconds
+    try:
+        works, is_interrupted = yield from _wait_until(labels, applied, options=options, desired_state=desired_state)
+    except DidNotReturn as error:
+        return _failed_read(resource, options, works=applied, failure=classify(error))
+    return (
+        yield from _concluded(
+            resource, options, works=works, desired_state=desired_state, is_interrupted=is_interrupted
         )
-    return _concluded(resource, options, works=applied, desired_state=desired_state, is_interrupted=is_interrupted)
+    )
 
 
 def _prune(stored: Sequence[Work], desired: Sequence[Work]) -> Generator[Effect, EffectResult, None]:
@@ -171,18 +187,31 @@ def _concluded(
     works: Sequence[Work],
     desired_state: DesiredState,
     is_interrupted: bool,
-) -> EventOutcome:
+) -> Pipeline:
     """Return the outcome that the works and the adapter's `read` give."""
     try:
-        report = _status_report(works, desired_state=desired_state)
+        report = yield from _call(desired_state.read, partial(_status_report, works, desired_state))
         if is_interrupted and report.health is None:
             report = replace(report, health=outcomes.interrupted())
         status = outcomes.of_status_report(options.adapter, resource, works=works, report=report)
     except Exception as error:  # noqa: BLE001 - the adapter's own code may raise anything
-        failure = classify(error)
-        status = outcomes.of_failed_read(options.adapter, resource, works=works, failure=failure)
-        return EventOutcome(status=status, failure=failure)
+        return _failed_read(resource, options, works=works, failure=classify(error))
     return EventOutcome(status=status)
+
+
+def _failed_read(
+    resource: Resource, options: PipelineOptions, *, works: Sequence[Work], failure: Failure
+) -> EventOutcome:
+    status = outcomes.of_failed_read(options.adapter, resource, works=works, failure=failure)
+    return EventOutcome(status=status, failure=failure)
+
+
+def _call(author: Callable[..., Any] | None, function: Callable[[], Returned]) -> Generator[CallAuthor, Any, Returned]:
+    """Call a function that calls one of the adapter's author; None means that there is none, and nothing to block."""
+    if author is None:
+        return function()
+    returned: Returned = yield CallAuthor(function=function, author=author)
+    return returned
 
 
 def _finalize(resource: Resource, options: PipelineOptions) -> Pipeline:
@@ -261,15 +290,22 @@ def _carry_out(
 
 
 def _wait_until(
-    labels: Mapping[str, str], applied: Sequence[Work], *, is_reached: Callable[[Sequence[Work]], bool], seconds: float
-) -> Generator[Effect, EffectResult, tuple[list[Work], bool]]:
+    labels: Mapping[str, str], applied: Sequence[Work], *, options: PipelineOptions, desired_state: DesiredState
+) -> Generator[Step, EffectResult, tuple[list[Work], bool]]:
+    """Wait for Available, or for Applied; returns the works, and whether the wait was interrupted."""
+    seconds = options.wait_seconds or options.settle_seconds
+    is_reached = _is_available if options.wait_seconds > 0 else _is_settled
+    author = desired_state.read if options.wait_seconds > 0 else None
+    if not applied or seconds <= 0 or (yield from _call(author, partial(is_reached, applied, desired_state))):
+        return list(applied), False
     names = [work.name for work in applied]
 
     def until(works: Sequence[Work]) -> bool:
         chosen = _chosen(works, names)
-        return len(chosen) == len(names) and is_reached(chosen)
+        return len(chosen) == len(names) and is_reached(chosen, desired_state)
 
-    observed, is_interrupted = yield from _await(Await(labels=labels, until=until, seconds=seconds), before=applied)
+    effect = Await(labels=labels, until=until, seconds=seconds, author=author)
+    observed, is_interrupted = yield from _await(effect, before=applied)
     works = _chosen(observed, names)
     return works if len(works) == len(names) else list(applied), is_interrupted
 
@@ -293,7 +329,7 @@ def _chosen(works: Sequence[Work], names: Sequence[str]) -> list[Work]:
 
 def _is_available(works: Sequence[Work], desired_state: DesiredState) -> bool:
     try:
-        return conditions.available(_status_report(works, desired_state=desired_state)).status == TRUE
+        return conditions.available(_status_report(works, desired_state)).status == TRUE
     except Exception:  # noqa: BLE001 - the wait ends; the same failure is then reported with the state of the works
         return True
 
@@ -303,7 +339,7 @@ def _is_settled(works: Sequence[Work], _: DesiredState) -> bool:
     return conditions.applied(works).status == TRUE
 
 
-def _status_report(works: Sequence[Work], *, desired_state: DesiredState) -> StatusReport:
+def _status_report(works: Sequence[Work], desired_state: DesiredState) -> StatusReport:
     """Call the adapter's `read`, once the status of all works and of their objects describes the current version."""
     outdated = next((work for work in works if not conditions.is_current(work)), None)
     if outdated is not None:

@@ -5,15 +5,19 @@ consumer of new works, and a resource API that reads resources and takes statuse
 pipeline, which classifies them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
+from maestropy.adapter import author_code
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import (
     Apply,
     Await,
     CallApi,
+    CallAuthor,
     Delete,
     Effect,
     EffectResult,
@@ -94,8 +98,10 @@ class LivePerformer:
             case Delete():
                 await self.transport.delete(effect.name, consumer=effect.consumer)
                 return None
-            case Await():
+            case Await(author=None):
                 return await self.transport.wait(labels=effect.labels, until=effect.until, seconds=effect.seconds)
+            case Await():
+                return await self._wait_for_author(effect)
             case PutStatus():
                 await self.resource_api.put_status(effect.event, effect.resource, effect.status)
                 return None
@@ -105,6 +111,51 @@ class LivePerformer:
             case ReadSurroundings():
                 return surroundings.read(effect)
 
+    async def _wait_for_author(self, effect: Await) -> Sequence[Work]:
+        """Wait until the author's function is content with the works; it judges them in threads, one at a time."""
+        assert effect.author
+        author = effect.author
+        changed = asyncio.Event()
+        latest: Sequence[Work] = ()
+
+        def observe(works: Sequence[Work]) -> bool:
+            nonlocal latest
+            latest = works
+            changed.set()
+            return False
+
+        async def judged() -> Sequence[Work]:
+            while True:
+                await changed.wait()
+                changed.clear()
+                works = latest
+                if await author_code.run(CallAuthor(function=partial(effect.until, works), author=author)):
+                    return works
+
+        try:
+            return await self._first(effect, observe=observe, judged=judged())
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _first(
+        self,
+        effect: Await,
+        *,
+        observe: Callable[[Sequence[Work]], bool],
+        judged: Coroutine[Any, Any, Sequence[Work]],
+    ) -> Sequence[Work]:
+        """Return the works that were judged to be good, or those at the end of the time."""
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(self._waited(effect, until=observe), name="wait for a change of the works")
+            judging = group.create_task(judged, name="judge the works")
+            await asyncio.wait({waiting, judging}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            judging.cancel()
+        return judging.result() if not judging.cancelled() else waiting.result()
+
+    async def _waited(self, effect: Await, *, until: Callable[[Sequence[Work]], bool]) -> Sequence[Work]:
+        return await self.transport.wait(labels=effect.labels, until=until, seconds=effect.seconds)
+
 
 class Performer(Protocol):
     """Carries effects out: for real, as a dry run, or recorded."""
@@ -113,17 +164,19 @@ class Performer(Protocol):
         """Carry one effect out and return its result."""
 
 
-async def drive(pipeline: Pipeline, performer: Performer) -> EventOutcome:
-    """Run a pipeline to its end."""
+async def drive(
+    pipeline: Pipeline, performer: Performer, *, call: Callable[[CallAuthor], Awaitable[Any]] = author_code.run
+) -> EventOutcome:
+    """Run a pipeline to its end; `call` calls the functions of the adapter's author."""
     try:
-        effect = next(pipeline)
+        step = next(pipeline)
         while True:
             try:
-                result = await performer.perform(effect)
+                result = await (call(step) if isinstance(step, CallAuthor) else performer.perform(step))
             except Exception as error:  # noqa: BLE001 - the pipeline classifies it
-                effect = pipeline.throw(error)
+                step = pipeline.throw(error)
             else:
-                effect = pipeline.send(result)
+                step = pipeline.send(result)
     except StopIteration as end:
         outcome: EventOutcome = end.value
         return outcome

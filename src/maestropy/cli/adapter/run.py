@@ -88,9 +88,7 @@ def act(  # noqa: PLR0913 - one parameter per flag
     flags = connection or ConnectionFlags()
     _log_to_standard_error(verbose=verbose)
     if dry_run or recorded is not None:
-        return lifecycle.run(
-            lambda _: _show(loaded, parsed, resource=loaded_resource, recorded=recorded, consumer=flags.consumer)
-        )
+        return lifecycle.run(lambda _: _show(loaded, parsed, resource=loaded_resource, recorded=recorded, flags=flags))
     job = _Job(
         loaded,
         parsed,
@@ -216,14 +214,15 @@ async def _show(
     *,
     resource: "Resource | None",
     recorded: "Recording | None",
-    consumer: str | None,
+    flags: ConnectionFlags,
 ) -> int:
     from maestropy.adapter import runner
     from maestropy.adapter.transports import dry_run
 
-    target = consumer or os.environ.get("MANAGEMENT_CLUSTER_CONSUMER") or dry_run.PLACEHOLDER_CONSUMER
+    target = flags.consumer or os.environ.get("MANAGEMENT_CLUSTER_CONSUMER") or dry_run.PLACEHOLDER_CONSUMER
     dry = dry_run.DryRun(dry_run.DryRunInputs(event=event, resource=resource, consumer=target, recorded=recorded))
-    timeouts = runner.EventTimeouts(settle_seconds=0 if recorded is None else 3)
+    limit = dependencies.seconds(flags.event_timeout, flag="--event-timeout")
+    timeouts = runner.EventTimeouts(event_seconds=limit, settle_seconds=0 if recorded is None else 3)
     outcome = await runner.handle(adapter, event, performer=dry, timeouts=timeouts, reports_transient=True)
     for effect in dry.effects:
         screen.write("".join(f"{printable.escape(line)}\n" for line in dry_run.lines(effect)))
