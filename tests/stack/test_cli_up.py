@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from maestropy.cli import main
+from maestropy.sandbox.directory_lock import DirectoryLock
 from maestropy.sandbox.errors import SandboxError
 from maestropy.sandbox.server_process import Ports, ServerProcess
 from maestropy.store.dsn import Dsn
@@ -130,3 +131,16 @@ def wait_for_text(path: Path, text: str, process: "subprocess.Popen[bytes]") -> 
         return text in path.read_text()
 
     waiting.wait_for(is_there, what=repr(text))
+
+
+def test_second_up_says_that_it_already_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "postgres"
+    folder.mkdir()
+    lock = DirectoryLock.take(folder)
+    try:
+        assert main.call(["up", "--free-ports", "--data-dir", str(tmp_path)]) == 1
+    finally:
+        lock.release()
+    assert capsys.readouterr().err.startswith(
+        f"Error: it already runs: process {os.getpid()}, with its logs and data in {tmp_path}; use that one"
+    )

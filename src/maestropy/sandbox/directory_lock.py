@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Self
 
-from maestropy.sandbox.errors import SandboxError
+from maestropy.sandbox.errors import DirectoryInUse
 
 
 class DirectoryLock:
@@ -24,9 +24,10 @@ class DirectoryLock:
         except BlockingIOError:
             holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
-            raise SandboxError(
+            raise DirectoryInUse(
                 f"The embedded database in {directory} is in use by process {holder}; stop that process, "
-                "or use another --data-dir, or let both processes use one PostgreSQL with --db-dsn"
+                "or use another --data-dir, or let both processes use one PostgreSQL with --db-dsn",
+                holder=holder,
             ) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())

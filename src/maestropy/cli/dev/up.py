@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from maestropy.cli import lifecycle
-from maestropy.cli.errors import UsageError
+from maestropy.cli.errors import CommandError, UsageError
 from maestropy.wire import source_ids
 
 _ENVIRONMENT = "local"
@@ -83,7 +83,7 @@ def execute(  # noqa: PLR0913 - one parameter per flag
             broker=broker,
             write_config=write_config,
         )
-        return lifecycle.run(lambda stop: _run(options, stop=stop))
+        return lifecycle.run(lambda stop: _run_alone(options, stop=stop))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,18 @@ class _UpOptions:
     free_ports: bool
     broker: Literal["grpc", "mqtt"]
     write_config: bool
+
+
+async def _run_alone(options: _UpOptions, *, stop: lifecycle.Stop) -> int:
+    from maestropy.sandbox.errors import DirectoryInUse
+
+    try:
+        return await _run(options, stop=stop)
+    except DirectoryInUse as error:
+        raise CommandError(
+            f"it already runs: process {error.holder}, with its logs and data in {options.folder}; use that one, stop "
+            "it with Ctrl-C in its terminal, or start another with --data-dir DIR --free-ports"
+        ) from error
 
 
 async def _run(options: _UpOptions, *, stop: lifecycle.Stop) -> int:

@@ -39,10 +39,22 @@ _NO_TLS = ErrorMeaning(
     errors.Unavailable, "the server does not use TLS: use http://, or no CA file", is_retryable=False
 )
 
+_NOT_REST = ErrorMeaning(
+    errors.Unavailable,
+    "this is not a Maestro REST endpoint; check MAESTRO_API_URL (--rest-url): it may be the address of gRPC",
+)
+_NOT_GRPC = ErrorMeaning(
+    errors.Unavailable,
+    "this is not a Maestro gRPC endpoint; check MAESTRO_GRPC_URL (--grpc-server-address): it may be that of REST",
+)
+
 _TEXTS: tuple[tuple[re.Pattern[str], ErrorMeaning], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), meaning)
     for pattern, meaning in (
         (r"wrong_version_number", _NO_TLS),
+        # h11 reads the first HTTP/2 frame of a gRPC server; gRPC reads an HTTP/1 response.
+        (r"illegal request line|illegal status line", _NOT_REST),
+        (r"expected settings frame as the first frame", _NOT_GRPC),
         (r"certificate_verify_failed|handshake failed|ssl_error|\[ssl", _TLS),
         (r"the resource version is not the latest", ErrorMeaning(errors.Conflict)),
         (r"is under deletion", ErrorMeaning(errors.Conflict, "wait until it is gone: delete(name, wait=True)")),

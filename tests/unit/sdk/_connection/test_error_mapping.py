@@ -228,3 +228,24 @@ def test_no_sql_in_messages_but_in_notes(text: str, reason: str) -> None:
     error = error_mapping.from_http(500, code="maestro-9", reason=text, request=REQUEST)
     assert error.reason == reason
     assert error.__notes__ == [f"the server said: {text}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("no response from http://127.0.0.1:8090/: illegal request line", "this is not a Maestro REST endpoint; "),
+        (
+            (
+                "failed to connect to all addresses; last error: INTERNAL: ipv4:127.0.0.1:8000: Failed parsing HTTP/2 "
+                "(Expected SETTINGS frame as the first frame, got frame type 80)"
+            ),
+            "this is not a Maestro gRPC endpoint; ",
+        ),
+    ],
+    ids=["rest", "grpc"],
+)
+def test_swapped_ports_are_named(text: str, advice: str) -> None:
+    request = error_mapping.Operation(doing="list works")
+    error = error_mapping.from_no_response(text, request=request, was_sent=True, in_time=True)
+    assert isinstance(error, errors.Unavailable)
+    assert error.advice.startswith(advice)
