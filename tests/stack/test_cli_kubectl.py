@@ -238,3 +238,21 @@ def test_long_list_is_continued_with_its_token(run: Terminal, tmp_path: Path) ->
     assert "another search" in run.err
     run("resourcebundle list --continue abc --all", expect=2)
     assert "leave out --all" in run.err
+
+
+def test_deletion_that_no_agent_confirms_is_explained(run: Terminal, tmp_path: Path) -> None:
+    run("consumer create lonely")
+    file = tmp_path / "work.yaml"
+    file.write_text(yaml.safe_dump(work("orphan", consumer="lonely")))
+    run(f"resourcebundle apply -f {file} --wait --timeout 1s", expect=1)
+    bundle_id = run("resourcebundle get lonely/orphan -o jsonpath={.id}").strip()
+    run(f"resourcebundle apply -f {file} --wait --timeout 1s", expect=1)
+    assert f"find out where it stopped with `maestro trace work --resource-id {bundle_id}`" in run.err
+    run("resourcebundle wait lonely/orphan --for=delete --timeout 1s", expect=1)
+    assert "nobody has requested its deletion" in run.err
+    assert run("resourcebundle delete lonely/orphan --yes") == f"Resource bundle {bundle_id} deleted successfully\n"
+    again = run("resourcebundle delete lonely/orphan --yes")
+    assert again.startswith(f"Resource bundle {bundle_id} deletion requested at ")
+    assert again.endswith("; its agent has not confirmed it yet\n")
+    run("consumer delete lonely --yes", expect=1)
+    assert "those in deletion stay until the agent of this consumer has confirmed it" in run.err

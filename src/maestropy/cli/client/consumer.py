@@ -234,10 +234,25 @@ def delete(
             return 0
         inputs.confirm(f"Delete consumer{'s' if len(names) > 1 else ''} {', '.join(names)}?", yes=yes)
         for consumer, name in zip(consumers.values(), names, strict=True):
-            client.consumers.delete(consumer.id)
+            _delete_one(client, consumer.id, name=consumer.name)
             shown = printable.escape(name) if len(names) > 1 else consumer.id
             screen.write(f"Consumer {shown} deleted successfully\n")
     return 0
+
+
+def _delete_one(client: "Maestro", consumer_id: str, *, name: str) -> None:
+    from maestropy.sdk import errors, selector
+
+    try:
+        client.consumers.delete(consumer_id)
+    except errors.Conflict as error:
+        works = client.resource_bundles.page(search=f"consumer_name = {selector.quoted(name)}")["items"]
+        if any(work.get("deleted_at") for work in works):
+            error.advice = (
+                f"{error.advice}; those in deletion stay until the agent of this consumer has confirmed it: if it "
+                "never comes back, run another agent with this consumer name, on an empty cluster"
+            )
+        raise
 
 
 def _work_names(client: "Maestro", hold: "DataSafetyHold") -> dict[str, str]:

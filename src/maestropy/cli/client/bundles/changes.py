@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -16,6 +16,10 @@ from maestropy.cli.client.bundles.targets import TargetFlags, find
 from maestropy.cli.client.connection import GrpcFlags, RestFlags, open_client, wait_seconds
 from maestropy.cli.client.formats import TABLE, OutputFlag
 from maestropy.cli.errors import UsageError
+from maestropy.untrusted import printable
+
+if TYPE_CHECKING:
+    from maestropy.sdk.blocking import Maestro
 
 Files = Annotated[
     tuple[Path, ...],
@@ -112,8 +116,15 @@ def delete(
             if wait:
                 steps.wait_gone(client, bundle["id"], seconds=wait_seconds(rest))
             shown = f"{bundle['id']} ({name})" if len(bundles) > 1 else bundle["id"]
-            screen.write(f"Resource bundle {shown} deleted successfully\n")
+            screen.write(printable.escape(f"Resource bundle {shown} {_deletion(client, bundle, waited=wait)}") + "\n")
     return 0
+
+
+def _deletion(client: "Maestro", bundle: dict[str, Any], *, waited: bool) -> str:
+    """Say what became of a deletion. Scripts match Go's words, so only a repeated deletion has others."""
+    if waited or not bundle.get("deleted_at") or steps.get_if_exists(client, bundle["id"]) is None:
+        return "deleted successfully"
+    return f"deletion requested at {bundle['deleted_at']}; its agent has not confirmed it yet"
 
 
 def _question(bundles: Sequence[dict[str, Any]], names: Sequence[str]) -> str:

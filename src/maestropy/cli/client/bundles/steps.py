@@ -148,19 +148,26 @@ def condition_lines(bundle: dict[str, Any]) -> list[list[str]]:
 def wait_applied(client: "Maestro", bundle_id: str, *, seconds: float, name: str = "") -> None:
     """Wait until the agent has applied a resource bundle; `name` is shown beside its ID."""
     goal = wait_conditions.WaitGoal(kind="condition", name="Applied", value="True")
-    last = "no status was read"
+    last, is_unreported = "no status was read", False
 
     def is_applied() -> bool:
-        nonlocal last
+        nonlocal last, is_unreported
         current = get(client, bundle_id)
-        last = goal.missing(current)
+        last, is_unreported = goal.missing(current), _is_unreported(work(current))
         return goal.is_met(current)
 
     shown = f"{bundle_id} ({name})" if name else bundle_id
     poll = _Poll(is_applied)
     if not poll.reaches_within(seconds):
-        raise CommandError(f"resource bundle {shown} is not applied after {seconds:g} seconds: {poll.why(last)}")
+        next_step = f"; find out where it stopped with `maestro trace work --resource-id {bundle_id}`"
+        why = f"{poll.why(last)}{next_step if is_unreported else ''}"
+        raise CommandError(f"resource bundle {shown} is not applied after {seconds:g} seconds: {why}")
     screen.write(printable.escape(f"Resource bundle {shown} is applied") + "\n")
+
+
+def _is_unreported(current: "Work") -> bool:
+    """Whether the agent has not reported on the current version: it may not run at all."""
+    return current.is_stale or not current.is_reported
 
 
 def wait_for(
