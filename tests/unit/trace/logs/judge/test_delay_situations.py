@@ -26,6 +26,7 @@ from tests.unit.trace.logs.judge.test_situations import (
     codes,
     concluded,
     lines_of,
+    status,
     sync_failed,
     traced,
     write,
@@ -62,6 +63,37 @@ def test_update_with_the_manifests_of_the_version_before_is_a_no_op(tmp_path: Pa
     create, no_op, update = library.requests(tmp_path)
     assert [create.verdict, no_op.verdict, update.verdict] == [RequestVerdict.COMPLETE, RequestVerdict.NO_OP, RequestVerdict.COMPLETE]  # fmt: skip
     assert codes(no_op) == {"MT-202"}
+
+
+def repeated(*, value: str, error: float = 0.0, is_applied: bool = True) -> list[Line]:
+    """Return a create, and an update with the manifests of `value` that a Go agent reports only before it acts on it."""
+    update = replace(CREATE, action="update", version=2, at=BASE + 30)
+    sent = [line for line in with_manifests(update, value=value, version=1) if "Server side applied" not in line[2]]
+    early = status(update, 30.2815, applied="True", generation=1, sequence=0)
+    first = status(CREATE, 0.2815, applied="True" if is_applied else "False", message="denied", sequence=0)
+    errors = [sync_failed(CREATE, 30 + error, "context deadline exceeded")] if error else []
+    lines = [*with_manifests(CREATE, value="1"), first, *sent, early, *errors]
+    return [line for line in lines if is_applied or "Server side applied" not in line[2]]
+
+
+def test_version_that_repeats_an_applied_one_needs_no_status_of_its_own(tmp_path: Path) -> None:
+    trace = traced(tmp_path, [*repeated(value="1"), *ALIVE])["nginx", "update"]
+    assert concluded(trace) == (RequestVerdict.COMPLETE, None, "")
+    assert trace.stages[3].note == "nothing to change: the same manifests were applied before"
+
+
+def test_errors_long_after_a_repeated_version_are_of_later_reconciliations(tmp_path: Path) -> None:
+    trace = traced(tmp_path, [*repeated(value="1", error=20.0), *ALIVE])["nginx", "update"]
+    assert trace.verdict is RequestVerdict.COMPLETE
+
+
+@pytest.mark.parametrize("lines", [
+    repeated(value="2"), repeated(value="1", is_applied=False), repeated(value="1", error=0.3)
+], ids=["other manifests", "not applied before", "error at once"])  # fmt: skip
+def test_early_status_proves_nothing_without_an_applied_version_to_repeat(tmp_path: Path, lines: list[Line]) -> None:
+    trace = traced(tmp_path, [*lines, *ALIVE])["nginx", "update"]
+    assert trace.verdict is not RequestVerdict.COMPLETE
+    assert trace.failed_stage == 4
 
 
 def test_update_without_an_event_may_be_rejected_or_without_effect(tmp_path: Path) -> None:
