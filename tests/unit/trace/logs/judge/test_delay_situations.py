@@ -96,6 +96,28 @@ def test_early_status_proves_nothing_without_an_applied_version_to_repeat(tmp_pa
     assert trace.failed_stage == 4
 
 
+def nameless(line: Line) -> Line:
+    """Return a line as a Go server behind the gRPC broker writes it: of two messages about statuses, without the ID."""
+    pod, moment, text = line
+    if '"handle resource status' in text or 'event was sent"' in text:
+        # It writes them before and after the record that has the ID.
+        return pod, moment + (0.001 if "was sent" in text else -0.001), text.partition(" logger=")[0]
+    return line
+
+
+def test_deletion_that_is_broadcast_before_its_record_is_confirmed(tmp_path: Path) -> None:
+    delete = replace(CREATE, action="delete", at=BASE + 30)
+    again = replace(CREATE, at=BASE + 30.4)
+    lines = [nameless(line) for line in lines_of(CREATE, delete, again)]
+    sent = next(line for line in lines if '"resource status delete event was sent"' in line[2])
+    late = at(30.291, SERVER, '"resource status delete event was sent"')
+    write(tmp_path, [*(line for line in lines if line is not sent), late, *ALIVE])
+    first, deleted, second = library.requests(tmp_path)
+    assert [one.verdict for one in (first, deleted, second)] == [RequestVerdict.COMPLETE] * 3
+    assert [one.key.incarnation for one in (first, deleted, second)] == [1, 1, 2]
+    assert [record.at for record in deleted.stages[6].records][-1] == pytest.approx(late[1], abs=0.001)
+
+
 def test_update_without_an_event_may_be_rejected_or_without_effect(tmp_path: Path) -> None:
     update = replace(CREATE, action="update", version=2, at=BASE + 30)
     lines = [*with_manifests(CREATE), arrival(update, value="2"), *ALIVE]
