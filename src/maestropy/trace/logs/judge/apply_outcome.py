@@ -66,6 +66,8 @@ class ApplyOutcome:
     """When it was applied, where that is known and statuses of an earlier time do not tell about it; else 0."""
     applied_at: float = 0.0
     """When the agent recorded an applied object after the last error, at the end of its log; else 0."""
+    is_repeat: bool = False
+    """Whether it wants what an earlier version wanted that was applied: nothing is to be changed, or reported again."""
     is_brief: bool = False
     """Whether the log ends with errors that the next attempt may overcome."""
 
@@ -142,6 +144,8 @@ def outcome(request: TracedRequest, environment: Environment) -> ApplyOutcome:
 
 def _outcome(request: TracedRequest, environment: Environment) -> ApplyOutcome:
     errors = apply_errors(request)
+    if _is_repeat(request, errors, environment):
+        return ApplyOutcome(later=tuple(errors), is_shown=True, is_repeat=True)
     if request.action == "delete":
         is_over = any(update.confirms_deletion for update in request.status_updates)
         removed = [record for record in request.stage(Stage.AGENT_HANDLES) if record.kind is RecordKind.REMOVED]
@@ -151,6 +155,15 @@ def _outcome(request: TracedRequest, environment: Environment) -> ApplyOutcome:
     if said:
         return _by_status(request, said, errors, environment)
     return _by_records(request, errors, environment)
+
+
+def _is_repeat(request: TracedRequest, errors: Sequence[LogRecord], environment: Environment) -> bool:
+    """Say whether an update wants what was applied before: a Go agent then writes nothing and reports it only once."""
+    if request.repeats is None or any(is_denial(record) for record in statements(request)):
+        return False
+    if errors and not _is_settled_before(errors, (), request, environment):
+        return False
+    return outcome(request.repeats, environment).is_shown
 
 
 def _applied(request: TracedRequest) -> list[LogRecord]:
@@ -259,7 +272,7 @@ def _is_settled_before(
     reported = any(at + ERROR_FOLLOWS < first.at for at in sent if not applied or at >= applied[0].at)
     if applied and applied[0].at < first.at:
         return reported or any(not _fails_soon(record, errors) for record in applied if record.at < first.at)
-    return reported and not applied and request.action == "create"
+    return reported and not applied and (request.action == "create" or request.repeats is not None)
 
 
 def _fails_soon(applied: LogRecord, errors: Sequence[LogRecord]) -> bool:

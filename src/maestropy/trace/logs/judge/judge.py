@@ -42,6 +42,7 @@ _EARLY = (
 )
 _MOST_NAMED = 5
 _NO_OBJECT = "no line of an applied object and no error is tied to it"
+_REPEATED = "nothing to change: the same manifests were applied before"
 _NOT_SHOWN = "a status came back; what it says is not in these logs, nor does an agent's log show it"
 
 
@@ -435,6 +436,7 @@ def _proven_later(
         received = proofs[3][0].at if proofs[3] else context.request.at
         untied = nearby.untied_objects(context, received, until)
         note = nearby.untied_note(untied) if untied else _NO_OBJECT
+        note = _REPEATED if proofs.outcome.is_repeat else note
         return replace(
             stage, state=StageState.UNKNOWN if proofs.is_doubtful else StageState.LEGIT_ABSENT, note=note
         ), []

@@ -85,6 +85,10 @@ class StageEvidence:
         if number == Stage.AGENT_HANDLES:
             # Attempts that failed may be recorded as applied too.
             outcome = self.outcome
+            if outcome.is_repeat:
+                # What the agent wrote after it had reported is of a later reconciliation.
+                reported = min((update.sent_at for update in self.reports), default=math.inf)
+                return [record for record in done if record.at <= reported + apply_outcome.ERROR_FOLLOWS]
             return [record for record in done if record.at >= outcome.since] or done if outcome.earlier else done
         if not done:
             return done

@@ -23,7 +23,7 @@ _REPORTERS: Final = 2
 def telling(request: TracedRequest, outcome: ApplyOutcome) -> list[StatusUpdateRecords]:
     """Return the status updates that tell the outcome of a change, in order of time; all those of other requests."""
     updates = sorted(request.status_updates, key=_sent_at)
-    if not request.is_change:
+    if not request.is_change or outcome.is_repeat:
         return updates
     tried = [update for update in updates if not _is_untried(update)]
     if outcome.failures or not outcome.since:

@@ -23,6 +23,8 @@ _BY_OPERATION = frozenset({RecordKind.DECODE_FAILED, RecordKind.STATUS_FAILED})
 _WAITING = frozenset({RecordKind.HANDLING, RecordKind.DELETE_SENT, RecordKind.UPDATE_SENT})
 _ORDERED_KINDS = (*_WAITING, *_CONCLUDING, RecordKind.BROADCAST, RecordKind.NO_CLIENTS)
 _TIED = (RecordKind.APPLIED, *(kind for kind, shown in EVIDENCE.items() if shown.shows is Shows.FAILED))
+_ANNOUNCED = 0.25
+"""A server may broadcast a deletion before it has logged that it sent the event: so long the record may follow."""
 _COMPONENTS = tuple(kind for kind in RecordKind if RecordKind.STARTED <= kind < RecordKind.OTHER)
 
 
@@ -170,6 +172,7 @@ def _in_order(records: RecordTable, *kinds: RecordKind) -> list[int]:
 
 def _attribute_by_neighbours(records: RecordTable, resources: "array[int]", events: dict[int, int]) -> None:
     neighbours: dict[int, _Neighbours] = defaultdict(_Neighbours)
+    receivers = _receivers(records, resources)
     for index in _in_order(records, *_ORDERED_KINDS):
         kind, near = records.kinds[index], neighbours[records.files[index]]
         number = resources[index]
@@ -178,13 +181,34 @@ def _attribute_by_neighbours(records: RecordTable, resources: "array[int]", even
                 resources[other] = number
             if kind == RecordKind.BROADCAST:
                 near.broadcast = (number, records.events[index])
-                for other in near.deletions(is_last=records.details_of(index)[3] == "delete"):
-                    resources[other] = number
+                if records.details_of(index)[3] == "delete":
+                    is_own = _is_receiver(records.files[index], number, receivers)
+                    for other in near.add_deletion(number, records.times[index], is_own=is_own):
+                        resources[other] = number
             continue
-        number = near.add_unknown(kind, index)
+        if kind == RecordKind.DELETE_SENT:
+            number, handled = near.add_deleted(index, records.times[index])
+            for other in handled:
+                resources[other] = number
+        else:
+            number = near.add_unknown(kind, index)
         if kind == RecordKind.NO_CLIENTS:
             number, events[index] = near.broadcast
         resources[index] = number
+
+
+def _receivers(records: RecordTable, resources: Sequence[int]) -> dict[int, set[int]]:
+    """Return the resources whose statuses each server received, where its log shows that."""
+    receivers: dict[int, set[int]] = defaultdict(set)
+    if next(records.indices(RecordKind.DELETE_SENT), None) is not None:
+        for index in records.indices(RecordKind.RECEIVED_STATUS):
+            receivers[records.files[index]].add(resources[index])
+    return receivers
+
+
+def _is_receiver(file: int, resource: int, receivers: Mapping[int, set[int]]) -> bool:
+    """Say whether a server may have handled the statuses of a resource: all servers broadcast what one handled."""
+    return file not in receivers or resource in receivers[file]
 
 
 def _events(records: RecordTable) -> dict[int, int]:
@@ -211,6 +235,8 @@ class _Neighbours:
     def __init__(self) -> None:
         self._handled: deque[int] = deque(maxlen=64)
         self._deleted: deque[int] = deque(maxlen=64)
+        self._announced: deque[tuple[int, float]] = deque(maxlen=64)
+        """Deletions that were broadcast before "delete … was sent", and when."""
         self._unsent: deque[int] = deque(maxlen=64)
         self.broadcast = (0, 0)
 
@@ -224,19 +250,33 @@ class _Neighbours:
             self._unsent.remove(resource)
         return ()
 
-    def deletions(self, *, is_last: bool) -> list[int]:
-        """Return the indices of "delete … was sent" and of the record before it that waited for this broadcast."""
-        if not is_last or not self._deleted:
-            return []
-        handled = [self._handled.popleft()] if self._handled else []
-        return [*handled, self._deleted.popleft()]
+    def add_deletion(self, resource: int, at: float, *, is_own: bool) -> list[int]:
+        """Add the broadcast of a deletion that this server handled (`is_own`), or may not have handled.
+
+        Return the indices of "delete … was sent" and of the record before it that waited for it.
+        """
+        if self._deleted:
+            return [*self._take_handled(), self._deleted.popleft()]
+        if is_own and self._handled:
+            self._announced.append((resource, at))
+        return []
+
+    def add_deleted(self, index: int, at: float) -> tuple[int, list[int]]:
+        """Add "delete … was sent"; return its resource and the record before it, if its broadcast came first."""
+        while self._announced and self._announced[0][1] < at - _ANNOUNCED:
+            self._announced.popleft()
+        if self._announced:
+            return self._announced.popleft()[0], self._take_handled()
+        self._deleted.append(index)
+        return 0, []
+
+    def _take_handled(self) -> list[int]:
+        return [self._handled.popleft()] if self._handled else []
 
     def add_unknown(self, kind: int, index: int) -> int:
         """Add a record without a resource; return the resource if it is known already."""
         if kind == RecordKind.HANDLING:
             self._handled.append(index)
-        elif kind == RecordKind.DELETE_SENT:
-            self._deleted.append(index)
         elif kind == RecordKind.UPDATE_SENT and self._unsent:
             return self._unsent.popleft()
         return 0

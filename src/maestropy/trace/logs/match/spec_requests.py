@@ -35,6 +35,8 @@ class TracedRequest:
     """Why the server rejected it."""
     is_surely_rejected: bool = False
     no_op: str = ""
+    repeats: "TracedRequest | None" = None
+    """The first of the requests just before it that wanted the same, though the server made a version of each."""
     records: list[LogRecord] = field(default_factory=list)
     status_updates: list[StatusUpdateRecords] = field(default_factory=list)
     next_request: "TracedRequest | None" = None
@@ -152,6 +154,7 @@ def _is_inserted_again(arrival: LogRecord, records: Sequence[LogRecord], inserte
 def _count_versions(requests: Sequence[TracedRequest], records: Sequence[LogRecord]) -> None:
     by_op = _versions_by_operation(records)
     incarnation, current, payload = 0, 0, ""
+    first: TracedRequest | None = None
     for at, request in enumerate(requests):
         if request.incarnation != incarnation:
             incarnation, current, payload = request.incarnation, 0, ""
@@ -178,7 +181,10 @@ def _count_versions(requests: Sequence[TracedRequest], records: Sequence[LogReco
         else:
             request.version = current
         current = max(current, request.version)
-        payload = wanted if is_announced else ""
+        if request.action == "update" and wanted and wanted == payload:
+            request.repeats = first
+        else:
+            payload, first = (wanted, request) if is_announced else ("", None)
 
 
 def _versions_by_operation(records: Sequence[LogRecord]) -> dict[str, int]:

@@ -26,6 +26,7 @@ from tests.unit.trace.logs.judge.test_situations import (
     codes,
     concluded,
     lines_of,
+    status,
     sync_failed,
     traced,
     write,
@@ -62,6 +63,59 @@ def test_update_with_the_manifests_of_the_version_before_is_a_no_op(tmp_path: Pa
     create, no_op, update = library.requests(tmp_path)
     assert [create.verdict, no_op.verdict, update.verdict] == [RequestVerdict.COMPLETE, RequestVerdict.NO_OP, RequestVerdict.COMPLETE]  # fmt: skip
     assert codes(no_op) == {"MT-202"}
+
+
+def repeated(*, value: str, error: float = 0.0, is_applied: bool = True) -> list[Line]:
+    """Return a create, and an update with the manifests of `value` that a Go agent reports only before it acts on it."""
+    update = replace(CREATE, action="update", version=2, at=BASE + 30)
+    sent = [line for line in with_manifests(update, value=value, version=1) if "Server side applied" not in line[2]]
+    early = status(update, 30.2815, applied="True", generation=1, sequence=0)
+    first = status(CREATE, 0.2815, applied="True" if is_applied else "False", message="denied", sequence=0)
+    errors = [sync_failed(CREATE, 30 + error, "context deadline exceeded")] if error else []
+    lines = [*with_manifests(CREATE, value="1"), first, *sent, early, *errors]
+    return [line for line in lines if is_applied or "Server side applied" not in line[2]]
+
+
+def test_version_that_repeats_an_applied_one_needs_no_status_of_its_own(tmp_path: Path) -> None:
+    trace = traced(tmp_path, [*repeated(value="1"), *ALIVE])["nginx", "update"]
+    assert concluded(trace) == (RequestVerdict.COMPLETE, None, "")
+    assert trace.stages[3].note == "nothing to change: the same manifests were applied before"
+
+
+def test_errors_long_after_a_repeated_version_are_of_later_reconciliations(tmp_path: Path) -> None:
+    trace = traced(tmp_path, [*repeated(value="1", error=20.0), *ALIVE])["nginx", "update"]
+    assert trace.verdict is RequestVerdict.COMPLETE
+
+
+@pytest.mark.parametrize("lines", [
+    repeated(value="2"), repeated(value="1", is_applied=False), repeated(value="1", error=0.3)
+], ids=["other manifests", "not applied before", "error at once"])  # fmt: skip
+def test_early_status_proves_nothing_without_an_applied_version_to_repeat(tmp_path: Path, lines: list[Line]) -> None:
+    trace = traced(tmp_path, [*lines, *ALIVE])["nginx", "update"]
+    assert trace.verdict is not RequestVerdict.COMPLETE
+    assert trace.failed_stage == 4
+
+
+def nameless(line: Line) -> Line:
+    """Return a line as a Go server behind the gRPC broker writes it: of two messages about statuses, without the ID."""
+    pod, moment, text = line
+    if '"handle resource status' in text or 'event was sent"' in text:
+        # It writes them before and after the record that has the ID.
+        return pod, moment + (0.001 if "was sent" in text else -0.001), text.partition(" logger=")[0]
+    return line
+
+
+def test_deletion_that_is_broadcast_before_its_record_is_confirmed(tmp_path: Path) -> None:
+    delete = replace(CREATE, action="delete", at=BASE + 30)
+    again = replace(CREATE, at=BASE + 30.4)
+    lines = [nameless(line) for line in lines_of(CREATE, delete, again)]
+    sent = next(line for line in lines if '"resource status delete event was sent"' in line[2])
+    late = at(30.291, SERVER, '"resource status delete event was sent"')
+    write(tmp_path, [*(line for line in lines if line is not sent), late, *ALIVE])
+    first, deleted, second = library.requests(tmp_path)
+    assert [one.verdict for one in (first, deleted, second)] == [RequestVerdict.COMPLETE] * 3
+    assert [one.key.incarnation for one in (first, deleted, second)] == [1, 1, 2]
+    assert [record.at for record in deleted.stages[6].records][-1] == pytest.approx(late[1], abs=0.001)
 
 
 def test_update_without_an_event_may_be_rejected_or_without_effect(tmp_path: Path) -> None:
