@@ -222,6 +222,8 @@ def test_the_command_handles_an_event_and_ends_cleanly(
         process.stdout.close()
 
 
+# aiormq drops the writer of a broken connection without closing it; the interpreter closes it, and warns.
+@pytest.mark.filterwarnings("ignore:.*StreamWriter:pytest.PytestUnraisableExceptionWarning")
 def test_an_outage_of_rabbitmq_ends_with_a_new_connection(rabbit: Rabbitmq, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_inbox, "RETRY_SECONDS", 0.2)
     document = {"broker": {"type": "rabbitmq", "rabbitmq": {"url": rabbit.url}}}
