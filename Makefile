@@ -12,7 +12,7 @@ STAMP  := $(VENV)/.installed-$(PYVERSION)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up collect shells test test-long test-quick check test-peers simulate soak compatibility test-upstream incidents bench bench-peers bench-growth docs lock hooks wheel release proto clean
+.PHONY: help setup demo up collect shells test test-long test-quick check test-peers simulate soak compatibility test-upstream incidents bench bench-peers bench-growth bench-storm docs lock hooks wheel image release proto clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,10 +30,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 demo: setup  ## the main job on the embedded database, in under a minute
-	@$(BIN)/python -m maestropy.cli.main demo
+	@$(BIN)/python -m maestropy demo
 
 up: setup  ## the whole system on this computer, until Ctrl-C; known to `maestro` as environment local
-	@$(BIN)/python -m maestropy.cli.main up --write-config || [ $$? -eq 130 ]
+	@$(BIN)/python -m maestropy up --write-config || [ $$? -eq 130 ]
 
 check: setup  ## format, lint, import contract, types
 	@echo "==> check: ruff, import-linter, mypy --strict"
@@ -83,11 +83,22 @@ test-peers: setup  ## against the real Go Maestro; installs what it needs, says 
 			&& echo "==> installing PgBouncer" && apt-get update -qq \
 			&& RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer > /dev/null; } \
 		|| echo "==> PgBouncer cannot be installed here; the tests that need it are skipped"
+	@command -v prometheus > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+			&& echo "==> installing Prometheus" && apt-get update -qq \
+			&& RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus > /dev/null; } \
+		|| echo "==> Prometheus cannot be installed here; the tests that need it are skipped"
 	@command -v chromium > /dev/null || command -v google-chrome > /dev/null \
 		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
 			&& echo "==> installing Chromium" && apt-get update -qq \
 			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium > /dev/null; } \
 		|| echo "==> Chromium cannot be installed here; the tests that need a browser are skipped"
+	@command -v buildah > /dev/null && command -v mmdebstrap > /dev/null && command -v runc > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+			&& echo "==> installing buildah, mmdebstrap and runc" && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah mmdebstrap debian-archive-keyring runc > /dev/null; } \
+		|| echo "==> buildah, mmdebstrap and runc cannot be installed here; the tests of the image are skipped"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
 	@$(BIN)/pytest -q -m peers -n 2 --dist loadfile tests/peers
 	@$(BIN)/pytest -q -m peers tests/faults
 
@@ -121,8 +132,12 @@ bench-growth: setup  ## reads and creates with 10k, 100k and 1M resources; BENCH
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	@$(BIN)/python -m bench.growth $(BENCH)
 
-docs: setup  ## write the reference pages that are read from the code, and build the site in build/site
+bench-storm: setup  ## a thousand and ten thousand agents on two servers: memory, heartbeats, storm, replacement; BENCH=--publish for the docs
+	@$(BIN)/python -m bench.storm $(BENCH)
+
+docs: setup  ## write the reference pages that are read from the code and the files of monitoring/, and build the site in build/site
 	@$(BIN)/python scripts/generate_docs.py
+	@$(BIN)/python scripts/generate_monitoring.py
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
 	@$(BIN)/python scripts/build_site.py
 
@@ -138,6 +153,15 @@ hooks: setup  ## run the checks of `make check` before each commit
 wheel: setup  ## build wheel and sdist into dist/, install the wheel in a fresh environment and run the demo from it
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
 	@$(BIN)/python scripts/release.py build
+
+image: setup  ## build the container image into dist/image, without a daemon; IMAGE='--again' or '--extras server,agent'
+	@command -v buildah > /dev/null && command -v mmdebstrap > /dev/null \
+		|| { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+			&& echo "==> installing buildah and mmdebstrap" && apt-get update -qq \
+			&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah mmdebstrap debian-archive-keyring > /dev/null; } \
+		|| echo "==> buildah and mmdebstrap cannot be installed here: that needs root and apt-get"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group image
+	@$(BIN)/python -m scripts.image $(IMAGE)
 
 release: setup  ## check, build and tag a release; VERSION=0.3.0
 	@test -n '$(VERSION)' || { echo 'give the version to release: make release VERSION=0.3.0'; exit 2; }

@@ -35,6 +35,23 @@ def family_cpu_seconds(pid: int) -> float:
     return found
 
 
+def run_seconds(pid: int) -> float:
+    """Return how long the threads of a process have run, to the nanosecond; what has ended is not counted."""
+    files = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(file.read_text().split()[0]) for file in files) / 1e9
+
+
+def family_run_seconds(pid: int) -> float:
+    """Return the same of a process and its children."""
+    found = run_seconds(pid)
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        try:
+            found += run_seconds(int(child))
+        except OSError:
+            continue  # it ended while we looked
+    return found
+
+
 def memory_mb(pid: int) -> float:
     """Return the resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -48,6 +48,12 @@ A flag wins over an environment variable, a variable over an environment of `mae
 | 130 | interrupted |
 | 141 | the reader of the output, such as `head`, closed the pipe |
 
+Ctrl-C prints nothing, except while Python itself starts: until it has read its own modules and the `.pth` files of the
+environment, and found this package, it answers Ctrl-C with a traceback of its own. `python scripts/interrupt_starts.py`
+measures that, here on two cores with a load of 10. Of 200 commands that got the signal at a random moment of their
+first 300 ms, 11 showed one. In the first 60 ms it was 56 of 200: 46 before the first line of the console script, and 10
+in the import of the package `maestropy`, which takes 0.2 ms of the 50.
+
 Commands that compare or diagnose list further exit codes in their help.
 
 ## Coming from kubectl
@@ -87,8 +93,8 @@ _SERVER = """\
 ## Server
 
 `maestro server`; `maestro migration` takes those of Database and Logging. `MAESTRO_DB_DSN` stands for `--db-dsn`,
-`MAESTRO_DB_LISTEN_DSN` for `--db-listen-dsn`, and `MAESTRO_ENV` (development, testing, production) sets other defaults
-before the command line is read.
+`MAESTRO_DB_LISTEN_DSN` for `--db-listen-dsn`, `MAESTRO_DB_READ_DSN` for `--db-read-dsn`, and `MAESTRO_ENV`
+(development, testing, production) sets other defaults before the command line is read.
 """
 
 _AGENT = """\
@@ -186,7 +192,7 @@ def _command(words: tuple[str, ...]) -> str:
     if len(words) > 1 and _app(words).help_epilogue is None:
         # The examples of a group are shown with each of its commands; here once is enough.
         shown = shown.partition("\nExamples:")[0]
-    if words[0] in _DOCUMENTED_IN_SETTINGS:
+    if len(words) == 1 and words[0] in _DOCUMENTED_IN_SETTINGS:
         usage, _, rest = shown.partition("╭")
         link = _DOCUMENTED_IN_SETTINGS[words[0]]
         examples = rest[rest.index("Examples:") :]

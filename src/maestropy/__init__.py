@@ -56,6 +56,23 @@ __all__ = [
 ]
 
 
+def _start() -> None:
+    """Run the command `maestro` in this process; its console script calls this.
+
+    Ctrl-C ends the process at once and without a traceback, as it ends other programs, until the command line handles
+    it itself. That must begin as early as possible, so the function is in the module that Python imports first, and
+    imports nothing before it but what the interpreter has built in.
+    """
+    import _signal  # type: ignore[import-not-found]  # noqa: PLC0415 - without a stub; `signal` would import more
+
+    # A process that was started with Ctrl-C ignored, such as one with nohup, stays so.
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    import importlib  # noqa: PLC0415 - after Ctrl-C is handled
+
+    importlib.import_module("maestropy.cli.main").main()
+
+
 def __getattr__(name: str) -> "Any":
     import importlib  # noqa: PLC0415 - `import maestropy` must not load the client
 

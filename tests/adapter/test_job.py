@@ -278,7 +278,7 @@ def test_unusable_results_folder_stops_the_job_before_any_effect(
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        pytest.param("{", "event.json, line 1, column 2: failed to unmarshal the event", id="not-json"),
+        pytest.param("{", "event.json: failed to unmarshal the event: Expecting", id="not-json"),
         pytest.param("{}", "id is missing, generation is missing, kind is missing", id="empty"),
         pytest.param(
             '{"id": "a", "kind": "Cluster", "generation": "5"}',
@@ -306,6 +306,13 @@ def test_recorded_run_is_replayed_without_a_fleet(
     assert replayed.returncode == 0, replayed.stderr
     assert "create  work cluster1/hostedcluster-job8" in replayed.stdout
     assert "Applied=True AppliedManifestWorkComplete" in replayed.stdout
+    assert replayed.stderr == ""
+    changed = tmp_path / "hosted_cluster.py"
+    changed.write_text(Path(HOSTED).read_text().replace("hostedcluster-", "hc-"))
+    deviating = command("run", str(changed), "--replay", str(tmp_path / "run.json"))
+    assert deviating.returncode == 1
+    assert "Error: the run deviates from the recording:\n" in deviating.stderr
+    assert "creates work cluster1/hostedcluster-job8, this one creates work cluster1/hc-job8\n" in deviating.stderr
 
 
 def test_missing_spec_is_not_an_empty_spec(fleet: RunningFleet) -> None:
@@ -354,7 +361,38 @@ def test_resource_that_is_not_json_is_named_with_its_line(tmp_path: Path) -> Non
     (tmp_path / "cluster.json").write_text('{"id": "x",\n oops')
     ran = command("run", HOSTED, "--resource", str(tmp_path / "cluster.json"), CLUSTER_ID="x", GENERATION="1")
     assert ran.returncode == 2
-    assert f"{tmp_path}/cluster.json, line 2, column 2: " in ran.stderr
+    assert f"{tmp_path}/cluster.json: failed to unmarshal the resource: " in ran.stderr
+    assert "(line 2, column 2); give a JSON object" in ran.stderr
+
+
+CLOSING = """\
+import os, sys
+from maestropy import Work
+from maestropy.adapter import Adapter, DesiredState, StatusReport
+
+adapter = Adapter("closing")
+
+
+@adapter.reconciles("Cluster")
+def desired(_, cluster):
+    sys.stdout.close()
+    os.close(1)
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": cluster.id, "namespace": "default"}}
+    work = Work(f"closing-{cluster.id}").add(config_map)
+    return DesiredState(work, read=lambda observed: StatusReport(available=True))
+"""
+
+
+def test_a_handler_that_closes_standard_output_does_not_abort_the_process(
+    fleet: RunningFleet, hyperfleet: FakeHyperFleet, tmp_path: Path
+) -> None:
+    """The connections that are opened after the call must not get the number of standard output."""
+    hyperfleet.put("Cluster", "closing", spec=SPEC)
+    (tmp_path / "adapter.py").write_text(CLOSING)
+    ran = command("run", str(tmp_path / "adapter.py"), **environ(fleet, hyperfleet, "closing", tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    assert "Health     True" in ran.stdout
+    assert conditions_in(tmp_path)["Health"][0] == "True"
 
 
 def test_convert_replaces_a_file_only_with_force(tmp_path: Path) -> None:

@@ -134,6 +134,14 @@ def test_service_for_other_machines_needs_a_token(fleet: RunningFleet) -> None:
     assert "give --token-file" in ran.stderr
 
 
+def test_an_empty_token_file_is_named_at_the_start(fleet: RunningFleet, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.touch()
+    ran = command("serve", HOSTED, "--port", "0", "--token-file", str(token), **fleet.environ)
+    assert ran.returncode == 2
+    assert f"--token-file: the token file {token} is empty" in ran.stderr
+
+
 def test_events_must_carry_the_token(fleet: RunningFleet, hyperfleet: FakeHyperFleet, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("first\n")
@@ -193,6 +201,25 @@ def desired(_: Event, cluster: Resource) -> StatusReport:
         threading.Event().wait()
     return StatusReport(available=True)
 """
+
+
+def test_stop_does_not_wait_for_a_handler_that_does_not_return(hyperfleet: FakeHyperFleet, tmp_path: Path) -> None:
+    adapter, entered = tmp_path / "adapter.py", tmp_path / "entered"
+    adapter.write_text(STUCK)
+    unused = {"MAESTRO_API_URL": "http://127.0.0.1:1", "MAESTRO_GRPC_URL": "127.0.0.1:1"}
+    environ = {"ENTERED": str(entered), "HYPERFLEET_API_URL": hyperfleet.url, **unused}
+    service = Service("--event-timeout", "1h", adapter=str(adapter), **environ)
+    responses: list[httpx.Response] = []
+    event = hyperfleet.put("Cluster", "stuck", spec={})
+    sender = threading.Thread(target=lambda: responses.append(service.client.post("/", json=event, timeout=120)))
+    sender.start()
+    waiting.wait_for(entered.exists)
+    service.process.terminate()
+    out, _ = service.process.communicate(timeout=120)
+    sender.join(timeout=60)
+    service.client.close()
+    assert (service.process.returncode, "Traceback" in out) == (0, False), out
+    assert [(response.status_code, response.headers["Retry-After"]) for response in responses] == [(503, "5")]
 
 
 def test_handler_that_does_not_return_stops_neither_probes_nor_other_events_nor_the_end(

@@ -94,7 +94,7 @@ def assert_nothing_is_told(env: AgentEnvironment) -> status.ManifestStatus:
     reason = f"system:serviceaccount:{env.namespace}:sa is not allowed to get"
     for kind in ("Available", "StatusFeedbackSynced", "Ready"):
         assert reason in condition(entry, kind).message
-    assert condition(entry, "Available").status == "Unknown"
+    assert condition(entry, "Available").status == "False"
     assert condition(entry, "Ready").status == "Unknown"
     return entry
 
@@ -104,7 +104,7 @@ async def test_secret_of_another_namespace(strategy: str) -> None:
     """A work whose executor may not read a Secret asks for its values, by feedback and CEL -> no value, and why"""
     async with environment() as env:
         publish(env, strategy=strategy)
-        await env.wait_for_conditions("w", applied="F:F", available="U:U", Ready="U:U")
+        await env.wait_for_conditions("w", applied="F:F", available="F:F", Ready="U:U")
         assert_nothing_is_told(env)
 
 
@@ -112,12 +112,32 @@ async def test_existence_of_an_object() -> None:
     """A work asks whether an object exists that its executor may not read -> the answer is the same if it does not"""
     async with environment() as env:
         publish(env)
-        await env.wait_for_conditions("w", applied="F:F", available="U:U")
+        await env.wait_for_conditions("w", applied="F:F", available="F:F")
         there = condition(assert_nothing_is_told(env), "Available")
         await env.cluster.delete(SECRET)
         publish(env, deleteOption={"propagationPolicy": "Orphan"})
-        await env.wait_for_conditions("w", applied="F:F", available="U:U")
+        await env.wait_for_conditions("w", applied="F:F", available="F:F")
         assert condition(assert_nothing_is_told(env), "Available").message == there.message
+
+
+async def test_object_that_the_work_applied_itself() -> None:
+    """The executor lost its permissions -> the work's own object is still available; its values are taken back"""
+    async with environment() as env:
+        await env.cluster.delete(SECRET)
+        await grant(env, *WRITE, "get", "delete")
+        publish(env)
+        reported = await env.wait_for_conditions("w", applied="T:T", available="T:T", Ready="T:T")
+        assert reported.status.manifests[0].feedback
+        await env.cluster.delete(samples.role_binding("kube-system", "rights", role="rights", account="sa"))
+        publish(env, deleteOption={"propagationPolicy": "Foreground"})
+        latest = await env.wait_for_conditions("w", applied="F:F", available="T:T", Ready="U:U")
+        assert latest.status.manifests[0].feedback == ()
+        # Another object with its name is not the work's.
+        await env.cluster.delete(SECRET)
+        await env.cluster.create(SECRET)
+        await env.restart()
+        latest = await env.wait_for_conditions("w", applied="F:F", available="F:F", Ready="U:U")
+        assert "is not allowed to get" in condition(latest.status.manifests[0], "Available").message
 
 
 async def test_executor_that_may_write_but_not_read() -> None:
@@ -125,7 +145,7 @@ async def test_executor_that_may_write_but_not_read() -> None:
     async with environment() as env:
         await grant(env, *WRITE, "delete")
         publish(env, strategy="ReadOnly")
-        await env.wait_for_conditions("w", applied="F:F", available="U:U")
+        await env.wait_for_conditions("w", applied="F:F", available="F:F")
         assert_nothing_is_told(env)
 
 
@@ -164,7 +184,7 @@ async def test_permission_granted_later() -> None:
     """The executor is allowed to get later -> values are reported within the retry time, without a new spec"""
     async with environment() as env:
         publish(env)
-        await env.wait_for_conditions("w", applied="F:F", available="U:U")
+        await env.wait_for_conditions("w", applied="F:F", available="F:F")
         await grant(env, *WRITE, "get", "delete")
         reported = await env.wait_for_conditions("w", applied="T:T", available="T:T")
         assert reported.status.manifests[0].feedback

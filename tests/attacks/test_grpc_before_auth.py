@@ -211,7 +211,12 @@ async def test_connections_of_a_port(database: Dsn, tmp_path: Path) -> None:
         assert await _opened(stream) == "open"
         async with connections(server.ports.agents, count=40) as attackers:
             greeted = await asyncio.gather(*(_is_greeted(reader) for reader, _ in attackers))
-            assert sum(greeted) < 20
+            # On a busy machine the server gives up on one that took too long to begin, and greets another.
+            open_at_once = [
+                reader for (reader, _), was in zip(attackers, greeted, strict=True) if was and not reader.at_eof()
+            ]
+            assert len(open_at_once) < 20
+            assert not all(greeted)
             assert not stream.done()
 
 

@@ -154,6 +154,26 @@ def test_command(command: str, kind: str, large: Path, tmp_path: Path, capsys: p
     assert "unexpected" not in shown.err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("resourcebundle apply -f {} --consumer c --name n", id="apply"),
+        pytest.param("adapter run {adapter} --dry-run --event {}", id="event"),
+        pytest.param("adapter run {adapter} --dry-run --event {event} --resource {}", id="resource"),
+        pytest.param("consumer list --rest-url https://127.0.0.1:1 --token-file {}", id="token"),
+    ],
+)
+def test_named_pipe(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A named pipe that nobody writes, in the place of a file -> rejected at once, not waited for"""
+    adapter, event, pipe = tmp_path / "adapter.py", tmp_path / "event.json", tmp_path / "pipe"
+    adapter.write_text("from maestropy.adapter import Adapter\nadapter = Adapter('a')\n")
+    event.write_text('{"id": "a", "kind": "Cluster", "generation": 1}')
+    os.mkfifo(pipe)
+    with bounded():
+        assert main.call(command.format(pipe, adapter=adapter, event=event).split()) in (1, 2)
+    assert "it is a named pipe, not a regular file" in capsys.readouterr().err
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Bytes without end on standard input -> read up to the limit, then rejected"""
     with Path("/dev/zero").open("rb") as endless, bounded(mib=30):

@@ -17,6 +17,7 @@ from maestropy.server.auth.roles import Role, RoleMapping, claim_values
 from maestropy.store.dsn import Dsn
 from maestropy.transport.peer_identity import PeerIdentity
 from maestropy.wire.events import grpc_binding
+from tests import waiting
 from tests.stack.secure_server import BUNDLES, CONSUMER, Running, add_consumers, running, send, spec
 
 CONSUMERS = "/api/maestro/v1/consumers"
@@ -201,3 +202,81 @@ def test_highest_role_counts() -> None:
     assert mapping.client(ALICE, {"roles": ["r", "a", "w"]}).role is Role.ADMIN
     assert mapping.client(ALICE, {"roles": ["r", "a"]}).sources is None
     assert mapping.client(ALICE, {"roles": ["r"]}).sources == frozenset()
+
+
+HISTORY = "/api/maestro/v1/history"
+
+
+@pytest.mark.parametrize(
+    ("role", "status"), [("", 403), ("r", 403), ("w", 403), ("a", 200)], ids=["no-role", "read", "write", "admin"]
+)
+async def test_export_of_the_history_needs_the_role_admin(
+    database: Dsn, tmp_path: Path, role: str, status: int
+) -> None:
+    """read the history of everything with a token of a lower role -> 403, and the attempt is in the history"""
+    roles = {"jwt_role_read": "r", "jwt_role_write": "w", "jwt_role_admin": "a"}
+    async with protected(database, tmp_path, **roles) as (_, rest):
+        answer = await rest.get(HISTORY, headers=bearer(roles=[role]))
+        assert answer.status_code == status, answer.text
+
+        async def refusals() -> list[dict[str, Any]]:
+            listed = await rest.get(HISTORY, params={"kind": "request"}, headers=bearer(roles=["a"]))
+            return [item for item in listed.json()["items"] if item["user"] == "alice"]
+
+        if status == 403:
+            refusal = (await waiting.until(refusals))[0]
+            assert (refusal["result"], refusal["address"]) == ("denied", "127.0.0.1")
+            assert refusal["detail"]["request"] == "GET /api/maestro/v1/history"
+        else:
+            kinds = {item["kind"] for item in answer.json()["items"]}
+            assert "work.created" in kinds
+
+
+async def test_history_is_limited_to_the_sources_of_a_token(database: Dsn, tmp_path: Path) -> None:
+    """read the history of works of other sources with a token limited to one's own -> 404, or only one's own entries"""
+    roles = {"jwt_role_read": "r", "jwt_source_claim": "sources"}
+    async with protected(database, tmp_path, **roles) as (_, rest):
+        mine = bearer(roles=["r"], sources=["mine"])
+
+        async def read(path: str) -> tuple[int, list[str]]:
+            answer = await rest.get(path, headers=mine)
+            return answer.status_code, [item["resource_id"] for item in answer.json().get("items", [])]
+
+        assert await read(f"{BUNDLES}/of-me/history") == (200, ["of-me"])
+        assert await read(f"{BUNDLES}/of-them/history") == (404, [])
+        assert await read(f"{CONSUMERS}/{CONSUMER}/history") == (200, ["of-me"])
+        assert await read(f"{CONSUMERS}/cluster2/history") == (404, [])
+
+
+ACTIONS = {
+    "write": (f"{BUNDLES}/of-me/resend", f"{CONSUMERS}/{CONSUMER}/resync"),
+    "admin": (
+        *(f"{CONSUMERS}/{CONSUMER}/pause", f"{CONSUMERS}/{CONSUMER}/resume"),
+        *(f"{CONSUMERS}/{CONSUMER}/retirement", "/api/maestro/v1/sweep"),
+    ),
+}
+
+
+@pytest.mark.parametrize("role", ["none", "read", "write", "admin"])
+async def test_operator_actions_need_their_role(database: Dsn, tmp_path: Path, role: str) -> None:
+    """resend, resync, pause, resume, retire or sweep with a token of a lower role -> 403, nothing changes"""
+    ranks = ["none", "read", "write", "admin"]
+    async with protected(database, tmp_path) as (server, rest):
+        for needed, paths in ACTIONS.items():
+            for path in paths:
+                for query in ("", "?dryRun=All"):
+                    body = {"works": "release"} if path.endswith("retirement") else {}
+                    response = await rest.post(path + query, json=body, headers=bearer(roles=[f"maestro-{role}"]))
+                    is_allowed = ranks.index(role) >= ranks.index(needed)
+                    assert (response.status_code != 403) is is_allowed, (path, response.text)
+        events = await server.sql("SELECT count(*) AS n FROM maestropy_pauses")
+        assert events[0]["n"] == 0  # an admin has resumed what was paused
+
+
+async def test_token_limited_to_sources_resends_only_their_works(database: Dsn, tmp_path: Path) -> None:
+    """resend a work of another source, or resync a shared consumer -> 404, 403"""
+    async with protected(database, tmp_path, jwt_source_claim="sources") as (_, rest):
+        mine = bearer(roles=["maestro-write"], sources=["mine"])
+        assert (await rest.post(f"{BUNDLES}/of-me/resend", json={}, headers=mine)).status_code == 200
+        assert (await rest.post(f"{BUNDLES}/of-them/resend", json={}, headers=mine)).status_code == 404
+        assert (await rest.post(f"{CONSUMERS}/{CONSUMER}/resync", json={}, headers=mine)).status_code == 403

@@ -66,9 +66,11 @@ def test_ordinary_multi_line_text_keeps_the_form_of_klog() -> None:
     assert " value=<\n\tfirst\n\t\tsecond\n >" in logged({"value": "first\n\tsecond\n"})
 
 
-CONSUMER = {"id": "1", "kind": "Consumer", "name": HOSTILE, "labels": {HOSTILE: HOSTILE}, "created_at": HOSTILE}
+CONSUMER_ID = "00000000-0000-0000-0000-000000000001"
+BUNDLE_ID = "00000000-0000-0000-0000-000000000002"
+CONSUMER = {"id": CONSUMER_ID, "kind": "Consumer", "name": HOSTILE, "labels": {HOSTILE: HOSTILE}, "created_at": HOSTILE}
 BUNDLE = {
-    "id": "2",
+    "id": BUNDLE_ID,
     "kind": "ResourceBundle",
     "consumer_name": HOSTILE,
     "version": 1,
@@ -91,10 +93,13 @@ class _HostileApi(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         item = CONSUMER if "/consumers" in self.path else BUNDLE
         is_list = self.path.split("?")[0].endswith(("consumers", "resource-bundles"))
-        answer: Any = {"kind": "List", "page": 1, "size": 1, "total": 1, "items": [item]} if is_list else item
+        a_list = {"kind": f"{item['kind']}List", "page": 1, "size": 1, "total": 1, "items": [item]}
+        answer: Any = a_list if is_list else item
+        if "data-safety" in self.path or "delivery-pauses" in self.path:
+            answer = {"type": "Error", "code": "maestro-404", "reason": "The requested resource 'x' doesn't exist"}
         if "missing" in self.path:
             answer = {"kind": "Error", "code": "maestro-7", "reason": HOSTILE}
-        self.send_response(404 if "missing" in self.path else 200)
+        self.send_response(404 if "code" in answer else 200)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())
@@ -118,14 +123,17 @@ def hostile_api(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     "command",
     [
         pytest.param("consumer list", id="consumer-list"),
-        pytest.param("consumer get 1", id="consumer-get"),
+        pytest.param(f"consumer get {CONSUMER_ID}", id="consumer-get"),
         pytest.param("consumer get missing", id="error-text"),
         pytest.param("resourcebundle list -o wide", id="bundle-list"),
-        pytest.param("resourcebundle get 2", id="bundle-get"),
-        pytest.param("resourcebundle status 2", id="bundle-status"),
-        pytest.param("resourcebundle describe 2", id="bundle-describe"),
+        pytest.param(f"resourcebundle get {BUNDLE_ID}", id="bundle-get"),
+        pytest.param(f"resourcebundle status {BUNDLE_ID}", id="bundle-status"),
+        pytest.param(f"resourcebundle describe {BUNDLE_ID}", id="bundle-describe"),
         *(pytest.param(f"resourcebundle list -o {form}", id=f"bundle-{form}") for form in ("json", "yaml", "name")),
-        *(pytest.param(f"consumer get 1 -o {form}", id=f"consumer-{form}") for form in ("json", "yaml", "name")),
+        *(
+            pytest.param(f"consumer get {CONSUMER_ID} -o {form}", id=f"consumer-{form}")
+            for form in ("json", "yaml", "name")
+        ),
     ],
 )
 @pytest.mark.usefixtures("hostile_api")
@@ -141,9 +149,9 @@ def test_command_output(command: str, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.usefixtures("hostile_api")
 def test_escaped_json_and_yaml_mean_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON and YAML with escaped characters -> the very text of the server, for programs"""
-    assert main.call("consumer get 1 -o json".split()) == 0
+    assert main.call(f"consumer get {CONSUMER_ID} -o json".split()) == 0
     assert json.loads(capsys.readouterr().out)["name"] == HOSTILE
-    assert main.call("consumer get 1 -o yaml".split()) == 0
+    assert main.call(f"consumer get {CONSUMER_ID} -o yaml".split()) == 0
     assert yaml.safe_load(capsys.readouterr().out)["name"] == HOSTILE
 
 

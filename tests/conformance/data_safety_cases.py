@@ -52,7 +52,11 @@ async def wait_for_hold(env: AgentEnvironment, reason: data_safety.HoldReason, *
     await env.wait_until(is_reported, what=f"the report of {works} held works, {reason}")
     assert env.agent is not None
     assert reason in env.agent.data_safety.summary()
-    assert "data-safety hold" in env.log
+
+    async def is_logged() -> bool:
+        return "data-safety hold" in env.log
+
+    await env.wait_until(is_logged, what="the log of the hold")
 
 
 async def assert_nothing_was_deleted(env: AgentEnvironment, objects: list[dict[str, object]]) -> None:
@@ -110,6 +114,30 @@ async def case_orphan_of_resync_is_deleted_after_the_grace_period(env: AgentEnvi
     await env.wait_until_gone(cm, env.applied_work_ref("w"))
     evicted = next(line for line in env.log.splitlines() if "evicted after eviction grace period" in line)
     assert env.applied_work_name("w") in evicted
+
+
+async def case_late_spec_of_the_previous_database_is_held(env: AgentEnvironment) -> None:
+    """A broker delivers it after the resync with the new database, and no other event follows."""
+    await start_with_database(env)
+    await env.wait_until_idle()
+    replace_database(env, "second")
+
+    async def is_resynced() -> bool:
+        return env.agent is not None and env.agent.data_safety.database == "second"
+
+    await env.wait_until(is_resynced, what="the resync with the new database")
+    cm = samples.config_map(env.namespace, "cm")
+    env.server.database = "first"
+    uid = env.publish("late", cm)
+    env.server.database = "second"
+    del env.server.works[uid]
+
+    async def is_applied() -> bool:
+        return await env.cluster.get(cm) is not None
+
+    await env.wait_until(is_applied, what="the object of the late spec")
+    await wait_for_hold(env, data_safety.HoldReason.OTHER_DATABASE, works=1)
+    await assert_nothing_was_deleted(env, [cm])
 
 
 async def case_works_of_another_consumer_are_left_to_its_agent(env: AgentEnvironment) -> None:

@@ -26,7 +26,7 @@ def publish(env: AgentEnvironment, *manifests: Json, **spec: Any) -> None:
 
 async def case_executor_without_permissions_applies_nothing(env: AgentEnvironment) -> None:
     publish(env, *two(env))
-    reported = await env.wait_for_conditions("w", applied="F:FF", available="U:UU")
+    reported = await env.wait_for_conditions("w", applied="F:FF", available="F:FF")
     assert condition(reported.status.manifests[0], "Applied").message == (
         f"Failed to apply manifest: not allowed to apply the resource  configmaps, {env.namespace} cm1, "
         "will try again in 1m0s"
@@ -38,7 +38,7 @@ async def case_executor_with_permission_for_one_object(env: AgentEnvironment) ->
     await allow(env, "update", "patch", "get", "delete", names=("cm1",))
     await allow(env, "create", name="create")
     publish(env, *two(env))
-    await env.wait_for_conditions("w", applied="F:TF", available="U:TU")
+    await env.wait_for_conditions("w", applied="F:TF", available="F:TF")
 
 
 async def case_executor_with_all_permissions(env: AgentEnvironment) -> None:
@@ -78,7 +78,7 @@ async def case_privilege_escalation_is_denied(env: AgentEnvironment) -> None:
     await env.cluster.create(samples.service_account(env.namespace, "sa"))
     await allow(env, *WRITE, "delete", groups={RBAC: ["roles", "rolebindings"]})
     publish(env, *roles(env))
-    reported = await env.wait_for_conditions("w", applied="F:FFF", available="F:FFU")
+    reported = await env.wait_for_conditions("w", applied="F:FFF", available="F:FFF")
     assert "error: permission escalation" in condition(reported.status.manifests[0], "Applied").message
 
 
@@ -86,7 +86,7 @@ async def case_privilege_escalation_is_denied_for_existing_role(env: AgentEnviro
     await env.cluster.create(roles(env)[0])
     await allow(env, *WRITE, "delete", groups={RBAC: ["roles", "rolebindings"]})
     publish(env, *roles(env))
-    reported = await env.wait_for_conditions("w", applied="F:FFF", available="F:TFU")
+    reported = await env.wait_for_conditions("w", applied="F:FFF", available="F:TFF")
     assert "permission escalation" in condition(reported.status.manifests[0], "Applied").message
 
 
@@ -107,12 +107,12 @@ async def case_escalate_permission_updates_weaker_role(env: AgentEnvironment) ->
 
 async def case_revoked_permission_keeps_applied_objects(env: AgentEnvironment) -> None:
     publish(env, *two(env))
-    await env.wait_for_conditions("w", applied="F:FF", available="U:UU")
+    await env.wait_for_conditions("w", applied="F:FF", available="F:FF")
     await allow(env, *WRITE, "delete")
     await env.wait_until_applied("w")
     await env.cluster.delete(samples.role_binding(env.namespace, "rights", role="rights", account="sa"))
     publish(env, *two(env), samples.config_map(env.namespace, "cm3"))
-    await env.wait_for_conditions("w", applied="F:FFF", available="U:UUU")
+    await env.wait_for_conditions("w", applied="F:FFF", available="F:TTF")
     assert await env.cluster.get(two(env)[0])
 
 

@@ -82,6 +82,10 @@ def case_terminating_crd_accepts_no_new_objects(kube: Kube) -> None:
     rejected = kube.rejected(403, "POST", things, custom(plural, "again"))
     assert rejected["message"].endswith("create not allowed while custom resource definition is terminating")
     assert kube.apply(f"{things}/again", custom(plural, "again"), manager="one")["http"] == 403
+    # The condition comes before the deletion of the objects; without this wait the PATCH meets both states.
+    kube.eventually(
+        lambda: kube.call("GET", f"{things}/held")["metadata"].get("deletionTimestamp"), what="deletion of the object"
+    )
     kube.ok("PATCH", f"{things}/held", {"metadata": {"finalizers": []}}, media=MERGE)
     kube.eventually(lambda: kube.is_not_found(crd), what="end of the definition")
 

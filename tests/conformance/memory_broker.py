@@ -48,6 +48,8 @@ class MemoryBroker:
         """Accept messages, and neither forward nor acknowledge them."""
         self.limit = packets.MAX_REMAINING_LENGTH
         """The maximum packet size, which it announces to clients."""
+        self.unannounced_limit = packets.MAX_REMAINING_LENGTH
+        """The largest message that it takes; clients learn it from a rejection only, as from Mosquitto."""
         self._server: asyncio.Server | None = None
         self._port = 0
 
@@ -109,7 +111,8 @@ class MemoryBroker:
         self.published.append(message)
         if self.is_silent:
             return
-        reason = self.reasons.get(message.topic, 0)
+        is_too_large = len(body) > self.unannounced_limit
+        reason = packets.PACKET_TOO_LARGE if is_too_large else self.reasons.get(message.topic, 0)
         if not reason:
             subscribers = [
                 candidate for candidate in self.sessions.values() if self.is_subscribed(candidate, message.topic)

@@ -5,7 +5,7 @@ send events twice and out of order, as brokers do.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ def now() -> timestamps.Timestamp:
 class MemoryServer:
     """One server with one consumer."""
 
-    subscribed_phrase = "subscribed to a server in memory"
+    subscribed_records: Sequence[port.LogRecord] = (("subscribed to a server in memory", {}),)
 
     def __init__(self, address: str, *, consumer: str) -> None:
         self.address = address

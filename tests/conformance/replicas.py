@@ -121,8 +121,7 @@ def _kubeconfig_with_namespace(environment: ReplicaSetting) -> Path:
 
 
 async def _check_metrics(leader: Replica) -> None:
-    """Check that the metrics of dashboards have values."""
-    shown = (await leader.probes.get("/metrics")).text.splitlines()
+    """Check that the metrics of dashboards have values; some are written when a reconciliation has ended."""
     for sample in (
         'rest_client_requests_total{code="201"',
         "rest_client_request_duration_seconds_count{",
@@ -132,8 +131,12 @@ async def _check_metrics(leader: Replica) -> None:
         'cloudevents_sent_total{action="update_request"',
         'cloudevents_received_total{action="create_request"',
     ):
-        counts = [float(line.split()[-1]) for line in shown if line.startswith(sample)]
-        assert sum(counts) > 0, sample
+
+        async def count(name: str = sample) -> float:
+            shown = (await leader.probes.get("/metrics")).text.splitlines()
+            return sum(float(line.split()[-1]) for line in shown if line.startswith(name))
+
+        await waiting.until(count, what=f"a value of {sample}")
 
 
 async def run_failover(environment: ReplicaSetting) -> None:

@@ -131,6 +131,8 @@ class ServerProgram(Program):
     health: str
     sources: str
     agents: str
+    metrics: str
+    """Host and port."""
 
     def running(self) -> harness.Running:
         """Return it as the other tests know servers."""
@@ -172,6 +174,7 @@ def server(
         health=where.health,
         sources=where.sources,
         agents=where.agents,
+        metrics=f"{host}:{metrics}",
     )
 
 

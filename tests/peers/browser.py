@@ -65,6 +65,11 @@ class Page:
         await self.ask("Page.navigate", url=path.as_uri() + fragment)
         await self.until("document.documentElement?.dataset.ready !== undefined")
 
+    async def visit(self, address: str) -> None:
+        """Open an address and wait until its page shows data."""
+        await self.ask("Page.navigate", url=address)
+        await self.until("document.documentElement?.dataset.ready !== undefined")
+
     async def run(self, script: str) -> Any:
         """Return the value of an expression."""
         result = await self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
@@ -84,6 +89,22 @@ class Page:
                 more["text"] = "\r"
             await self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, **more)
             await self.ask("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    async def click(self, selector: str) -> None:
+        """Click the middle of an element with the mouse, as a person does."""
+        found = f"document.querySelector({selector!r})"
+        await self.until(found)
+        box = await self.run(
+            f"{found}.scrollIntoView({{block: 'center'}}), JSON.parse(JSON.stringify({found}.getBoundingClientRect()))"
+        )
+        place: dict[str, Any] = {"x": box["x"] + min(box["width"], 60) / 2, "y": box["y"] + box["height"] / 2}
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.ask("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+
+    async def resize(self, width: int, height: int) -> None:
+        """Give the tab another size."""
+        await self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                       mobile=False)  # fmt: skip
 
     async def prefer(self, scheme: str) -> None:
         """Let the system be light or dark."""

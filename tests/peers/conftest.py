@@ -16,15 +16,18 @@ from typing import TypeVar
 import pytest
 
 from tests.peers import go_build, kube_build, peer_build, peer_postgres, pubsub_emulator
+from tests.peers.charts.rendering import Helm
 from tests.peers.go_build import Say, Unavailable
 from tests.peers.kube_cluster import KubeCluster, answer, kube_cluster
 from tests.peers.peer_clients import Agent, WorkClient, rest
 from tests.peers.peer_processes import tail
 from tests.peers.peer_servers import RunningServer, go_server, python_server, python_server_exists
+from tests.upstream import sources
 from tests.waiting import wait_for
 
 BUILT = pytest.StashKey[peer_build.Programs | str]()
 CONTROL_PLANE = pytest.StashKey[kube_build.ControlPlane | str]()
+HELM = pytest.StashKey[Path | str]()
 LOGS = pytest.StashKey[list[Path]]()
 CLUSTER_LOGS = pytest.StashKey[list[Path]]()
 HERE = Path(__file__).parent
@@ -43,6 +46,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         stash[BUILT] = built_or_reason(peer_build.programs, say)
     if "pubsub" in needed:
         built_or_reason(lambda say: go_build.built(pubsub_emulator.RECIPE, say), say)  # who needs it gives the reason
+    if "helm" in needed:
+        stash[HELM] = built_or_reason(lambda say: go_build.built(sources.HELM, say), say)
     if "control_plane" in needed:
         stash[CONTROL_PLANE] = built_or_reason(kube_build.control_plane, say)
 
@@ -98,6 +103,14 @@ def control_plane(pytestconfig: pytest.Config) -> kube_build.ControlPlane:
     if isinstance(built, str):
         pytest.skip(built)
     return built
+
+
+@pytest.fixture(scope="session")
+def helm(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    built = pytestconfig.stash[HELM]
+    if isinstance(built, str):
+        pytest.skip(built)
+    return Helm(program=built / "helm", folder=tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="session")

@@ -52,6 +52,9 @@ def built(recipe: Recipe, say: Say) -> Path:
     """Return the folder with the programs, building them first if this machine has not yet done so."""
     go = compiler(recipe)
     folder = recipe.cache / (recipe.label + key(recipe, go))
+    if folder.exists():
+        # Complete, because builds are renamed whole: nobody waits here for the build of another version.
+        return folder
     with only_one_builder(recipe):
         if not folder.exists():
             say(f"building {recipe.title} into {folder} (once; {recipe.duration})")
@@ -64,7 +67,7 @@ def built(recipe: Recipe, say: Say) -> Path:
 def compiler(recipe: Recipe) -> str:
     found = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
     if found is None:
-        raise Unavailable(f"Go 1.25 or newer is needed to build {recipe.title}: put `go` on the PATH")
+        raise Unavailable(f"Go 1.26 or newer is needed to build {recipe.title}: put `go` on the PATH")
     return found
 
 

@@ -97,11 +97,17 @@ def succeeds(api: httpx.Client, path: str) -> bool:
 
 @contextlib.contextmanager
 def kube_cluster(
-    programs: ControlPlane, *, folder: Path, durable: bool = False, on_log: Callable[[Path], None] = lambda _: None
+    programs: ControlPlane,
+    *,
+    folder: Path,
+    durable: bool = False,
+    with_crds: bool = True,
+    on_log: Callable[[Path], None] = lambda _: None,
 ) -> Iterator[KubeCluster]:
     """Run a new control plane until the block ends.
 
-    `durable` keeps etcd's fsync on, for measuring; `on_log` hears of every log before the program writes to it.
+    `durable` keeps etcd's fsync on, for measuring; without CRDs somebody else installs those of the agent; `on_log`
+    hears of every log before the program writes to it.
     """
     begun = time.monotonic()
     etcd_port, peer_port, port = free_ports(3)
@@ -153,7 +159,7 @@ def kube_cluster(
             ready=lambda: succeeds(api, "/readyz"),
         )
         # Before the controllers start, because the garbage collector looks for new kinds only twice a minute.
-        for path in sorted(AGENT_CRDS.glob("*.yaml")):
+        for path in sorted(AGENT_CRDS.glob("*.yaml")) if with_crds else ():
             install_crd(api, yaml.safe_load(path.read_text()))
         start(
             kube_commands.controllers(programs, kubeconfig=manager, ca=ca.cert, accounts=accounts),

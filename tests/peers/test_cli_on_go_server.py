@@ -62,3 +62,22 @@ def test_works_are_listed_awaited_edited_and_deleted(
     assert "it still has works; delete the works of this consumer first" in refusal
     assert "SQL" not in refusal
     assert run(f"rb delete -l suite={consumer} --yes --wait --timeout 60s").count("deleted successfully") == 2
+
+
+def test_history_is_shown_or_said_to_be_missing(
+    server: RunningServer,
+    consumer: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("MAESTRO_REST_URL", server.rest_url)
+    code = main.call(["history", consumer])
+    shown = capsys.readouterr()
+    if server.kind == "go":
+        assert code == 1
+        assert "the server keeps no history: it is a Go Maestro" in shown.err
+    else:
+        assert code == 0
+        assert "consumer.created" in shown.out

@@ -85,7 +85,7 @@ def test_a_failed_build_tells_why_and_leaves_nothing_to_be_found(workshop: Works
 
 def test_without_go_the_reason_is_go(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    with pytest.raises(go_build.Unavailable, match=r"Go 1\.25 or newer is needed to build the program"):
+    with pytest.raises(go_build.Unavailable, match=r"Go 1\.26 or newer is needed to build the program"):
         workshop.built()
 
 

@@ -1,5 +1,6 @@
 """The real kubectl prints the same for the sandbox as for a real cluster: apply, get, describe, explain, delete."""
 
+import contextlib
 import difflib
 import os
 import re
@@ -221,7 +222,8 @@ def test_pod_of_the_sandbox_is_described_and_has_a_log(both: tuple[Kubectl, Kube
     assert re.search(r"^Status: +Running$", described, re.MULTILINE)
     assert re.search(r"^    Image: +web:1$", described, re.MULTILINE)
     assert "sandbox: container web (web:1) is not run; it has no log\nexit 0" in kubectl.run("logs web")
-    assert "container x is not valid for pod web\nexit 1" in kubectl.run("logs web -c x")
+    # Newer versions of kubectl add the names of the containers.
+    assert re.search(r"container x is not valid for pod web.*\nexit 1", kubectl.run("logs web -c x"))
     assert "the sandbox runs no containers" in kubectl.run("attach web")
     assert 'pod "web" deleted' in kubectl.run("delete pod web --timeout=60s")
 
@@ -292,6 +294,8 @@ def test_kubectl_forwards_ports_of_pods_and_services_of_the_sandbox(both: tuple[
                         b"HELLO" * 5000
                     }
         with forwarding(kubectl, "pod/web", 81) as (forwarded, process):
-            assert exchanged(forwarded, b"x") == b""
+            # kubectl ends here, and closes the connection before or after it has read what was sent.
+            with contextlib.suppress(ConnectionResetError):
+                assert exchanged(forwarded, b"x") == b""
             told, _ = process.communicate(timeout=60)
             assert "nothing listens on port 81 of pod web; annotate the pod" in told

@@ -27,8 +27,8 @@ OF_NEWER_GO = {
 PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
 pytestmark = [pytest.mark.peers, pytest.mark.timeout(180)]
 
-# What a Go program says about itself.
-OF_THE_LANGUAGE = ("go_", "process_", "promhttp_")
+# What a Go program says about its language and its library; the page of differences names them.
+OF_THE_LANGUAGE = ("go_", "promhttp_", "process_network_", "process_virtual_memory_max_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from maestropy import installation
 from maestropy.adapter.tooling import scaffold
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = ("README.md", "CHANGELOG.md", "docs", "src", "deploy", "skills", "examples")
+PUBLIC = ("README.md", "CHANGELOG.md", "docs", "src", "deploy", "charts", "skills", "examples")
 _FORMER_NAME = "py" + "maestro"
 _INSTALL = re.compile(r"\b(?:pip|pipx|uv|poetry)3?\b[^\n`]*?\b(?:install|add|run)\b([^\n`;]*)")
 _BARE_NAME = re.compile(rf"(?<![\w./@-])(?:{_FORMER_NAME}|{installation.DISTRIBUTION})(?![\w.-]*\.whl)(?![\w./-])")
@@ -82,7 +82,7 @@ def test_install_hints_come_from_one_module() -> None:
     users = {
         path.relative_to(package).parts[0] for path in package.rglob("*.py") if "installation.hint(" in path.read_text()
     }
-    assert users == {"cli", "sandbox"}
+    assert users == {"cli", "sandbox", "telemetry"}
 
 
 def test_hint_installs_an_extra_from_a_clone() -> None:

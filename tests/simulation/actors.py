@@ -7,7 +7,7 @@ cancelled, so nothing that runs while they unwind reaches anybody.
 import asyncio
 import functools
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,7 @@ class Server:
                 resync=controllers.resync,
                 subscribers=controllers.agent_subscribers,
                 policy=AgentIdentityPolicy.ANY,
+                history=controllers.history,
                 heartbeats=heartbeats,
             ),
             "sources": SourceService(
@@ -195,6 +196,7 @@ class Server:
                 status_dispatcher=controllers.status_dispatcher,
                 subscribers=controllers.source_subscribers,
                 access_control=SourceAccessControl(AuthnMode.OPEN, reviews=None, clock=self._clock.monotonic),
+                history=controllers.history,
                 heartbeats=heartbeats,
             ),
         }
@@ -278,7 +280,7 @@ class Server:
 class Medium:
     """An agent's way to whichever server the balancer gives it; the errors mean what they mean over gRPC."""
 
-    subscribed_phrase = "subscribed"
+    subscribed_records: Sequence[base.LogRecord] = (("subscribed", {}),)
     address = "simulated"
 
     def __init__(self, network: Network, *, owner: str, consumer: str) -> None:

@@ -15,12 +15,16 @@ import msgspec
 from maestropy.agent.decide import data_safety
 from maestropy.sandbox.kubeapi.storage.store import StoredObject, StoreEvent
 from maestropy.wire import ordering
+from tests.simulation import memory_history, memory_rows
 from tests.simulation.memory_cluster import APPLIED_MANIFEST_WORKS, CONFIG_MAPS, MemoryCluster
 from tests.simulation.memory_postgres import Change, Engine, Row
 from tests.simulation.sources import NO_ANSWER, Answer, Content, SimulatedResource
 
 _PENDING_AT_MOST = 4
 """One pending event, and those that instances were about to send when it was written."""
+
+
+_CHANGES = frozenset(("work.created", "work.updated", "work.deletion-requested", "work.deleted"))
 
 
 class Violation(Exception):
@@ -92,9 +96,47 @@ class Ledger:
     """Whether another client is changing the cluster."""
 
     def __post_init__(self) -> None:
-        self.engine.committed.append(self._committed)
+        self.watch(self.engine)
         for consumer, cluster in self.clusters.items():
             cluster.store.add_event_handler(functools.partial(self._happened, consumer))
+
+    def watch(self, engine: Engine) -> None:
+        """Check the commits of a database."""
+        engine.committed.append(functools.partial(self._committed_in, engine))
+
+    def _committed_in(self, engine: Engine, changes: Sequence[Change]) -> None:
+        if engine is self.engine:
+            self._committed(changes)
+            return
+        for change in changes:
+            if change.table == "resources" and memory_rows.content(change.before) != memory_rows.content(change.after):
+                name = self.resources[change.key].name
+                self._break("one-cell-decides", f"{name}: {engine.database_id} has changed it, which does not own it")
+
+    def moved(self, old: Engine, new: Engine) -> None:
+        """Compare the cells of a move when it is decided: from now on the new one owns the resources."""
+        self.engine = new
+        for id_, row in old.tables["resources"].items():
+            if memory_rows.content(row) != memory_rows.content(new.tables["resources"].get(id_)):
+                name = self.resources[id_].name
+                self._break("acknowledged-is-stored", f"{name}: the new cell does not have it as the old one did")
+        for incarnations in self.incarnations.values():
+            for incarnation in incarnations:
+                incarnation.database_id = new.database_id
+
+    def origins(self, consumer: str) -> dict[str, str]:
+        """Return from which database the agent of a consumer has applied each of its works, by ID.
+
+        Without those that it deletes: a finalizer may hold their objects for long.
+        """
+        works = self.clusters[consumer].store.select(APPLIED_MANIFEST_WORKS, "")
+        origins = {each.name: data_safety.read_origin(each.obj) for each in works if not _is_leaving(each)}
+        return {
+            id_: origin.database
+            for id_ in self.resources
+            for name, origin in origins.items()
+            if name.endswith(f"-{id_}") and origin is not None
+        }
 
     def answered(self, request: SpecRequest, answer: Answer) -> None:
         """Check the answer to a request: accepted requests are stored, rejected ones are not."""
@@ -184,6 +226,7 @@ class Ledger:
             self.log_line(f"VIOLATION {rule}: {what}")
 
     def _committed(self, changes: Sequence[Change]) -> None:
+        self._check_history(changes)
         has_new_events = False
         for change in changes:
             if change.table == "resources":
@@ -191,6 +234,20 @@ class Ledger:
             has_new_events |= change.table == "events" and change.before is None
         if has_new_events:
             self._count_pending()
+
+    def _check_history(self, changes: Sequence[Change]) -> None:
+        """Check that the history records what this commit changes, and nothing else."""
+        recorded = Counter(
+            (change.after["subject_id"], change.after["kind"])
+            for change in changes
+            if change.table == memory_history.TABLE and change.after is not None and change.after["subject_id"]
+        )
+        recorded = Counter({key: count for key, count in recorded.items() if key[1] in _CHANGES})
+        changed = Counter(
+            (change.key, kind) for change in changes if change.table == "resources" for kind in _kinds(change)
+        )
+        if recorded != changed:
+            self._break("history-of-changes", f"a commit changes {dict(changed)} and records {dict(recorded)}")
 
     def _count_pending(self) -> None:
         pending = Counter(r["source_id"] for r in self.engine.tables["events"].values() if r["reconciled_date"] is None)
@@ -401,6 +458,18 @@ def _token(row: Row) -> str:
 
 def _status(row: Row) -> dict[str, Any]:
     return msgspec.json.decode(row["status"]) if row["status"] else {}
+
+
+def _kinds(change: Change) -> list[str]:
+    """Return what the history has to record of a changed row."""
+    before, after = change.before, change.after
+    if after is None:
+        return ["work.deleted"] if before is not None else []
+    if before is None:
+        return ["work.created"]
+    updated = ["work.updated"] if before["version"] != after["version"] else []
+    is_newly_deleting = before["deleted_at"] is None and after["deleted_at"] is not None
+    return updated + (["work.deletion-requested"] if is_newly_deleting else [])
 
 
 def _shown(row: Row | None) -> str:

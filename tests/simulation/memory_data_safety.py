@@ -31,5 +31,11 @@ async def held_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[R
     return memory_rows.found(tx, "holds", consumers)
 
 
+async def held(tx: "Transaction") -> "list[Row]":
+    # `columns` begin with the ID; the number of works is the fifth.
+    counts = [row["columns"][4] for row in tx.rows("holds") if row["columns"][4] > 0]
+    return [{"works": sum(counts), "consumers": len(counts)}]
+
+
 async def adopted(tx: "Transaction", hold_ids: Iterable[str]) -> "list[Row]":
     return memory_rows.found(tx, "adoptions", hold_ids)

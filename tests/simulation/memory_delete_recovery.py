@@ -15,7 +15,7 @@ _NEW = {"id": _ROUND, "next_at": datetime(1970, 1, 1, tzinfo=UTC), "cooldown_pen
 
 async def claim_round(tx: "Transaction", now: datetime) -> "list[Row]":
     schedule = _schedule(tx)
-    has_work = any(row["next_at"] <= now for row in tx.rows("delete_recovery_consumers")) or bool(_unscheduled(tx))
+    has_work = bool(_due(tx, now)) or bool(_unscheduled(tx))
     if not schedule["cooldown_pending"] and (schedule["next_at"] > now or not has_work):
         return []
     return [schedule] if tx.try_lock("delete_recovery_schedule", _ROUND) else []
@@ -53,8 +53,7 @@ async def queue_consumers(tx: "Transaction", names: Sequence[str], times: Sequen
 
 
 async def due_consumers(tx: "Transaction", now: datetime, limit: int) -> "list[Row]":
-    due = [row for row in tx.rows("delete_recovery_consumers") if row["next_at"] <= now]
-    return sorted(due, key=lambda row: (row["next_at"], row["consumer_name"]))[:limit]
+    return sorted(_due(tx, now), key=lambda row: (row["next_at"], row["consumer_name"]))[:limit]
 
 
 async def due_deletions(tx: "Transaction", names: Sequence[str], now: datetime, limit: int) -> "list[Row]":
@@ -97,6 +96,11 @@ async def backlog(tx: "Transaction") -> "list[Row]":
 
 def _schedule(tx: "Transaction") -> "Row":
     return tx.get("delete_recovery_schedule", _ROUND) or _NEW
+
+
+def _due(tx: "Transaction", now: datetime) -> "list[Row]":
+    waiting = [row for row in tx.rows("delete_recovery_consumers") if row["next_at"] <= now]
+    return [row for row in waiting if not memory_rows.is_paused(tx, row["consumer_name"])]
 
 
 def _unscheduled(tx: "Transaction") -> "list[Row]":

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from maestropy.store import pool
-from tests.simulation import memory_data_safety, memory_statements
+from tests.simulation import memory_data_safety, memory_rows, memory_statements
 
 Row = dict[str, Any]
 Key = tuple[str, Any]
@@ -56,10 +56,14 @@ class Engine:
         self.listening: dict[object, tuple[str, Callable[[str, str], None]]] = {}
         """Who hears notifications, under which owner."""
         self.sessions: set[Session] = set()
+        self.frozen: set[str] = set()
+        """Consumers whose resources a trigger protects from every write, while they move to another cell."""
         self.database_id = memory_data_safety.DATABASE_ID
         self._commits: list[tuple[float, list[Change]]] = []
         """What was changed, and when, to go back to an earlier moment."""
         self._new_ids = 0
+        self.recorded = 0
+        """How many entries the history ever had: their keys."""
 
     def new_id(self) -> str:
         """Return what gen_random_uuid() would."""
@@ -138,6 +142,11 @@ class Transaction:
 
     async def put(self, table: str, key: Any, row: Row | None) -> None:
         """Write a row, or remove it, when nobody else has it locked."""
+        before = self.get(table, key)
+        written = row or before
+        is_frozen = table == "resources" and written is not None and written["consumer_name"] in self.engine.frozen
+        if is_frozen and memory_rows.content(row) != memory_rows.content(before):
+            raise asyncpg.LockNotAvailableError("the consumer moves to another cell")
         await self.lock(table, key)
         self.writes[table, key] = row
 

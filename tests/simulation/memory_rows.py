@@ -18,6 +18,10 @@ def found(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
     return [row for row in rows if row is not None]
 
 
+def is_paused(tx: "Transaction", consumer: str) -> bool:
+    return tx.get("maestropy_pauses", consumer) is not None
+
+
 async def locked(tx: "Transaction", table: str, ids: Iterable[str]) -> "list[Row]":
     rows = []
     for id_ in sorted(set(ids)):
@@ -135,3 +139,8 @@ def payload_of(envelope: bytes, metadata: bytes | None, data: bytes | None) -> s
 def data_of(payload: str | None) -> bytes | None:
     document = msgspec.json.decode(payload) if payload else {}
     return msgspec.json.encode(document["data"]) if document.get("data") is not None else None
+
+
+def content(row: "Row | None") -> "Row | None":
+    """Return a row without the schedule of its deletion, which belongs to a cell and not to the resource."""
+    return row and {name: value for name, value in row.items() if not name.startswith("delete_retry_")}

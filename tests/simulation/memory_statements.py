@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 
 from maestropy.store import sql
-from tests.simulation import memory_rows
+from tests.simulation import memory_history, memory_rows
+from tests.simulation.memory_actions import (  # noqa: F401 - found by name
+    count_pauses,
+    is_paused,
+    note_seen,
+    pause,
+    queue_works,
+    resume,
+)
 from tests.simulation.memory_data_safety import (  # noqa: F401 - found by name
     adopted,
+    held,
     held_consumers,
     identity,
     remove_hold,
@@ -37,17 +46,31 @@ from tests.simulation.memory_delete_recovery import (  # noqa: F401 - found by n
     set_retries,
     start_pause,
 )
+from tests.simulation.memory_history import (  # noqa: F401 - found by name
+    partitions,
+    purge_default,
+    record,
+)
 from tests.simulation.virtual_loop import EPOCH
 
 if TYPE_CHECKING:
     from tests.simulation.memory_postgres import Row, Transaction
 
-FAMILIES = ("resources", "statuses", "events", "delete_recovery", "instances", "consumers", "data_safety")
+FAMILIES = (
+    *("resources", "statuses", "events", "delete_recovery", "instances", "consumers"),
+    *("data_safety", "history", "actions"),
+)
 _Statement = Callable[..., Awaitable[Any]]
 _LEFT_OUT = {
     # What only REST asks; the simulation does not speak REST.
     "consumers": {"get", "set_labels", "delete", "count", "page"},
     "data_safety": {"holds", "hold_of", "adopt"},
+    "history": {"page", "consumer_name", "size", "lock", "default_has_rows"},
+    "actions": {
+        *("consumer_facts", "works_of_consumer", "work", "lock_works", "versions_of_works", "request_resync", "pauses"),
+        *("remove_consumer", "mark_released", "orphans", "agent_side", "remove_orphan_holds", "remove_orphan_pauses"),
+        *("remove_orphan_agents", "remove_orphan_events", "remove_orphan_status_events"),
+    },
 }
 
 
@@ -72,11 +95,11 @@ def _set_local(statement: str) -> _Statement:
 
 
 async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
-    now = columns[-1]
+    now = columns[9]
     consumers = {row["name"] for row in tx.rows("consumers")}
     inserted = []
-    for id_, source, consumer, version, envelope, metadata, data, event_id, created_by in zip(
-        *columns[:-1], strict=True
+    for (id_, source, consumer, version, envelope, metadata, data, event_id, created_by), noted in zip(
+        zip(*columns[:9], strict=True), zip(*columns[10:], strict=True), strict=True
     ):
         if consumer not in consumers or _is_removed(tx, id_, created_by):
             continue
@@ -102,6 +125,7 @@ async def insert_new(tx: "Transaction", *columns: Any) -> "list[Row]":
         }
         await tx.put("resources", id_, row)
         await memory_rows.announce(tx, event_id, id_, "Create", now)
+        await memory_history.record_change(tx, "work.created", row, noted, now)
         inserted.append({"id": id_})
     return inserted
 
@@ -130,27 +154,33 @@ async def read_for_change(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
 
 def _is_held_back(row: "Row") -> bool:
     conditions = (json.loads(row["status"] or "{}").get("data") or {}).get("conditions") or ()
-    held = {"type": "DataSafetyHold", "status": "True", "reason": "OlderVersion"}
-    return any(held.items() <= condition.items() for condition in conditions)
+    hold = {"type": "DataSafetyHold", "status": "True", "reason": "OlderVersion"}
+    return any(hold.items() <= condition.items() for condition in conditions)
 
 
 async def write_updates(tx: "Transaction", *columns: Any) -> "list[Row]":
-    now = columns[-1]
+    now = columns[6]
     await memory_rows.supersede(tx, columns[0], now)
-    for id_, version, envelope, metadata, data, event_id in zip(*columns[:-1], strict=True):
+    for (id_, version, envelope, metadata, data, event_id), noted in zip(
+        zip(*columns[:6], strict=True), zip(*columns[7:], strict=True), strict=True
+    ):
         payload = memory_rows.payload_of(envelope, metadata, data)
         changed = {"version": version, "payload": payload, "updated_at": now}
         contents = {"envelope": envelope, "metadata": metadata, "data": data}
         await memory_rows.amend(tx, "resources", id_, {**changed, **contents})
         await memory_rows.announce(tx, event_id, id_, "Update", now)
+        await memory_history.record_change(tx, "work.updated", tx.get("resources", id_), noted, now)
     return []
 
 
-async def mark_deleting(tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], now: datetime) -> "list[Row]":
+async def mark_deleting(
+    tx: "Transaction", ids: Sequence[str], event_ids: Sequence[str], now: datetime, *records: Any
+) -> "list[Row]":
     await memory_rows.supersede(tx, ids, now)
-    for id_, event_id in zip(ids, event_ids, strict=True):
+    for id_, event_id, noted in zip(ids, event_ids, zip(*records, strict=True), strict=True):
         await memory_rows.amend(tx, "resources", id_, {"deleted_at": now})
         await memory_rows.announce(tx, event_id, id_, "Delete", now)
+        await memory_history.record_change(tx, "work.deletion-requested", tx.get("resources", id_), noted, now)
     return []
 
 
@@ -160,7 +190,14 @@ async def existing_consumers(tx: "Transaction", names: Iterable[str]) -> "list[R
 
 
 async def read_specs(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
-    return [{**row, "database_id": tx.engine.database_id} for row in memory_rows.found(tx, "resources", ids)]
+    return [
+        {
+            **row,
+            "database_id": tx.engine.database_id,
+            "is_paused": memory_rows.is_paused(tx, row["consumer_name"]),
+        }
+        for row in memory_rows.found(tx, "resources", ids)
+    ]
 
 
 async def versions_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
@@ -221,20 +258,33 @@ async def read_for_status_update(tx: "Transaction", ids: Iterable[str]) -> "list
     ]
 
 
+async def read_status_data(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
+    rows = [
+        (row["id"], json.loads(row["status"] or "{}").get("data")) for row in memory_rows.found(tx, "resources", ids)
+    ]
+    return [{"id": id_, "data": None if data is None else json.dumps(data).encode()} for id_, data in rows]
+
+
 async def write_statuses(tx: "Transaction", *columns: Any) -> "list[Row]":
-    now = columns[-1]
-    for id_, status, event_id, source in zip(*columns[:-1], strict=True):
+    now = columns[4]
+    for (id_, status, event_id, source), noted in zip(
+        zip(*columns[:4], strict=True), zip(*columns[5:], strict=True), strict=True
+    ):
         await memory_rows.amend(tx, "resources", id_, {"status": status, "updated_at": now})
+        await memory_history.record_change(tx, "work.status", tx.get("resources", id_), noted, now)
         recorded = {"resource_source": source, "payload": None, "status": None, "status_event_type": "StatusUpdate"}
         await memory_rows.announce_status(tx, event_id, id_, recorded, now)
     return []
 
 
 async def remove(tx: "Transaction", *columns: Any) -> "list[Row]":
-    now = columns[-1]
+    now = columns[3]
     await memory_rows.supersede(tx, columns[0], now)
-    for id_, status, event_id in zip(*columns[:-1], strict=True):
+    for (id_, status, event_id), noted in zip(
+        zip(*columns[:3], strict=True), zip(*columns[4:], strict=True), strict=True
+    ):
         row = tx.get("resources", id_)
+        await memory_history.record_change(tx, "work.deleted", row, noted, now)
         if row is not None:
             recorded = {
                 "resource_source": row["source"],
@@ -281,7 +331,8 @@ async def removed_versions(
     for row in sorted(tx.rows("status_events"), key=memory_rows.age):
         is_wanted = row["resource_id"] in ids or (since is not None and row["created_at"] > since)
         consumer = memory_rows.said(row, "clustername")
-        if row["status_event_type"] == "StatusDelete" and is_wanted and consumer in consumers:
+        is_released = bool(memory_rows.said(row, "released"))
+        if row["status_event_type"] == "StatusDelete" and is_wanted and consumer in consumers and not is_released:
             version = memory_rows.said(row, "resourceversion")
             created = json.loads(row["status"]).get("metadata", {}).get("creationTimestamp")
             rows.append({"id": row["resource_id"], "consumer_name": consumer, "version": version, "created": created})
@@ -295,6 +346,11 @@ async def missed_status_events(tx: "Transaction", since: datetime, instance: str
         if row["created_at"] > since and tx.get("event_instances", (row["id"], instance)) is None
     ]
     return sorted(rows, key=memory_rows.age)[:limit]
+
+
+async def oldest_missed_status_event(tx: "Transaction", since: datetime, instance: str, now: datetime) -> "list[Row]":
+    missed = await missed_status_events(tx, since, instance, sys.maxsize)
+    return [{"age": max(((now - row["created_at"]).total_seconds() for row in missed), default=None)}]
 
 
 async def read_statuses(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
@@ -330,11 +386,13 @@ async def read_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
 
 async def pending_events(tx: "Transaction", consumers: Iterable[str], per_consumer: int, limit: int) -> "list[Row]":
     wanted = set(consumers)
-    return memory_rows.fairly(tx, lambda consumer: consumer in wanted, per_consumer, limit)
+    return memory_rows.fairly(
+        tx, lambda consumer: consumer in wanted and not memory_rows.is_paused(tx, consumer), per_consumer, limit
+    )
 
 
 async def pending_everywhere(tx: "Transaction", per_consumer: int, limit: int) -> "list[Row]":
-    return memory_rows.fairly(tx, lambda _: True, per_consumer, limit)
+    return memory_rows.fairly(tx, lambda consumer: not memory_rows.is_paused(tx, consumer), per_consumer, limit)
 
 
 async def claim_events(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
@@ -403,6 +461,7 @@ async def retire_stale_deletes(tx: "Transaction", deleted_before: datetime, now:
         bundle = tx.get("resources", row["source_id"])
         is_stale = bundle is not None and bundle["deleted_at"] and bundle["deleted_at"] <= deleted_before
         is_stale = is_stale and row["created_at"] <= deleted_before
+        is_stale = is_stale and not (bundle and memory_rows.is_paused(tx, bundle["consumer_name"]))
         if row["event_type"] == "Delete" and is_stale and await memory_rows.settle(tx, row, now):
             retired.append({"id": row["id"]})
     return retired
@@ -421,6 +480,7 @@ async def republish_undelivered(tx: "Transaction", unchanged_since: datetime, no
         and not memory_rows.has_status(row)
         and row["updated_at"] <= unchanged_since
         and row["id"] not in busy
+        and not memory_rows.is_paused(tx, row["consumer_name"])
     ]
     for row in silent:
         await memory_rows.announce(
@@ -430,7 +490,13 @@ async def republish_undelivered(tx: "Transaction", unchanged_since: datetime, no
 
 
 async def oldest_pending_age(tx: "Transaction", now: datetime) -> "list[Row]":
-    ages = [(now - row["created_at"]).total_seconds() for row in tx.rows("events") if row["reconciled_date"] is None]
+    pending = [row for row in tx.rows("events") if row["reconciled_date"] is None]
+    owners = [tx.get("resources", row["source_id"]) for row in pending]
+    ages = [
+        (now - row["created_at"]).total_seconds()
+        for row, owner in zip(pending, owners, strict=True)
+        if owner is None or not memory_rows.is_paused(tx, owner["consumer_name"])
+    ]
     return [{"age": max(ages, default=None)}]
 
 
@@ -498,6 +564,12 @@ async def create(tx: "Transaction", id_: str, name: str, labels: str | None, now
     row = {"id": id_, "name": name, "labels": labels, "created_at": now, "updated_at": now}
     await tx.put("consumers", id_, row)
     return [row]
+
+
+async def count_with_works(tx: "Transaction", connected: Iterable[str]) -> "list[Row]":
+    owners = {row["consumer_name"] for row in tx.rows("resources")}
+    known = [row["name"] for row in tx.rows("consumers") if row["name"] in owners]
+    return [{"with_works": len(known), "connected": len(set(known) & set(connected))}]
 
 
 async def names(tx: "Transaction") -> "list[Row]":

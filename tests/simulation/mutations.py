@@ -20,7 +20,7 @@ from maestropy.server.decide import admission, status_intake
 from maestropy.server.runtime import wiring
 from maestropy.store import events, resources, sql, statuses
 from maestropy.wire import resync
-from tests.simulation import memory_rows, memory_statements
+from tests.simulation import memory_history, memory_rows, memory_statements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +126,11 @@ def _retries_pile_up() -> Iterator[None]:
         found = original(request, held)
         return admission.MarkDeleting() if held is not None and isinstance(found, admission.Unchanged) else found
 
-    async def mark(tx: Any, ids: Any, event_ids: Any, now: Any) -> list[Any]:
-        for id_, event_id in zip(ids, event_ids, strict=True):
+    async def mark(tx: Any, ids: Any, event_ids: Any, now: Any, *records: Any) -> list[Any]:
+        for id_, event_id, record in zip(ids, event_ids, zip(*records, strict=True), strict=True):
             row = tx.get("resources", id_)
+            if row["deleted_at"] is None:
+                await memory_history.record_change(tx, "work.deletion-requested", row, record, now)
             await tx.put("resources", id_, {**row, "deleted_at": row["deleted_at"] or now})
             await memory_rows.announce(tx, event_id, id_, "Delete", now)
         return []
@@ -242,6 +244,16 @@ async def _no_ids(*_: Any) -> list[str]:
     return []
 
 
+def _deletion_without_history() -> Any:
+    """A deletion is stored, and the history does not say who asked for it."""
+    original = resources.mark_deleting
+
+    async def mark(connection: Any, ids: Any, *, event_ids: Any, now: Any, records: Any) -> None:
+        await original(connection, ids, event_ids=event_ids, now=now, records=[None] * len(records))
+
+    return mock.patch.object(resources, "mark_deleting", mark)
+
+
 NO_STATUS_REQUEST_IN_RETURN = Mutation(
     name="no-status-request-in-return", found_as=("convergence",), plant=_no_status_request_in_return
 )
@@ -282,6 +294,7 @@ MUTATIONS = (
     Mutation(name="nothing-is-pruned", found_as=("convergence",), plant=_nothing_is_pruned),
     Mutation(name="own-statuses-only", found_as=("convergence",), plant=_own_statuses_only),
     Mutation(name="own-request-is-rejected", found_as=("rejected-is-not-stored",), plant=_own_request_is_rejected),
+    Mutation(name="deletion-without-history", found_as=("history-of-changes",), plant=_deletion_without_history),
     Mutation(name="orphans-are-deleted", found_as=("kept-on-ignorance",), plant=_orphans_are_deleted),
     Mutation(
         name="any-database-decides",

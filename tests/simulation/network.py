@@ -24,7 +24,7 @@ _CALM_SECONDS = 0.001
 class Service(Protocol):
     """One port of a server."""
 
-    async def publish(self, received: event.CloudEvent, peer: Peer) -> None: ...
+    async def publish(self, received: event.CloudEvent, peer: Peer) -> object: ...
 
     def subscribe(self, wanted: grpc_binding.Subscription, peer: Peer) -> Any: ...
 
@@ -52,6 +52,8 @@ class Network:
     """How often a stream ends with a message."""
     hosts: dict[str, Host] = field(default_factory=dict)
     """The servers that can be reached."""
+    routes: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The hosts that a client is led to; all of them without a route."""
     cut_off: set[str] = field(default_factory=set)
     """Who reaches nobody."""
     wires: "list[Wire]" = field(default_factory=list)
@@ -109,7 +111,9 @@ class Wire:
         network.wires.append(self)
 
     def _choose(self) -> Host:
-        hosts = [self._network.hosts[name] for name in sorted(self._network.hosts)]
+        route = self._network.routes.get(self.owner)
+        names = [name for name in sorted(self._network.hosts) if route is None or name in route]
+        hosts = [self._network.hosts[name] for name in names]
         reachable = [host for host in hosts if host.name not in self._network.cut_off]
         if not reachable or self.owner in self._network.cut_off:
             raise CallRejected(StatusCode.UNAVAILABLE, "failed to connect to all addresses")

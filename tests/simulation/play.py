@@ -16,14 +16,14 @@ from typing import Any
 from maestropy.aio.tasks import TaskOwner
 from maestropy.sandbox.kubeapi.errors import StatusError
 from maestropy.sandbox.kubeapi.storage.deletion import DeletionRequest
-from tests.simulation import upheavals
+from tests.simulation import moves, pauses, upheavals
 from tests.simulation.actors import ClusterAgent, Server
 from tests.simulation.ledger import Ledger, Violation, _status
 from tests.simulation.memory_cluster import APPLIED_MANIFEST_WORKS, MemoryCluster
 from tests.simulation.memory_pipes import Broker
 from tests.simulation.memory_postgres import Engine
 from tests.simulation.network import Network
-from tests.simulation.schedule import Schedule, Step
+from tests.simulation.schedule import PAUSE_KIND, Schedule, Step
 from tests.simulation.sources import HOLDER, Content, SimulatedResource, Source
 from tests.simulation.virtual_loop import Stuck, VirtualLoop
 
@@ -174,6 +174,7 @@ class Run:
 
     async def _end_upheavals(self) -> None:
         upheavals.create_missing_consumers(self)
+        await pauses.resume_all(self)
         for agent in self.agents.values():
             if agent.clock_error:
                 # Right again, and after a restart nothing remembers that it was wrong.
@@ -489,6 +490,8 @@ _KINDS: dict[str, Callable[[Run, Step], Coroutine[Any, Any, None]]] = {
     "wrong database": upheavals.wrong_database,
     "recreate consumer": functools.partial(upheavals.recreate_consumer, delete=_delete),
     "jump clock": upheavals.jump_clock,
+    "move consumer": moves.move_consumer,
+    PAUSE_KIND: pauses.pause_consumer,
 }
 
 

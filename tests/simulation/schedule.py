@@ -95,6 +95,7 @@ def draw(seed: int) -> Schedule:
     requests = [step for name, _, _ in schedule.resources for step in _requests(dice, name, size)]
     faults = [_fault(dice, schedule) for _ in range(dice.randint(*size.faults))]
     faults += _upheavals(random.Random(f"{seed}/upheavals"), schedule)
+    faults += _pauses(random.Random(f"{seed}/pauses"), schedule)
     return replace(schedule, steps=tuple(sorted([*requests, *faults], key=lambda step: step.at)))
 
 
@@ -136,6 +137,14 @@ def _upheavals(dice: random.Random, schedule: Schedule) -> list[Step]:
     return [Step(at=at, kind=kind, who=dice.choice(whom(schedule)), number=dice.randint(0, longest))]
 
 
+def _pauses(dice: random.Random, schedule: Schedule) -> list[Step]:
+    """Draw a pause of the delivery to a consumer; none in most schedules."""
+    if dice.random() >= _PAUSE_SHARE:
+        return []
+    at = dice.uniform(0.0, schedule.seconds)
+    return [Step(at=at, kind=PAUSE_KIND, who=dice.choice(schedule.consumers), number=dice.randint(0, 8))]
+
+
 def _servers(schedule: Schedule) -> tuple[str, ...]:
     return schedule.servers
 
@@ -171,6 +180,8 @@ _FAULTS: tuple[tuple[str, Callable[[Schedule], tuple[str, ...]], int], ...] = (
     ("lose broker", _servers, 6),
 )
 
+PAUSE_KIND = "pause consumer"
+_PAUSE_SHARE = 0.2
 _UPHEAVAL_SHARE = 0.3
 _UPHEAVALS: tuple[tuple[str, Callable[[Schedule], tuple[str, ...]], int], ...] = (
     ("restore backup", _database, 8),
@@ -180,3 +191,4 @@ _UPHEAVALS: tuple[tuple[str, Callable[[Schedule], tuple[str, ...]], int], ...] =
     ("recreate consumer", _consumers, 4),
     ("jump clock", _consumers, 7),
 )
+UPHEAVAL_KINDS = frozenset(kind for kind, _, _ in _UPHEAVALS)

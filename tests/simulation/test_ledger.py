@@ -39,7 +39,7 @@ def violations(*, parts: list[int], removed_version: int, created_version: int) 
     for before, after in itertools.pairwise(rows):
         assert after is not None
         engine.tables["resources"][RESOURCE.id] = after
-        ledger._committed([Change("resources", RESOURCE.id, before, after)])
+        ledger._row_changed(Change("resources", RESOURCE.id, before, after))
         if after["version"] == removed_version and after["deleted_at"] is None:
             stored = cluster.store.put(CONFIG_MAPS, second_part(removed_version))
     cluster.store.delete(stored)

@@ -29,6 +29,7 @@ from maestropy.sandbox.postgres import PostgresCluster
 from maestropy.server import settings as configuration
 from maestropy.server.context import Context
 from maestropy.server.main import Server
+from maestropy.server.runtime.database import open_replica
 from maestropy.server.runtime.wiring import Controllers
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import dsn as dsns
@@ -214,7 +215,10 @@ async def in_process(
             clock=clock,
         )
         context = change(context)
-        server = Server(settings, context, dsn=address)
+        replica = await open_replica(settings, context, dsn=address)
+        if replica is not None:
+            stack.push_async_callback(replica.close)
+        server = Server(settings, context, dsn=address, replica=replica)
         own = await stack.enter_async_context(contextlib.AsyncExitStack())
         own.push_async_callback(server.stop)
         await server.start(own)

@@ -19,14 +19,18 @@ from typing import Any
 import asyncpg
 import httpx
 import uvicorn
+from prometheus_client import CollectorRegistry
 
 from maestropy.aio import clock
 from maestropy.journal import Journal
 from maestropy.sandbox.postgres import PostgresCluster
 from maestropy.server.api.rest.app import create_app
 from maestropy.server.api.rest.dependencies import RestDependencies
+from maestropy.server.context import Context
+from maestropy.server.controllers.operator_actions import OperatorActions
 from maestropy.server.decide.rejection import Rejection
-from maestropy.store import dsn, pool
+from maestropy.server.telemetry.metrics import Metrics
+from maestropy.store import dsn, pool, rows
 from maestropy.store.migrations import migrate
 
 BASE = "/api/maestro/v1"
@@ -174,9 +178,18 @@ class _Running:
         self._loop = asyncio.get_running_loop()
         self._database = await pool.connect(self._address, max_connections=self._pool_size)
         now = clock.Clock()
+        journal = Journal(self.log, clock=now.epoch, verbosity=4, format="json")
+        context = Context(
+            database=self._database,
+            journal=journal,
+            metrics=Metrics(CollectorRegistry()),
+            instance_id="rest",
+            clock=now,
+        )
         deps = RestDependencies(
             database=self._database,
-            journal=Journal(self.log, clock=now.epoch, verbosity=4, format="json"),
+            journal=journal,
+            actions=OperatorActions(context, keeps_history=True),
             metrics=self.metrics,
             mark_deleting=self._mark_deleting,
             clock=now,
@@ -199,8 +212,14 @@ class _Running:
         asyncio.run_coroutine_threadsafe(self._database.close(), self._loop).result(10)
 
     async def _mark_deleting(
-        self, resource_id: str, operation_id: str, *, sources: frozenset[str] | None = None
+        self,
+        resource_id: str,
+        operation_id: str,
+        *,
+        sources: frozenset[str] | None = None,
+        requester: rows.Requester = rows.UNKNOWN_REQUESTER,
     ) -> Rejection | None:
+        del requester
         assert self._database is not None
         assert sources is None
         self.deleted.append((resource_id, operation_id))

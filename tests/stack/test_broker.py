@@ -143,6 +143,78 @@ async def holds(server: harness.InProcess, statement: str, expected: list[str]) 
     return bool(await server.value(statement) == expected)
 
 
+# Rows as an older server or a person wrote them: REST and gRPC reject such names.
+COPIES = """
+    WITH names AS (SELECT consumer, 'copy-' || md5(consumer) AS copy FROM unnest($1::text[]) AS consumer),
+         consumers AS (INSERT INTO consumers (id, name, created_at, updated_at)
+                       SELECT copy, consumer, now(), now() FROM names WHERE consumer <> 'cluster1'),
+         copies AS (INSERT INTO resources (id, created_at, updated_at, version, source, consumer_name, name, payload)
+                    SELECT copy, now(), now(), 1, source, consumer, copy, payload FROM resources, names WHERE id = 'w1')
+    INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
+    SELECT copy, now(), now(), 'Resources', copy, 'Create' FROM names RETURNING id
+"""
+
+
+async def test_consumer_that_cannot_have_a_topic_does_not_delay_the_others(database: Dsn, tmp_path: Path) -> None:
+    async with memory_broker() as broker, served(database, broker, tmp_path) as server:
+        await server.add_consumer("cluster1")
+        await waiting.until(lambda: has_joined(broker), what="a subscription")
+        async with listening(broker, tmp_path) as (_, got), source(server.sources) as a:
+            await a.create("w1", "cluster1")
+            await waiting.until(lambda: ids(got) == {"w1"}, what="the spec")
+            await waiting.until(server.has_nothing_pending, what="an empty queue")
+            got.clear()
+            await server.value(COPIES, ["a/b", "cluster1", "", "new\nline"])
+            await waiting.until(server.has_nothing_pending, what="an empty queue")
+            assert len(got) == 1
+            reasons = [line["err"] for line in server.lines("Failed to publish resource")]
+            assert len(reasons) == 3
+            assert all("cannot stand in a topic" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    ("payload", "found"),
+    [(None, "null"), ("null", "null"), ("[]", "array"), ('"x"', "str")],
+    ids=lambda value: repr(value),
+)
+async def test_resource_without_a_stored_event_is_named_and_can_be_published_again(
+    database: Dsn, tmp_path: Path, payload: str | None, found: str
+) -> None:
+    async with memory_broker() as broker, served(database, broker, tmp_path) as server:
+        await server.add_consumer("cluster1")
+        await waiting.until(lambda: has_joined(broker), what="a subscription")
+        async with listening(broker, tmp_path) as (_, got), source(server.sources) as a:
+            await a.create("w1", "cluster1")
+            await waiting.until(lambda: ids(got) == {"w1"}, what="the spec")
+            await waiting.until(server.has_nothing_pending, what="an empty queue")
+            copy = await server.value(COPIES.replace("payload FROM", "$2::jsonb FROM"), ["cluster1"], payload)
+            await waiting.until(server.has_nothing_pending, what="an empty queue")
+            (line,) = server.lines("Failed to publish resource")
+            expected = f"the stored event is not a JSON object: Expected `object`, got `{found}`"
+            assert line["err"] == f"{expected}; publish the spec of the work again"
+            await a.update(copy, "cluster1")
+            await waiting.until(lambda: ids(got) == {"w1", copy}, what="the spec that was published again")
+
+
+async def test_resync_is_complete_without_the_spec_that_is_too_large_for_the_broker(
+    database: Dsn, tmp_path: Path
+) -> None:
+    async with memory_broker(unannounced_limit=20_000) as broker, served(database, broker, tmp_path) as server:
+        await server.add_consumer("cluster1")
+        await waiting.until(lambda: has_joined(broker), what="a subscription")
+        async with listening(broker, tmp_path) as (connection, got), source(server.sources) as a:
+            await a.create("large", "cluster1", data=bundle_data(text="x" * 20_000))
+            await a.create("small", "cluster1")
+            await waiting.until(server.has_nothing_pending, what="an empty queue")
+            assert ids(got) == {"small"}
+            got.clear()
+            await connection.publish(spec_resync_request())
+            assert await connection.is_resync_answered(within=waiting.TIMEOUT)
+            assert [each.text(event.RESOURCE_ID) for each in got if not each.is_set(event.ORPHAN)] == ["small"]
+            assert not server.lines("failed to resync resources status for consumer")
+            assert "packet too large (0x95)" in server.lines("Failed to publish resource")[-1]["err"]
+
+
 async def test_resync_that_a_lost_connection_interrupts_is_finished_on_the_next_one(
     database: Dsn, tmp_path: Path
 ) -> None:
@@ -179,3 +251,37 @@ async def test_spec_resync_is_answered_even_when_there_is_nothing_to_send(
             assert await connection.is_resync_answered(within=waiting.TIMEOUT)
             # Only the end of the answer is sent, and it names the database.
             assert [(end.is_set(event.ORPHAN), bool(end.text(event.DATABASE_ID))) for end in got] == [(True, True)]
+
+
+async def test_paused_consumer_behind_a_broker_gets_its_specs_after_the_resumption(
+    database: Dsn, tmp_path: Path
+) -> None:
+    async with memory_broker() as broker, served(database, broker, tmp_path) as server, server.http() as rest:
+        await server.add_consumer("cluster1")
+        await waiting.until(lambda: has_joined(broker), what="a subscription")
+        async with listening(broker, tmp_path) as (connection, got), source(server.sources) as a:
+            await a.create("before", "cluster1")
+            await waiting.until(lambda: "before" in ids(got), what="the spec")
+            await waiting.until(server.has_nothing_pending)
+            got.clear()
+            assert (await rest.post("/consumers/cluster1/pause", json={})).status_code == 200
+            await a.create("during", "cluster1")
+            await connection.publish(spec_resync_request())
+            await waiting.until(lambda: server.lines("its spec resync is answered after the resumption"))
+            server.server.rescan()
+            # The request was a sign of life, also without a connection that the server could see.
+            await server.server.presence.write()
+            assert await server.value("SELECT count(*) FROM maestropy_agents WHERE consumer_name = 'cluster1'") == 1
+            assert ids(got) == set()
+            assert (await rest.post("/consumers/cluster1/resume", json={})).status_code == 200
+            await waiting.until(lambda: ids(got) >= {"before", "during"}, what="all specs")
+            await waiting.until(server.has_nothing_pending)
+            got.clear()
+            assert (await rest.post("/resource-bundles/before/resend", json={})).status_code == 200
+            await waiting.until(lambda: ids(got) == {"before"}, what="the spec again")
+            got.clear()
+            assert (await rest.post("/consumers/cluster1/resync", json={})).status_code == 200
+            await waiting.until(lambda: ids(got) >= {"before", "during"}, what="all specs again")
+            await waiting.until(
+                lambda: any(each.type.endswith(".status.resync_request") for each in got), what="a status resync"
+            )

@@ -156,7 +156,12 @@ def test_resource_bundles_and_plain_manifests_are_applied(shell: Shell, tmp_path
     assert "(created)" in shell(f"resourcebundle apply -f {plain} --consumer c1 --name plain")
     assert "there is no consumer 'c2'" in shell(f"resourcebundle apply -f {plain} --consumer c2 --name plain", expect=1)
     plain.write_text("a: [\n")
-    assert "line 2, column 1" in shell(f"resourcebundle apply -f {plain}", expect=1)
+    assert "line 2, column 1" in shell(f"resourcebundle apply -f {plain}", expect=2)
+    plain.write_text(yaml.safe_dump(manifest))
+    for more in ("", "--dry-run=server"):
+        line = f"resourcebundle apply -f {plain} --consumer c1 --name other --grpc-ca-file {plain} {more}"
+        assert f"{plain} holds no PEM certificate" in shell(line, expect=2)
+        assert "cannot read missing" in shell(line.replace(f"file {plain}", "file missing"), expect=2)
 
 
 def test_ambiguous_work_name_is_rejected(shell: Shell, tmp_path: Path) -> None:
@@ -166,10 +171,18 @@ def test_ambiguous_work_name_is_rejected(shell: Shell, tmp_path: Path) -> None:
         file.write_text(WORK.replace("c1", consumer))
         shell(f"resourcebundle apply -f {file}")
     rejection = shell("resourcebundle delete hello --yes", expect=1)
-    assert rejection.startswith("Error: 2 resource bundles are called hello; name one by its ID:\n")
-    assert "c1/hello" in rejection
-    assert "c2/hello" in rejection
+    assert rejection.startswith("Error: 2 resource bundles are called hello; name one by CONSUMER/NAME or by its ID:\n")
+    assert "c1/hello of source maestro-cli\n" in rejection
+    assert "c2/hello of source maestro-cli\n" in rejection
     assert shell("resourcebundle get c2/hello -o name").strip() in rejection
+    shell(f"resourcebundle apply -f {file} --grpc-source-id other")
+    rejection = shell("resourcebundle delete c2/hello --yes", expect=1)
+    assert "are called c2/hello; name one by its ID:\n" in rejection
+    assert "c2/hello of another source\n" in rejection
+    listed = shell("resourcebundle list --all -o name --search payload->'metadata'->>'name'like'hel%'")
+    assert len(listed.split()) == 3
+    typo = shell("history c2/helo", expect=1)
+    assert "there is no work c2/helo, and no history of one that source maestro-cli had" in typo
 
 
 def test_watch_ends_with_an_interrupt(shell: Shell, tmp_path: Path) -> None:

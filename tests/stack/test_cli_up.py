@@ -51,6 +51,70 @@ def test_commands_of_the_readme_work_with_maestro_up(tmp_path: Path) -> None:
     assert output.read_text().endswith("stopping\n")
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(
+    "begun", ["postgres/postgres.unfinished/PG_VERSION", "server.log"], ids=["during-initdb", "while-the-server-starts"]
+)
+def test_start_is_stopped_before_it_is_complete(begun: str, number: signal.Signals, code: int, tmp_path: Path) -> None:
+    output, data = tmp_path / "shown", tmp_path / "data"
+    with output.open("wb") as out:
+        command = [*MAESTRO, "up", "--free-ports", "--data-dir", str(data)]
+        up = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        waiting.wait_for((data / begun).exists, what=begun)
+        up.send_signal(number)
+        assert up.wait(60) == code, output.read_text()
+    finally:
+        up.kill()
+        up.wait()
+    assert output.read_text() == "stopping\n"
+    # Neither the server nor PostgreSQL is left behind.
+    with pytest.raises(ProcessLookupError):
+        os.killpg(up.pid, 0)
+    assert not (data / "postgres" / "postgres" / "postmaster.pid").exists()
+    DirectoryLock.take(data / "postgres").release()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+def test_up_with_traces_shows_the_trace_of_a_request(tmp_path: Path) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MAESTRO_", "OTEL_"))}
+    output = tmp_path / "shown"
+    with output.open("wb") as out:
+        command = [*MAESTRO, "up", "--ephemeral", "--free-ports", "--with-traces"]
+        up = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environ)
+    try:
+        # The last span of the trace is printed last.
+        wait_for_text(output, "receive status  maestro-client", up)
+    finally:
+        up.send_signal(signal.SIGINT)
+        up.wait(30)
+    tree = output.read_text().partition("of one request")[2]
+    steps = re.findall(r"^ +[└─ ]*(\w+(?: \w+)+) {2,}(maestro\S*) ", tree, re.MULTILINE)
+    client, server, agent = "maestro-client", "maestro", "maestro-agent"
+    assert steps == [
+        ("publish spec request", client),
+        ("accept spec request", server),
+        ("commit spec", server),
+        ("dispatch spec", server),
+        ("receive spec", agent),
+        ("apply work", agent),
+        ("send status", agent),
+        ("receive status", server),
+        ("commit status", server),
+        ("dispatch status", server),
+        ("receive status", client),
+    ]
+
+
+def test_up_with_traces_needs_variables_that_it_may_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    assert main.call(["up", "--with-traces"]) == 2
+    assert "unset OTEL_TRACES_EXPORTER, or leave the flag out" in capsys.readouterr().err
+
+
 async def test_server_process_ends_with_its_parent_and_its_exit_is_reported(database: Dsn, tmp_path: Path) -> None:
     async with ServerProcess(database, log=tmp_path / "server.log") as server, asyncio.timeout(60):
         assert server._process

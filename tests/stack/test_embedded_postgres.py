@@ -255,6 +255,8 @@ async def test_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not runs_or_ran(tmp_path)
+    # Its creation was not waited for.
+    assert not (tmp_path / "postgres").exists()
     async with EmbeddedPostgres(tmp_path) as dsn:
         assert await query_value(dsn, "SELECT 1") == 1
 

@@ -1,5 +1,8 @@
 """What the metrics show after a bundle went through the server: the series that dashboards ask for have values."""
 
+from datetime import timedelta
+
+from maestropy.store import statuses
 from maestropy.store.dsn import Dsn
 from tests import waiting
 from tests.stack import harness
@@ -73,3 +76,67 @@ async def test_every_series_that_dashboards_ask_for_has_a_value(database: Dsn) -
                 # One update of the spec and one status.
                 'resource_processed_total{action="update",id=""} 2',
             }
+
+
+async def test_status_event_without_a_subscribed_source_counts(database: Dsn) -> None:
+    async with harness.in_process(database, sweep_interval="100ms") as server:
+        await server.add_consumer("cluster1")
+        async with source(server.sources) as a, agent(server.agents, "cluster1") as one, one.subscribe() as got:
+            await one.resync({})
+            await a.create("w1", "cluster1", data=bundle_data("first"))
+            await got.spec_of("w1", version=1)
+            await one.tell("w1", 1)
+            wanted = {
+                'status_controller_event_reconcile_total{event_type="StatusUpdate",status="success"} 1',
+                'status_controller_event_reconcile_duration_seconds_count{event_type="StatusUpdate"} 1',
+            }
+            latency = "resource_status_event_processing_latency_seconds_count{"
+
+            def is_counted() -> bool:
+                lines = server.context.metrics.render()[0].decode().splitlines()
+                return wanted <= set(lines) and any(line.startswith(latency) for line in lines)
+
+            await waiting.until(is_counted, what="a status event that counts")
+
+
+async def test_dependencies_are_measured(database: Dsn) -> None:
+    """Consumers with works and without an agent, a status that nobody was told, and a hold."""
+    async with harness.in_process(database) as server:
+        for name in ("cluster1", "cluster2", "empty"):
+            await server.add_consumer(name)
+        async with source(server.sources) as a, agent(server.agents, "cluster1") as one, one.subscribe():
+            await one.resync({})
+            await a.create("w1", "cluster1", data=bundle_data("first"))
+            await a.create("w2", "cluster2", data=bundle_data("second"))
+            await server.sql(
+                """INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type,
+                                              status_event_type)
+                   VALUES ('missed', now() + interval '1 hour', now(), 'w1', 'a', '', 'StatusUpdate')"""
+            )
+            await server.sql(
+                """INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works,
+                                                since)
+                   VALUES ('cluster2', 'h', 'orphans', '', '', 4, '{}', now())"""
+            )
+            await server.server.maintenance.measure()
+            await server.server.primary_watch.run()
+            shown = set(server.context.metrics.render()[0].decode().splitlines())
+            assert {
+                "maestropy_database_up 1",
+                "maestropy_consumers_with_works 2",
+                'maestropy_consumers_with_works_connected{broker="grpc"} 1',
+                "maestropy_held_works 4",
+                "maestropy_held_consumers 1",
+                "maestropy_status_event_oldest_age_seconds 0",
+            } - shown == set()
+            # The event lies an hour ahead, so that no dispatcher has taken it for one of the past.
+            age = await statuses_age(server, seconds_from_now=7200)
+            assert 3500 < age < 3700
+
+
+async def statuses_age(server: harness.InProcess, *, seconds_from_now: float) -> float:
+    now = server.context.now()
+    async with server.context.database.connection() as connection:
+        return await statuses.oldest_missed_age(
+            connection, "another-instance", since=now, now=now + timedelta(seconds=seconds_from_now)
+        )

@@ -134,6 +134,37 @@ async def test_migration_waits_for_a_go_server_that_migrates(database: Dsn) -> N
         assert (await migrating).applied == (RECOVERY,)
 
 
+EMPTY = "DROP SCHEMA public CASCADE; CREATE SCHEMA public"
+GO_TABLE = "CREATE TABLE migrations (id varchar(255) PRIMARY KEY)"
+
+
+async def is_blocked(connection: Any) -> bool:
+    blocked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    return bool(await connection.fetchval(blocked))
+
+
+async def test_older_go_server_that_migrates_without_the_lock_makes_the_migration_begin_again(database: Dsn) -> None:
+    async with connected(database) as go, connected(database) as observer:
+        await go.execute(EMPTY)
+        async with go.transaction():
+            await go.execute(GO_TABLE)
+            migrating = asyncio.ensure_future(migrate.migrate(database))
+            await waiting.until(lambda: is_blocked(observer), what="a migration that creates the same table")
+        report = await migrating
+    assert report.applied == tuple(migrate.names())
+
+
+async def test_collision_that_lasts_names_the_other_program(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "_POLL_SECONDS", 0.0)
+
+    async def collide(connection: Any) -> None:
+        await connection.execute("INSERT INTO migrations (id) SELECT id FROM migrations LIMIT 1")
+
+    monkeypatch.setattr(migrate, "_migrate", collide)
+    with pytest.raises(errors.StatementError, match=r"migrations_pkey\"; another program.* again"):
+        await migrate.migrate(database)
+
+
 async def test_command_names_the_process_that_it_waits_for(
     database: Dsn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +283,48 @@ async def test_blocked_migration_fails_with_the_remedy_and_can_be_repeated(
         await writer.execute("ROLLBACK")
         assert (await migrate.migrate(database)).applied == (LABELS, RECOVERY)
         assert "idx_resources_payload_labels" in await index_definitions(connection)
+
+
+@pytest.mark.parametrize(
+    ("statements", "migration_name", "reason", "applied"),
+    [
+        pytest.param(
+            ("ALTER TABLE resources DROP COLUMN source", "DELETE FROM maestropy_migrations WHERE id = '{name}'"),
+            "maestropy_0010_searches",
+            'column "source" does not exist',
+            "Nothing was applied before it",
+            id="column",
+        ),
+        pytest.param(
+            (
+                "ALTER TABLE resources DROP COLUMN source",
+                "DELETE FROM maestropy_migrations WHERE id IN ('maestropy_0009_creations', '{name}')",
+            ),
+            "maestropy_0010_searches",
+            'column "source" does not exist',
+            "Applied before it, and recorded: maestropy_0009_creations",
+            id="column-after-another-migration",
+        ),
+        pytest.param(
+            ("DROP TABLE status_events CASCADE", "DELETE FROM maestropy_migrations WHERE id = '{name}'"),
+            "maestropy_0009_creations",
+            'relation "status_events" does not exist',
+            "Nothing was applied before it",
+            id="table",
+        ),
+    ],
+)
+async def test_database_that_differs_from_its_recorded_migrations_is_explained(
+    database: Dsn, statements: tuple[str, ...], migration_name: str, reason: str, applied: str
+) -> None:
+    async with connected(database) as connection:
+        for statement in statements:
+            await connection.execute(statement.format(name=migration_name))
+    message = (
+        f"cannot be migrated: migration {migration_name} failed: {reason}. The schema differs from .*{applied}. Comp"
+    )
+    with pytest.raises(CommandError, match=message):
+        await migration._migrate_and_report(database)
 
 
 async def start(address: Dsn) -> list[str]:

@@ -1,5 +1,7 @@
 """Readiness of instances: while they serve and send heartbeats, again after an outage, never after they left."""
 
+import httpx
+
 from maestropy.store.dsn import Dsn
 from tests import waiting
 from tests.stack import harness
@@ -52,6 +54,26 @@ async def test_database_outage_is_reported_and_survived(database: Dsn, postgres:
             assert await server.probe("/livez") == 200
         await waiting.until(lambda: answers(server, 200), what="readiness")
         await server.add_consumer("cluster1")
+
+
+async def test_verbose_readiness_lists_every_dependency(database: Dsn, postgres: harness.Postgres) -> None:
+    async with harness.in_process(database, sweep_interval="200ms") as server, httpx.AsyncClient() as client:
+        url = f"{server.health}/readyz"
+        assert (await client.get(url)).text == "ok"
+        everything = "[+]database ok\n[+]database-writable ok\n[+]instance ok\nreadyz check passed\n"
+        assert (await client.get(f"{url}?verbose")).text == everything
+        await server.server.membership.leave()
+        unready = await client.get(url)
+        assert unready.status_code == 503
+        assert "[-]instance failed: it starts, stops, or has sent no heartbeat" in unready.text
+        async with postgres.outage(database):
+            await waiting.until(lambda: answers(server, 500), what="the outage")
+            down = await client.get(url)
+            assert down.status_code == 503
+            assert down.text.startswith("[-]database failed: ")
+            assert down.text.endswith("readyz check failed\n")
+            # The metric follows the check.
+            assert "maestropy_database_up 0" in server.context.metrics.render()[0].decode().splitlines()
 
 
 async def is_unready(server: harness.InProcess) -> bool:

@@ -42,6 +42,46 @@ def test_trace_of_a_held_work_explains_the_hold(
         server.sql("DELETE FROM consumers WHERE name = 'held-1'")
 
 
+@pytest.mark.parametrize("by", ["rest", "dsn"])
+def test_trace_of_a_waiting_work_explains_the_pause(
+    server: rest_live.Live, by: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.sql("INSERT INTO consumers (id, name) VALUES ('p1', 'p1')")
+    server.sql(
+        "INSERT INTO resources (id, name, consumer_name, version, created_at, payload) "
+        "VALUES ('waits', 'waits', 'p1', 1, now(), '{}')"
+    )
+    access = ["--rest-url", server.url] if by == "rest" else ["--db-dsn", url(server.address)]
+    command = ["trace", "work", "--resource-id", "waits", "--no-cluster", *access]
+    try:
+        main.call(command)
+        assert "MW-123" not in capsys.readouterr().out
+        server.sql("INSERT INTO maestropy_pauses VALUES ('p1', '2026-11-17T10:00:00Z', 'ann', 'node upgrade')")
+        assert main.call(command) == Exit.PROBLEM
+        out = capsys.readouterr().out
+        assert "MW-123" in out
+        assert "delivery to this consumer is paused by ann since 2026-11-17T10:00:00" in out
+        assert "node upgrade; maestro consumer resume p1" in out
+    finally:
+        server.sql("DELETE FROM maestropy_pauses")
+        server.sql("DELETE FROM resources")
+        server.sql("DELETE FROM consumers")
+
+
+def test_adoption_is_shown_by_a_dry_run(server: rest_live.Live) -> None:
+    with server.client() as api:
+        consumer = api.post(f"{rest_live.BASE}/consumers", json={"name": "c1"}).json()["id"]
+        server.sql(HOLD)
+        path = f"{rest_live.BASE}/consumers/{consumer}/data-safety-hold"
+        hold = api.get(path).json()["id"]
+        shown = api.post(f"{path}/adoption", params={"dryRun": "All"}, json={"hold_id": hold})
+        assert shown.status_code == 200
+        assert (shown.json()["action"], shown.json()["dry_run"], shown.json()["plan"]) == ("adopt", True, hold)
+        assert server.sql("SELECT count(*) FROM maestropy_adoptions")[0][0] == 0
+    server.sql("DELETE FROM maestropy_holds")
+    server.sql("DELETE FROM consumers")
+
+
 def test_agent_of_a_new_consumer_learns_of_it_at_once(server: rest_live.Live) -> None:
     asked: list[str] = []
     with rest_live.live(server.address, request_resync=asked.append) as running, running.client() as api:

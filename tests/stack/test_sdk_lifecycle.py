@@ -156,15 +156,22 @@ async def test_wait_timeout_names_what_is_missing(database: Dsn) -> None:
         await works.create(work("alone"))
         with pytest.raises(errors.Timeout, match="the agent has not reported on it yet"):
             await works.wait_for("alone", timeout=0.5)
+        with pytest.raises(errors.Timeout, match="not now: it is stored, and the agent has not reported on it yet"):
+            await works.wait_for("alone", timeout=0)
+        with pytest.raises(errors.NotFound):
+            await works.wait_for("nothing", timeout=0)
         async with scripted_agent(server.agents, "c1", holds=True) as agent:
             await waiting.until(lambda: bool(agent.works))
             await agent.report(works.id_of("alone"), "Applied")
             await works.wait_for("alone", "Applied", timeout=10)
+            assert (await works.wait_for("alone", "Applied", timeout=0)).name == "alone"
             with pytest.raises(errors.Timeout, match="has not reported the condition Available yet"):
                 await works.wait_for("alone", timeout=0.5)
             await works.apply(work("alone", "2"))
             with pytest.raises(errors.Timeout, match="reported only on version 1"):
                 await works.wait_for("alone", "Applied", timeout=0.5)
+            with pytest.raises(errors.Timeout, match="it still exists now"):
+                await works.delete("alone", wait=True, timeout=0)
 
 
 async def test_concurrent_writers_of_one_work_all_succeed(database: Dsn) -> None:
@@ -238,11 +245,12 @@ async def test_lost_response_is_not_reported_as_conflict(database: Dsn, monkeypa
         publish = connection.publish
         lost: list[Any] = []
 
-        async def publish_and_lose_response(spec_event: Any, **options: Any) -> None:
-            await publish(spec_event, **options)
+        async def publish_and_lose_response(spec_event: Any, **options: Any) -> str:
+            position = await publish(spec_event, **options)
             if spec_event.id not in lost:
                 lost.append(spec_event.id)
                 raise CallRejected(StatusCode.UNAVAILABLE, "Socket closed")
+            return position
 
         monkeypatch.setattr(connection, "publish", publish_and_lose_response)
         assert (await works.create(work("one"))).version == 1

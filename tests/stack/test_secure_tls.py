@@ -1,6 +1,7 @@
 """Certificates end to end: every port over TLS, who is let in with which certificate, and rotation under load."""
 
 import ssl
+from datetime import timedelta
 from pathlib import Path
 
 import grpc
@@ -79,6 +80,20 @@ async def test_every_port_over_tls(pki: Pki, database: Dsn) -> None:
             assert code == "UNAVAILABLE"
         # A handshake that fails is the client's affair: nothing of it is an error here.
         assert not server.lines("a call failed unexpectedly")
+
+
+async def test_server_warns_of_expired_certificates_when_it_starts(pki: Pki, database: Dsn) -> None:
+    pki.server = pki.servers.issue(cn="localhost", san=NAMES, expired=True)
+    async with running(database, pki.flags("grpc-tls")) as server:
+        (line,) = server.lines("a certificate has expired or expires soon")
+    assert line["reason"].startswith(f"certificate grpc-tls-cert-file ({pki.server.cert}) has expired on ")
+    assert line["reason"].endswith("; rotate it; a restart is not needed")
+
+
+async def test_server_does_not_warn_of_certificates_that_are_valid_for_long(pki: Pki, database: Dsn) -> None:
+    pki.server = pki.servers.issue(cn="localhost", san=NAMES, lifetime=timedelta(days=90))
+    async with running(database, pki.flags("grpc-tls")) as server:
+        assert not server.lines("a certificate has expired or expires soon")
 
 
 @pytest.mark.parametrize("port", ["sources", "agents"])

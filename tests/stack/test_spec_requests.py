@@ -8,6 +8,8 @@ from dataclasses import replace
 import grpc
 import pytest
 
+from maestropy.journal import spool
+from maestropy.journal.fields import SpecWriterPhrase
 from maestropy.store import pool, resources, rows
 from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event, stored_event
@@ -76,6 +78,15 @@ async def test_every_row_that_was_acknowledged_has_its_event(database: Dsn) -> N
         )
         assert missing == 0
         assert await server.value("SELECT count(*) FROM events WHERE reconciled_date IS NULL") == 100
+
+
+async def test_an_acknowledged_request_is_in_the_log(database: Dsn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server killed right after its answer has logged the request: nothing but this tells the tracer of it."""
+    monkeypatch.setattr(spool, "GATHER_SECONDS", 3600)
+    async with harness.in_process(database) as server, source(server.sources) as a:
+        await server.add_consumer("cluster1")
+        await a.create("w1", "cluster1")
+        assert SpecWriterPhrase.RECEIVED.encode() in server.log.getvalue()
 
 
 async def test_a_retry_of_the_same_event_changes_nothing(database: Dsn) -> None:

@@ -16,7 +16,19 @@ from typing import Any
 
 import pytest
 
-from maestropy.store import consumers, delete_recovery, errors, events, instances, pool, resources, rows, statuses
+from maestropy.store import (
+    actions,
+    consumers,
+    delete_recovery,
+    errors,
+    events,
+    instances,
+    pool,
+    resources,
+    rows,
+    statuses,
+)
+from maestropy.store import history as history_rows
 from maestropy.store.dsn import Dsn
 from maestropy.store.notifications import ListenerCallbacks, listen
 from maestropy.store.postgres import locks, servers
@@ -110,6 +122,12 @@ COLUMNS = {
     "server_instances": ("id", "last_heartbeat", "ready"),
     "delete_recovery_consumers": ("consumer_name", "next_at"),
     "delete_recovery_schedule": ("next_at", "cooldown_pending"),
+    "maestropy_pauses": ("consumer_name", "paused_at", "paused_by", "reason"),
+    "maestropy_agents": ("consumer_name", "seen_at"),
+    "maestropy_history": (
+        *("at", "kind", "subject_id", "consumer_name", "source", "version"),
+        *("actor", "address", "operation_id", "result", "detail"),
+    ),
 }
 
 
@@ -146,13 +164,24 @@ def spec(dice: random.Random, number: int, *, id_: str) -> rows.NewSpec:
         parts=parts(str(number)),
         event_id=f"e{number}-{id_}",
         created_by=dice.choice(("", "request-1", "request-2")),
+        history=record(number),
     )
+
+
+def record(number: int) -> rows.Record | None:
+    """Return what two of three changes record."""
+    if number % 3 == 0:
+        return None
+    requester = rows.Requester(user=f"user-{number}", address="10.0.0.1")
+    return rows.Record(requester, f"operation-{number}", json.dumps({"number": number}))
 
 
 def status(number: int, id_: str) -> rows.NewStatus:
     document = {"sequenceid": str(number), "statushash": f"h{number}", "resourceversion": str(number), "data": {}}
     document["clustername"] = CONSUMERS[number % 2]
-    return rows.NewStatus(id=id_, source="s", document=json.dumps(document), event_id=f"s{number}-{id_}")
+    return rows.NewStatus(
+        id=id_, source="s", document=json.dumps(document), event_id=f"s{number}-{id_}", history=record(number)
+    )
 
 
 Statement = Callable[[pool.Connection, random.Random, int], Awaitable[Any]]
@@ -183,9 +212,15 @@ async def write_updates(connection: pool.Connection, dice: random.Random, number
 async def mark_deleting(connection: pool.Connection, dice: random.Random, number: int) -> Any:
     held = await resources.read_for_change(connection, some(dice, IDS))
     await resources.mark_deleting(
-        connection, list(held), event_ids=[f"d{number}-{each}" for each in held], now=at(number)
+        connection,
+        list(held),
+        event_ids=[f"d{number}-{each}" for each in held],
+        now=at(number),
+        records=[record(number) for _ in held],
     )
-    return held
+    entry = rows.HistoryEntry(kind="agent.connected", at=at(number), consumer="c1", result="", detail="{}")
+    await history_rows.record(connection, [entry])
+    return held, sorted((await statuses.read_status_data(connection, list(held))).items())
 
 
 async def finish(connection: pool.Connection, dice: random.Random, number: int) -> Any:
@@ -282,6 +317,8 @@ async def read(connection: pool.Connection, dice: random.Random, number: int) ->
         await statuses.removed_versions(connection, CONSUMERS, ids=IDS[:2]),
         await statuses.last_sequence_ids(connection, IDS[:3]),
         await events.oldest_pending_age(connection, now=at(number)),
+        await statuses.oldest_missed_age(connection, "i0", since=at(number - 30), now=at(number)),
+        await consumers.count_with_works(connection, connected=["c1", "unknown"]),
         await consumers.names(connection),
     )
 
@@ -292,7 +329,25 @@ async def insert(connection: pool.Connection, dice: random.Random, number: int) 
     )
 
 
+async def act(connection: pool.Connection, dice: random.Random, number: int) -> Any:
+    """Pause and resume consumers, queue their works again, and note their agents."""
+    name, work = dice.choice(CONSUMERS), dice.choice((None, *IDS))
+    changed = (
+        await actions.pause(connection, rows.Pause(name, at(number), "someone", "why"))
+        if dice.random() < 0.5
+        else await actions.resume(connection, name)
+    )
+    await actions.note_seen(connection, [name, "unknown"], now=at(number * 20))
+    return (
+        changed,
+        [await actions.is_paused(connection, each) for each in CONSUMERS],
+        await actions.count_pauses(connection, now=at(number)),
+        await actions.queue_works(connection, dice.choice(CONSUMERS), work_id=work, now=at(number)),
+    )
+
+
 ALL: tuple[Statement, ...] = (
+    act,
     insert,
     insert,
     write_updates,

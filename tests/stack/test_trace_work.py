@@ -115,6 +115,15 @@ async def test_problems_on_the_cluster_are_distinguished(database: Dsn) -> None:
         assert "Teapot" in render.text(broken)
         assert broken.exit == Exit.PROBLEM
 
+        old = {"apiVersion": "apps/v1beta2", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"}}
+        homeless = {**config_map("lost"), "metadata": {"name": "lost", "namespace": "nowhere"}}
+        await works.apply(Work("homeless").add(old).add(homeless))
+        await works.wait_for("homeless", lambda work: work.condition("Applied") is not None, timeout=PATIENCE)
+        rejected = await fleet.ask(WorkQuery(entry="work-name", values=("homeless",)))
+        advice = rejected.works[0].verdict.findings[0].advice
+        assert advice[0].startswith("The cluster serves Deployment as apps/v1, not as apps/v1beta2: "), advice
+        assert advice[1].startswith("The namespace nowhere does not exist on the cluster: "), advice
+
         nobody = await fleet.ask(WorkQuery(entry="resource-id", values=("no-such-id",)))
         assert [each.verdict.code for each in nobody.works] == ["MW-010"]
 

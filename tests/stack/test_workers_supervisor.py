@@ -151,7 +151,7 @@ def test_when_restarts_are_given_up(exit_code: int, quick_exits: int, hopeless: 
 STUB = """
 import asyncio, os, sys, types
 
-async def run(settings, *, dsn):
+async def run(settings, *, dsn, mount):
     print("up", settings.instance.instance_id, dsn, flush=True)
     try:
         await asyncio.sleep(300)

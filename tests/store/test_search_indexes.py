@@ -75,8 +75,8 @@ STATEMENTS = [
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    with list_database.running(tmp_path_factory.mktemp("postgres")) as run:
+def database() -> Iterator[Run]:
+    with list_database.running() as run:
         run(lambda connection: connection.execute(list_database.FILL))
         run(lambda connection: connection.execute("VACUUM ANALYZE"))
         yield run

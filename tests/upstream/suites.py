@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.upstream import ocm_suite
+from tests.upstream import integration_suite, ocm_suite
 from tests.upstream.installation import AGENT, CLIENTS, GRPC, REST, SERVER
 from tests.upstream.rig import CLIENT_IMAGE, Rig, rig, say
 
@@ -71,4 +71,4 @@ def run(here: Rig, suite: str, *, report: str, words: list[str]) -> None:
         subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd=here.folder, check=False)
 
 
-SUITES = {"e2e": e2e, "upgrade": upgrade, "ocm": ocm_suite.run}
+SUITES = {"e2e": e2e, "upgrade": upgrade, "integration": integration_suite.run, "ocm": ocm_suite.run}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.upstream import pod, pod_files, pod_network, results
+from tests.peers import go_build
+from tests.upstream import integration_suite, pod, pod_files, pod_network, results
 from tests.upstream.results import Result
 
 REPORT = """<testsuites><testsuite>
@@ -29,7 +30,6 @@ def result(column: str, **changes: object) -> Result:
         "passed": 40,
         "failed": {},
         "skipped": 0,
-        "seconds": 300,
     }
     return Result(**{**fields, **changes})  # type: ignore[arg-type]
 
@@ -42,11 +42,10 @@ def test_report_of_a_suite(tmp_path: Path) -> None:
     assert failed == {"Resources CRUD patch": "Timed out after 300 s. expected 2 \\| got ‹int› 1"}
 
 
-def test_section_names_what_failed_and_what_did_not_run(tmp_path: Path) -> None:
-    results.keep(result("go-go-grpc", failed={"old": "reason"}), tmp_path)
-    results.keep(result("go-go-grpc"), tmp_path)
-    results.keep(result("python-go-mqtt", passed=39, failed={"Resources patch": "timed out"}), tmp_path)
-    text = results.section(results.kept(tmp_path), suites={"e2e": ("go-go-grpc", "python-go-mqtt", "go-go-pubsub")})
+def test_section_names_what_failed_and_what_did_not_run() -> None:
+    page = results.with_result("# Page\n", result("go-go-grpc", failed={"old": "reason"}))
+    page = results.with_result(page, result("go-go-grpc"))
+    text = results.with_result(page, result("python-go-mqtt", passed=39, failed={"Resources patch": "timed out"}))
     assert "| go | go | grpc | 40 of 40 | 0 | 2026-11-16 | ab480c6578bc of 2026-08-04 | 0.2.0 |" in text
     assert "| python | go | mqtt | 39 of 40 |" in text
     assert "- python-go-mqtt: *Resources patch*: timed out" in text
@@ -54,14 +53,56 @@ def test_section_names_what_failed_and_what_did_not_run(tmp_path: Path) -> None:
     assert "old" not in text
 
 
+def test_results_are_kept_by_the_page() -> None:
+    runs = [
+        result("python-go-mqtt", passed=39, failed={"patch: a *b": "timed out: 2 \\| 1", "other": "x"}, skipped=1),
+        result("suite-go-mqtt", suite="ocm", passed=1, note="ended after 30 minutes", maestropy="0.2.0 1d1748464a14"),
+    ]
+    page = "# Page\n"
+    for run in runs:
+        page = results.with_result(page, run)
+    assert results.read_page(page) == runs
+
+
+def test_page_is_what_is_written_from_its_results() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
+    assert results.put_section(page, results.section(results.read_page(page))) == page
+
+
+def test_clean_up_after_all_cases_is_no_case() -> None:
+    text = results.section([result("go-go-grpc", failed={"[AfterSuite]": "timed out"})])
+    assert "| go | go | grpc | 40 of 40 |" in text
+    assert "- go-go-grpc: *[AfterSuite]*: the agent of a case" in text
+
+
 def test_section_says_what_is_otherwise_on_purpose() -> None:
-    failed = {"Executor Apply Executor does not have permission": "timed out", "Other": "timed out", "Job": "timed out"}
+    failed = {"Feedback should return statuses by JSONPaths": "timed out", "Other": "timed out", "Job": "timed out"}
     baseline = result("suite-go-mqtt", suite="ocm", failed={"Job": "invalid"})
     text = results.section([baseline, result("suite-python-mqtt", suite="ocm", failed=failed)])
     assert "- suite-go-mqtt: *Job*: invalid" in text
     assert "- suite-python-mqtt: *Job*: for Go too" in text
-    assert "*Executor Apply Executor does not have permission*: on purpose: nothing is reported of objects" in text
+    assert "*Feedback should return statuses by JSONPaths*: on purpose: the suite leaves structures out" in text
     assert "*Other*: timed out" in text
+
+
+def test_report_of_cases_that_go_runs(tmp_path: Path) -> None:
+    output = (
+        "=== RUN   TestConsumerGet\n--- PASS: TestConsumerGet (0.01s)\n=== RUN   TestConsumerPost\n"
+        "    consumers_test.go:60: expected 201\n--- FAIL: TestConsumerPost (0.02s)\npanic: broken\n"
+    )
+    integration_suite.write_report(output, skipped=["TestControllerRacing"], report=tmp_path / "report.xml")
+    passed, failed, skipped = results.read_reports(tmp_path)
+    assert (passed, skipped) == (1, 1)
+    assert failed["TestConsumerPost"] == "consumers_test.go:60: expected 201"
+    assert failed["TestResourceFromGRPC"].startswith("did not end: ")
+    assert passed + len(failed) == len(integration_suite.CASES)
+
+
+def test_helper_of_the_suite_starts_no_server() -> None:
+    source = "".join(f"{line}\n" for line in integration_suite.LEFT_OUT)
+    assert "start" not in integration_suite.helper_without_server(source)
+    with pytest.raises(go_build.Unavailable, match=r"does not have once: helper.startAPIServer\(\)"):
+        integration_suite.helper_without_server(source.replace("startAPIServer", "serve"))
 
 
 def test_section_is_replaced_and_the_rest_of_the_page_stays() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from maestropy.adapter import standard_streams
 from maestropy.adapter.decide import author_results, failure
 from maestropy.adapter.decide.effects import CallAuthor
 from maestropy.adapter.errors import BadAdapter, DidNotReturn, Exited
@@ -33,8 +34,8 @@ class _Raised:
 
 async def run(step: CallAuthor, *, deadline: float | None = None) -> Any:
     """Call an author's function in a thread; raises what it raises, and DidNotReturn at the loop's time `deadline`."""
-    if sum(thread.name == _LEFT_BEHIND for thread in threading.enumerate()) >= MOST_LEFT_BEHIND:
-        raise BadAdapter(f"{MOST_LEFT_BEHIND} calls of the adapter's functions have not returned; restart the adapter")
+    if reason := why_stuck():
+        raise BadAdapter(reason)
     loop = asyncio.get_running_loop()
     begun = loop.time()
     ended: asyncio.Future[_Returned | _Raised] = loop.create_future()
@@ -45,6 +46,7 @@ async def run(step: CallAuthor, *, deadline: float | None = None) -> Any:
 
     def body() -> None:
         ending = _ending(step.function)
+        standard_streams.repair()
         try:
             loop.call_soon_threadsafe(settle, ending)
         except RuntimeError:
@@ -65,6 +67,13 @@ async def run(step: CallAuthor, *, deadline: float | None = None) -> Any:
     if isinstance(ending, _Raised):
         raise ending.error
     return ending.value
+
+
+def why_stuck() -> str:
+    """Return why no more calls are made; empty while there are."""
+    if sum(thread.name == _LEFT_BEHIND for thread in threading.enumerate()) < MOST_LEFT_BEHIND:
+        return ""
+    return f"{MOST_LEFT_BEHIND} calls of the adapter's functions have not returned; restart the adapter"
 
 
 def _ending(function: Callable[[], Any]) -> _Returned | _Raised:

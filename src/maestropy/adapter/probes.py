@@ -2,7 +2,7 @@
 
 | path | response |
 |---|---|
-| `/healthz` | 200 while the process runs |
+| `/healthz` | 200 while the process handles events; 503 once too many of the adapter's functions have not returned |
 | `/readyz` | 200 while the broker is connected; 503 before that, during an outage, and once the adapter is stopping |
 | `/metrics` | the metrics `hyperfleet_adapter_*`, on a port of its own |
 
@@ -13,9 +13,10 @@ from collections.abc import Callable
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from maestropy.adapter import liveness
 from maestropy.adapter.metrics import AdapterMetrics
 from maestropy.transport.http import metrics_text
 
@@ -29,7 +30,7 @@ class AdapterProbes:
         self._is_stopping = False
         self._is_connected: Callable[[], bool] = lambda: False
         self.app = Starlette(
-            routes=[Route("/healthz", _alive, methods=["GET"]), Route("/readyz", self._ready, methods=["GET"])]
+            routes=[Route("/healthz", liveness.alive, methods=["GET"]), Route("/readyz", self._ready, methods=["GET"])]
         )
 
     def connected(self, is_connected: Callable[[], bool]) -> None:
@@ -57,7 +58,3 @@ def metrics_app(metrics: AdapterMetrics) -> Starlette:
         return Response(metrics.text(), media_type=metrics_text.PLAIN_TEXT)
 
     return Starlette(routes=[Route("/metrics", show, methods=["GET"])])
-
-
-async def _alive(_: Request) -> Response:
-    return PlainTextResponse("ok\n")

@@ -40,6 +40,10 @@ def parse(raw: Mapping[str, Any], event: Event) -> Resource:
         problems.insert(0, "spec is missing; an empty one is {}")
     if raw.get("id", event.resource_id) != event.resource_id:
         problems.insert(0, f"its id is {raw['id']!r}, and the event is of {event.resource_id!r}")
+    kind = raw.get("kind") or event.kind
+    # The kind of an event may come from its type, which is in lower case.
+    if str(kind).lower() != event.kind.lower():
+        problems.insert(0, f"its kind is {kind!r}, and the event is of a {event.kind!r}")
     if problems:
         raise Invalid(
             f"the resource cannot be used: {', '.join(problems)}", doing=f"read {event.kind} {event.resource_id}"
@@ -47,7 +51,7 @@ def parse(raw: Mapping[str, Any], event: Event) -> Resource:
     generation = raw.get("generation", event.generation)
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 < generation <= LARGEST_GENERATION:
         raise Invalid(
-            f"generation is {generation!r}, and must be a whole number above 0",
+            f"generation is {repr(generation)[:64]}, and must be a whole number from 1 to {LARGEST_GENERATION}",
             doing=f"read {event.kind} {event.resource_id}",
         )
     owner = raw.get("owner_references")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from maestropy.adapter import author_code
-from maestropy.adapter.decide import outcomes
-from maestropy.adapter.decide.effects import CallAuthor
+from maestropy.adapter.decide import effects, outcomes
+from maestropy.adapter.decide.effects import CallAuthor, Effect, EffectResult, Fetch
 from maestropy.adapter.decide.failure import classify
 from maestropy.adapter.decide.pipeline import EventOutcome, PipelineOptions
 from maestropy.adapter.definition import Adapter
@@ -49,7 +49,7 @@ async def handle(
     adapter: Adapter, event: Event, *, performer: Performer, timeouts: EventTimeouts, reports_transient: bool = False
 ) -> EventOutcome:
     """Reconcile the resource of an event and return the outcome; raises nothing."""
-    resource = Resource(id=event.resource_id, kind=event.kind, generation=event.generation)
+    observer = _ResourceObserver(performer)
     try:
         event = replace(event, kind=adapter.declared_kind(event.kind))
         options = PipelineOptions(
@@ -60,10 +60,15 @@ async def handle(
             reports_transient=reports_transient,
         )
         async with asyncio.timeout(timeouts.event_seconds + timeouts.wait_seconds) as limit:
-            outcome = await drive(adapter.steps(event, options), performer, call=_within(limit))
+            outcome = await drive(adapter.steps(event, options), observer, call=_within(limit))
     except (TimeoutError, UnknownKind) as error:
-        failure = classify(error)
-        outcome = EventOutcome(status=outcomes.of_failure(adapter.name, resource, failure=failure), failure=failure)
+        failure = classify(error, doing=observer.doing)
+        status = (
+            outcomes.of_failure(adapter.name, observer.resource, failure=failure)
+            if observer.resource
+            else outcomes.of_unread_resource(adapter.name, event, failure=failure)
+        )
+        outcome = EventOutcome(status=status, failure=failure)
     for note in outcome.notes:
         _log.warning("event of %s %s: %s", event.kind, event.resource_id, note)
     if outcome.failure is not None:
@@ -74,6 +79,25 @@ async def handle(
             "event of %s %s %s: %s", event.kind, event.resource_id, ending, outcome.failure.message, exc_info=trace
         )
     return outcome
+
+
+class _ResourceObserver:
+    """Passes effects on, and keeps the resource that was read: a timeout ends the pipeline, which knows it."""
+
+    def __init__(self, inner: Performer) -> None:
+        self._inner = inner
+        self.resource: Resource | None = None
+        self.doing = ""
+        """The last effect that has begun and not ended."""
+
+    async def perform(self, effect: Effect) -> EffectResult:
+        """Carry one effect out and return its result."""
+        self.doing = effects.doing(effect)
+        result = await self._inner.perform(effect)
+        self.doing = ""
+        if isinstance(effect, Fetch) and isinstance(result, Resource):
+            self.resource = result
+        return result
 
 
 def _within(limit: asyncio.Timeout) -> Callable[[CallAuthor], Awaitable[Any]]:

@@ -1,10 +1,12 @@
 """Batch the items that arrive while the previous batch is handled.
 
-There are no timers. An idle batcher handles a single item at once; a busy one handles all items that have arrived
-meanwhile. So one commit carries many requests, and no request waits for others to arrive.
+An idle batcher handles a single item at once; a busy one handles all items that have arrived meanwhile. So one commit
+carries many requests, and no request waits for others to arrive. Only where a batcher says so (`linger_seconds`), items
+that come one after the other wait a moment for each other.
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -34,6 +36,9 @@ class BatchLimits:
     batch_bytes: int = 8 * 2**20
     waiting_items: int = 4096
     waiting_bytes: int = 64 * 2**20
+    linger_seconds: float = 0.0
+    """How long a batch waits for more items if it follows a batch of several within this time. For requests that come
+    by the thousand and of which each takes several steps: else a fast handler would get them one by one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +70,9 @@ class Batcher(Generic[_Item, _Result]):
         self._count = 0
         self._bytes = 0
         self._wake = asyncio.Event()
+        self._full = asyncio.Event()
         self._stopping = False
+        self._lingers_until = 0.0
 
     @property
     def depth(self) -> int:
@@ -85,6 +92,8 @@ class Batcher(Generic[_Item, _Result]):
         self._count += 1
         self._bytes += size
         self._wake.set()
+        if len(self._waiting) >= self._limits.batch_items:
+            self._full.set()
         try:
             return await done
         except asyncio.CancelledError:
@@ -108,6 +117,7 @@ class Batcher(Generic[_Item, _Result]):
         """Accept no new items; items that already wait are still handled."""
         self._stopping = True
         self._wake.set()
+        self._full.set()
 
     async def _gather(self) -> None:
         """Let the event loop deliver requests that have already arrived at the socket, as long as it brings some."""
@@ -116,6 +126,16 @@ class Batcher(Generic[_Item, _Result]):
             before = len(self._waiting)
             await asyncio.sleep(0)
             quiet = quiet + 1 if len(self._waiting) == before else 0
+        is_full = len(self._waiting) >= self._limits.batch_items or self._stopping
+        if not is_full and asyncio.get_running_loop().time() < self._lingers_until:
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Wait until the batch is full, the time is over or the batcher stops."""
+        self._full.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.linger_seconds):
+                await self._full.wait()
 
     def _take(self) -> list[_Waiting[_Item, _Result]]:
         batch: list[_Waiting[_Item, _Result]] = []
@@ -156,3 +176,5 @@ class Batcher(Generic[_Item, _Result]):
                 waiting.done.set_exception(outcome)
             else:
                 waiting.done.set_result(outcome)
+        if len(batch) > 1:
+            self._lingers_until = asyncio.get_running_loop().time() + self._limits.linger_seconds

@@ -96,6 +96,10 @@ class KeyedQueue(Generic[_Key]):
         """Add `key`, due now."""
         self._add(key, max_delay_seconds=0.0)
 
+    def add_behind(self, key: _Key, *, max_delay_seconds: float) -> None:
+        """Add `key`, due now, but let other keys go first for so long while all workers are busy."""
+        self._add(key, max_delay_seconds=max_delay_seconds)
+
     def add_after(self, key: _Key, seconds: float, *, max_delay_seconds: float = 0.0) -> None:
         """Add `key` after some seconds; an earlier timer of the same key stays."""
         loop = asyncio.get_running_loop()

@@ -20,7 +20,10 @@ Examples:
       behind Google Pub/Sub
 
   maestro agent --consumer-name=cluster1 --grpc-url=localhost:8091 --listen=127.0.0.1:8443 -v=4
-      metrics without a token on this host only, and every event in the log"""
+      metrics without a token on this host only, and every event in the log
+
+  maestro agent status
+      whether the agent on this host is ready, and which dependency is the reason if not"""
 
 
 def execute(values: Mapping[str, str]) -> int:

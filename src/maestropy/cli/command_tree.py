@@ -1,10 +1,9 @@
 """Register all commands. Each is imported when it is called, so that `--help` is fast."""
 
-import sys
-
 from cyclopts import App
 
 from maestropy import __version__
+from maestropy.cli import screen
 
 app = App(
     name="maestro",
@@ -20,13 +19,21 @@ Every command has help: `maestro help resourcebundle apply`, `maestro rb apply -
 app.command("maestropy.cli.settings_apps:server", name="server", help="Run the server.")
 app.command("maestropy.cli.settings_apps:agent", name="agent", help="Run the agent of one cluster.")
 app.command("maestropy.cli.settings_apps:migration", name="migration", help="Migrate the database schema.")
+app.command("maestropy.cli.settings_apps:check", name="check", help="Check settings before a roll-out.")
 app.command("maestropy.cli.client.consumer:app", name="consumer", help="Manage consumers, the target clusters.")
 app.command("maestropy.cli.client.bundles.group:app", name="resourcebundle", help="Manage resource bundles.")
 app.command("maestropy.cli.client.get:app", name="get", help="Show works or consumers.")
+app.command("maestropy.cli.client.history:app", name="history", help="Show who changed what, and when.")
+app.command("maestropy.cli.console:app", name="console", help="Show the fleet and its works in a browser.")
 app.command("maestropy.cli.config:app", name="config", help="Manage named environments.")
 app.command("maestropy.cli.dev.up:app", name="up", help="Run server, clusters and agents on this computer.")
 app.command("maestropy.cli.dev.demo:app", name="demo", help="Run a demo on this computer.")
 app.command("maestropy.cli.trace.group:app", name="trace", help="Trace works, requests and hosted clusters.")
+app.command(
+    "maestropy.cli.diagnose.group:app",
+    name="diagnose",
+    help="Collect an archive of everything, and analyse it offline.",
+)
 app.command("maestropy.cli.adapter.group:app", name="adapter", help="Create, check and run HyperFleet adapters.")
 app.command("maestropy.cli.completion.command:app", name="completion", help="Print a shell completion script.")
 
@@ -42,5 +49,5 @@ def help_(*command: str) -> int:
 @app.command(name="version", help_epilogue="Example:\n\n  maestro version")
 def version() -> int:
     """Print the version."""
-    sys.stdout.write(f"{__version__}\n")
+    screen.write(f"{__version__}\n")
     return 0

@@ -1,10 +1,10 @@
 """`maestro config`: manage named environments with the addresses and credential files of Maestro servers."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from cyclopts import App, Group, Parameter
 
@@ -74,6 +74,12 @@ class TraceFlags:
     """The RP frontend, for `maestro trace hcp`."""
     cs_url: str = ""
     """Clusters Service, for `maestro trace hcp`."""
+    logs: str = ""
+    """The folder with the log files of server and agents, if they run on this computer, as with `maestro up`."""
+    health_url: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """The health port of a server or an agent, for `maestro diagnose collect`; repeat it for several."""
+    metrics_url: Annotated[tuple[str, ...], Parameter(negative=())] = ()
+    """The metrics port of a server or an agent, for `maestro diagnose collect`; repeat it for several."""
 
 
 OutputFlag = Annotated[Output, Parameter(name=("-o", "--output"), help="Output format.")]
@@ -104,16 +110,19 @@ def set_env(
     if not values:
         raise UsageError("there are no settings to store; give --rest-url, --grpc-server-address or another setting")
     _check(values)
-    _save(_read().put(name, values, use=use), f"Environment {name} is stored")
+    _change(lambda config: config.put(name, values, use=use), f"Environment {name} is stored")
     return 0
 
 
 @app.command(help_epilogue=epilogue("maestro config use prod", exit_codes=_EXIT_CODES))
 def use(name: Name, /) -> int:
     """Use an environment as the current one."""
-    config = _read()
-    config.get(name)
-    _save(config.put(name, {}, use=True), f"Environment {name} is selected")
+
+    def use_it(config: Environments) -> Environments:
+        config.get(name)
+        return config.put(name, {}, use=True)
+
+    _change(use_it, f"Environment {name} is selected")
     return 0
 
 
@@ -155,7 +164,7 @@ def show(name: Name = "", /, *, output: OutputFlag = "table", rest: RestFlags | 
 @app.command(help_epilogue=epilogue("maestro config delete local", exit_codes=_EXIT_CODES))
 def delete(name: Name, /) -> int:
     """Delete an environment."""
-    _save(_read().without(name), f"Environment {name} is deleted")
+    _change(lambda config: config.without(name), f"Environment {name} is deleted")
     return 0
 
 
@@ -163,8 +172,8 @@ def _read() -> Environments:
     return environments.read(environments.default_path(os.environ))
 
 
-def _save(config: Environments, message: str) -> None:
-    environments.write(config)
+def _change(changed: Callable[[Environments], Environments], message: str) -> None:
+    config = environments.change(environments.default_path(os.environ), changed)
     current = f"the current environment is {config.current}" if config.current else "there is no current environment"
     screen.write(f"{message}; {current} ({config.path})\n")
 
@@ -179,7 +188,9 @@ def _trace_settings(flags: TraceFlags | None) -> dict[str, str]:
         return {}
     values = {key: getattr(flags, key.replace("-", "_")) for key in environments.TRACE_KEYS}
     texts = {key: ",".join(value) if isinstance(value, tuple) else value for key, value in values.items() if value}
-    return {key: _absolute(text) if key.endswith("kubeconfig") else text for key, text in texts.items()}
+    return {
+        key: _absolute(text) if key.endswith("kubeconfig") or key == "logs" else text for key, text in texts.items()
+    }
 
 
 def _absolute(files: str) -> str:
@@ -198,7 +209,5 @@ def _check(values: dict[str, str]) -> None:
         # Certificate and key may be set by two commands.
         and not key.startswith("grpc-client-")
     ]
-    settings.load(connection.options(given), {}, origin_names={setting.name: setting.origin for setting in given})
     environments.reject_password(values, "--")
-    if urlsplit(values.get("rest-url", "")).password:
-        raise UsageError("--rest-url contains a password; store it in a file and give --grpc-token-file")
+    settings.load(connection.options(given), {}, origin_names={setting.name: setting.origin for setting in given})

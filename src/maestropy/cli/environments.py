@@ -11,16 +11,19 @@ no secrets, only the paths of files with token, certificate and key. This module
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from maestropy.cli.errors import UsageError
-from maestropy.untrusted import files
+from maestropy.untrusted import addresses, files
 from maestropy.untrusted.errors import InputRejected
 
+_LOCK_SECONDS = 30
+"""Another command holds the lock for milliseconds."""
 VARIABLE = "MAESTRO_ENVIRONMENT"
 KEYS = (
     "rest-url",
@@ -45,8 +48,11 @@ TRACE_KEYS = (
     "db-pod",
     "frontend-url",
     "cs-url",
+    "logs",
+    "health-url",
+    "metrics-url",
 )
-"""Additional keys of `maestro trace work` and `trace hcp`; several contexts or files are separated by commas."""
+"""Additional keys of `maestro trace` and `maestro diagnose collect`; several values are separated by commas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +120,40 @@ def read(path: Path) -> Environments:
     return _parse(content, path)
 
 
+def change(path: Path, changed: Callable[[Environments], Environments]) -> Environments:
+    """Read the file, change its content and replace it, while no other command does; return the new content."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path.parent):
+            config = changed(read(path))
+            write(config)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    return config
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of the folder; the kernel releases it when the process ends."""
+    import fcntl
+    import time
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise UsageError(f"another command has locked {folder} for {_LOCK_SECONDS} s; end it") from None
+                time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write(config: Environments) -> None:
     """Replace the file atomically."""
     import tempfile
@@ -128,9 +168,11 @@ def write(config: Environments) -> None:
             yaml.safe_dump(document, file, sort_keys=False)
         os.replace(file.name, config.path)  # noqa: PTH105 - the name is a string here
     except OSError as error:
-        raise UsageError(
-            f"{config.path} cannot be written: {error.strerror}; set XDG_CONFIG_HOME to a folder you can write to"
-        ) from error
+        raise _unwritable(config.path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> UsageError:
+    return UsageError(f"{path} cannot be written: {error.strerror}; set XDG_CONFIG_HOME to a folder you can write to")
 
 
 def _parse(content: str, path: Path) -> Environments:
@@ -139,7 +181,7 @@ def _parse(content: str, path: Path) -> Environments:
     from maestropy.untrusted import yaml_documents
 
     try:
-        document = yaml_documents.load(content) or {}
+        document = yaml_documents.load(content, loader=yaml_documents.UniqueKeysLoader) or {}
     except InputRejected as error:
         raise UsageError(f"{path} cannot be used: {error}; fix it or move it away") from error
     except yaml.YAMLError as error:
@@ -170,7 +212,10 @@ def _settings(values: Any, origin: str) -> dict[str, str]:
 
 
 def reject_password(values: Mapping[str, Any], origin: str) -> None:
-    """Reject a database address that contains a password, as a URL or as keywords."""
+    """Reject addresses with a login, and a database address that contains a password, as a URL or as keywords."""
+    for key in ("rest-url", "grpc-server-address", "frontend-url", "cs-url"):
+        if addresses.has_login(str(values.get(key, ""))):
+            raise UsageError(f"{origin}{key} contains a user or password; keep a token in a file (grpc-token-file)")
     dsn = str(values.get("db-dsn", ""))
     if "password" in dsn or urlsplit(dsn).password:
         raise UsageError(f"{origin}db-dsn contains a password; keep it in ~/.pgpass, or set PGPASSWORD")

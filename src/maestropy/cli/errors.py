@@ -24,6 +24,13 @@ class UsageError(CommandError):
     """A mistake in the command line, in an environment variable or in the configuration file."""
 
 
+class OutputLost(CommandError):
+    """Standard output does not take the output, because the disk is full for instance."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"standard output cannot be written: {error.strerror}; the output is lost, or incomplete")
+
+
 class ComparisonFailed(CommandError):
     """A comparison failed. It needs an exit code of its own, because FAILED means that there are differences."""
 
@@ -76,9 +83,12 @@ def sentence(error: BaseException) -> str:
 def was_interrupted(error: BaseException) -> bool:
     """Return whether an error is a consequence of Ctrl-C: cleaning up after it may fail."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen: list[BaseException] = []
+    # A library can make an error its own cause; such a chain has no end.
+    while cause is not None and not any(cause is known for known in seen):
         if isinstance(cause, KeyboardInterrupt):
             return True
+        seen.append(cause)
         cause = cause.__cause__ or cause.__context__
     return False
 

@@ -8,7 +8,7 @@ GLOBAL_FLAGS = (
 )
 
 
-_GO_CLIENTS = ("maestro consumer ", "maestro resourcebundle ", "maestro get ")
+_GO_CLIENTS = ("maestro consumer ", "maestro resourcebundle ", "maestro get ", "maestro history ")
 
 
 def epilogue(*commands: str, exit_codes: str = EXIT_CODES) -> str:

@@ -95,6 +95,24 @@ async def run_until(stop: Stop, work: Coroutine[Any, Any, None], *, grace_second
         waiting.cancel()
 
 
+def exit_after(seconds: float) -> None:
+    """End the process with code 1 if it still runs after so long.
+
+    For processes that run code of others in threads: Python cannot end a thread, and waits at its own end for some.
+    """
+    import threading
+    import time
+
+    def end() -> None:
+        time.sleep(seconds)
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"the process is ended: it did not stop within {seconds:.0f} seconds\n")
+            sys.stderr.flush()
+        os._exit(1)
+
+    threading.Thread(target=end, name="end of the process", daemon=True).start()
+
+
 def exit_when_output_closes() -> None:
     """Exit when the reader of our output pipe closes it, also while there is nothing to write."""
     import select

@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import Any
 
@@ -20,8 +21,8 @@ from maestropy.cli.parsing import aliases
 
 _HELP = {"--help", "-h"}
 # These read their flags as Go does, without the parser library: they start faster.
-_GO_CLIENT_COMMANDS = {"consumer", "resourcebundle", "get"}
-_SUGGESTED_GROUPS = ("resourcebundle", "consumer", "trace")
+_GO_CLIENT_COMMANDS = {"consumer", "resourcebundle", "get", "history"}
+_SUGGESTED_GROUPS = ("resourcebundle", "consumer", "trace", "diagnose")
 _SETTINGS_COMMANDS = {
     "server": "maestropy.cli.server.command",
     "agent": "maestropy.cli.agent",
@@ -43,10 +44,10 @@ def call(arguments: Sequence[str]) -> int:
             return errors.INTERRUPTED
         from maestropy.cli.parsing import go_flags
 
+        if isinstance(error, OSError | errors.OutputLost) and _discard_output() and isinstance(error, OSError):
+            error = errors.OutputLost(error)
         screen.write_error(errors.report(error, verbosity=go_flags.verbosity(arguments)))
-        if isinstance(error, OSError):
-            _discard_output()  # it may be standard output that is full
-        return errors.exit_code(errors.innermost(error), is_diagnosis=arguments[:1] == ["trace"])
+        return errors.exit_code(errors.innermost(error), is_diagnosis=arguments[:1] in (["trace"], ["diagnose"]))
     return code
 
 
@@ -77,14 +78,14 @@ def _with_lost_output(code: int) -> int:
 
 
 def _repair_streams() -> None:
-    """Replace closed standard streams by /dev/null, and unencodable characters by question marks."""
+    """Replace closed standard streams by /dev/null, and escape characters that they cannot encode."""
     # Opened first, so that no connection gets the file descriptor of standard output.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - kept open to the end
     sys.stdout = sys.stdout or _ClosedOutput()
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=screen.ESCAPED)
 
 
 def _output_closed() -> int:
@@ -92,13 +93,18 @@ def _output_closed() -> int:
     return errors.OUTPUT_CLOSED
 
 
-def _discard_output() -> None:
-    """Discard what standard output does not take: the interpreter flushes it at exit, and would fail again."""
+def _discard_output() -> bool:
+    """Discard what standard output does not take, and return whether there is any.
+
+    The interpreter flushes it at exit, and would fail again.
+    """
     try:
         sys.stdout.flush()
     except OSError:
         with open(os.devnull, "wb") as null:  # noqa: PTH123 - a descriptor is needed, not a path
             os.dup2(null.fileno(), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -112,13 +118,22 @@ def _run(arguments: Sequence[str]) -> int:
             from maestropy.cli.completion import answers
 
             return answers.run(arguments[1:])
+        case ["server" | "agent" as name, "status", *rest]:
+            from maestropy.cli.check import status
+
+            return {"server": status.SERVER, "agent": status.AGENT}[name].run(rest)
+        case ["check", "server" | "agent" as name, *rest]:
+            checked: int = importlib.import_module(f"maestropy.cli.check.{name}").COMMAND.run(rest)
+            return checked
         case [name, *rest] if name in _SETTINGS_COMMANDS:
             code: int = importlib.import_module(_SETTINGS_COMMANDS[name]).COMMAND.run(rest)
             return code
         case [name, *_] if name in _GO_CLIENT_COMMANDS:
+            from maestropy.cli import tracing
             from maestropy.cli.parsing import go_flags
 
-            return _parsed(aliases.expand(go_flags.without_global_flags(arguments)))
+            with tracing.traced_requests():
+                return _parsed(aliases.expand(go_flags.without_global_flags(arguments)))
         case _:
             return _parsed(arguments)
 
@@ -152,8 +167,18 @@ def _parsed(arguments: Sequence[str]) -> int:
         command = " ".join(["maestro", *app.parse_commands(words)[0]])
         # Remove a full stop, but not the dots of a shortened list.
         message = re.sub(r"(?<!\.)\.$", "", " ".join(str(error).split()))
-        raise errors.UsageError(f"{message}; see `{command} --help`") from None
+        with _rejection_recorded(command, arguments):
+            raise errors.UsageError(f"{message}; see `{command} --help`") from None
     return result if isinstance(result, int) else 0
+
+
+def _rejection_recorded(command: str, arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Return the context in which the command line is rejected: the readers of a Job's results are to learn it too."""
+    if command != "maestro adapter run":
+        return nullcontext()
+    from maestropy.cli.adapter import early_failure
+
+    return early_failure.of_command_line(arguments)
 
 
 def _unknown_command(app: Any, words: Sequence[str], word: str) -> str:
@@ -195,7 +220,7 @@ def main() -> None:
     """Run the command line of this process."""
     _repair_streams()
     try:
-        # `start` let Ctrl-C end the process until here; a process that ignores it stays so.
+        # The start of the package let Ctrl-C end the process until here; a process that ignores it stays so.
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, _on_interrupt)
         code = _with_lost_output(call(sys.argv[1:]))

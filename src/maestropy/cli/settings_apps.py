@@ -1,4 +1,4 @@
-"""Build cyclopts Apps of `server`, `agent` and `migration`, for completion and the reference pages."""
+"""Build cyclopts Apps of `server`, `agent`, `migration` and `check`, for completion and the reference pages."""
 
 import inspect
 from typing import Annotated
@@ -6,6 +6,9 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from maestropy.cli.agent import COMMAND as AGENT
+from maestropy.cli.check import status
+from maestropy.cli.check.agent import COMMAND as CHECK_AGENT
+from maestropy.cli.check.server import COMMAND as CHECK_SERVER
 from maestropy.cli.parsing import settings_help
 from maestropy.cli.parsing.settings_commands import SettingsCommand
 from maestropy.cli.server.command import COMMAND as SERVER
@@ -31,7 +34,11 @@ def build(command: SettingsCommand) -> App:
     execute.__annotations__ = {item.name: item.annotation for item in parameters}
     vars(execute)["__signature__"] = inspect.Signature(parameters)
     app = App(
-        name=command.name, help=command.text, help_epilogue=command.examples, help_format="plaintext", version_flags=[]
+        name=command.name.split()[-1],
+        help=command.text,
+        help_epilogue=command.examples,
+        help_format="plaintext",
+        version_flags=[],
     )
     app.default(execute)
     return app
@@ -50,5 +57,17 @@ def _parameter(flag: Flag) -> Parameter:
 
 
 server = build(SERVER)
+server.command(build(status.SERVER), name="status")
 agent = build(AGENT)
+agent.command(build(status.AGENT), name="status")
+check = App(
+    name="check",
+    help="Check whether a server or an agent would work with these settings, before it is rolled out.",
+    help_epilogue="Examples:\n\n  maestro check server\n  maestro check agent --consumer-name=cluster1 "
+    "--grpc-url=localhost:8091",
+    help_format="plaintext",
+    version_flags=[],
+)
+check.command(build(CHECK_SERVER), name="server")
+check.command(build(CHECK_AGENT), name="agent")
 migration = build(MIGRATION)

@@ -34,7 +34,7 @@ def read(path: Path, *, flag: str, example: str) -> "Section":
 def load(content: bytes, *, origin: str, example: str) -> "Section":
     """Parse the content of a file; `origin` names it in errors, `example` is a valid line of such a file."""
     try:
-        loaded = yaml_documents.load(content)
+        loaded = yaml_documents.load(content, loader=yaml_documents.UniqueKeysLoader)
     except InputRejected as error:
         raise SettingsError(f"{origin} cannot be used: {error}") from error
     except (yaml.YAMLError, UnicodeDecodeError):

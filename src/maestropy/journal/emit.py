@@ -38,6 +38,7 @@ class _Output(NamedTuple):
     render: _Renderer
     verbosity: int
     pid: int
+    trace_id_of: Callable[[str], str] | None
 
 
 class Journal:
@@ -52,8 +53,12 @@ class Journal:
         clock: Callable[[], float],
         verbosity: int = 0,
         format: LogFormat = "text",  # noqa: A002 -- the word of the flag `--log-format`
+        trace_id_of: Callable[[str], str] | None = None,
     ) -> None:
-        """Write to `sink`; `clock` gives seconds since the epoch; records above `verbosity` are not written."""
+        """Write to `sink`; `clock` gives seconds since the epoch; records above `verbosity` are not written.
+
+        `trace_id_of` returns the trace of an operation ID, or an empty string; None: nothing is traced.
+        """
         pid = os.getpid()
         render = _RENDERERS[format]
 
@@ -62,7 +67,8 @@ class Journal:
             record = Record("warning", 0, clock(), pid, "spool.py:1", JournalPhrase.LINES_LOST, None, "", fields)
             return render.line(record).encode()
 
-        self._set_up(_Output(Spool(sink, format_lost=format_lost), clock, render, verbosity, pid), _NO_FIELDS)
+        spool = Spool(sink, format_lost=format_lost)
+        self._set_up(_Output(spool, clock, render, verbosity, pid, trace_id_of), _NO_FIELDS)
 
     def _set_up(self, output: _Output, context: Mapping[str, object]) -> None:
         self._output = output
@@ -115,11 +121,14 @@ class Journal:
         v: int,
         err: BaseException | str | None,
     ) -> None:
-        spool, clock, render, _, pid = self._output
+        spool, clock, render, _, pid, trace_id_of = self._output
         caller = _caller(sys._getframe(2))
         stamp = clock()
         bound = self._bound
         try:
+            if trace_id_of is not None and LogKey.OP_ID in fields:
+                trace_id = trace_id_of(str(fields[LogKey.OP_ID]))
+                fields = {**fields, LogKey.TRACE_ID: trace_id} if trace_id else fields
             if bound and not self._context.keys().isdisjoint(fields):
                 bound = render.pairs(redact.fields(_without(self._context, fields)))
             error = None if err is None else redact.text(chain.describe(err))

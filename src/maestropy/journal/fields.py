@@ -40,6 +40,7 @@ class LogKey:
     LOGGER: Final = "logger"
     ERR: Final = "err"
     OP_ID: Final = "op-id"
+    TRACE_ID: Final = "trace_id"
 
     # The event and its resource.
     RESOURCE_ID: Final = "resourceID"
@@ -124,6 +125,7 @@ class LogKey:
     REPAIRED: Final = "repaired"
     HOLDER: Final = "holder"
     """The process that has a lock."""
+    PARTITION: Final = "partition"
     LEASE: Final = "lease"
     IDENTITY: Final = "identity"
 
@@ -236,6 +238,7 @@ class ResyncPhrase:
     HOLD: Final = "data-safety hold: the agent keeps works that this database does not ask for"
     HOLD_ADOPTED: Final = "data-safety hold: the adoption is sent to the agent"
     HOLD_ENDED: Final = "data-safety hold ended: the agent keeps no works any more"
+    PAUSED: Final = "delivery to the consumer is paused; its spec resync is answered after the resumption"
 
 
 class ListenerPhrase:
@@ -310,6 +313,9 @@ class MaintenancePhrase:
     RECOVERY_FAILED: Final = "Delete recovery round failed"
     BACKLOG_FAILED: Final = "Delete recovery metrics snapshot failed"
     TASK_FAILED: Final = "a periodic task failed; it is tried again"
+    HISTORY_NOT_WRITTEN: Final = "history entries could not be written"
+    HISTORY_PARTITION_KEPT: Final = "a partition of the history could not be changed; it is tried again"
+    HISTORY_DROPPED: Final = "dropped a partition of the history"
     PURGE_EVENTS_FAILED: Final = "Failed to delete reconciled events from db"
     LIST_EVENTS_FAILED: Final = "Failed to list unreconciled events from db"
     OLDEST_EVENT_FAILED: Final = "Failed to retrieve age of oldest unreconciled event from db"
@@ -356,6 +362,8 @@ class LifecyclePhrase:
     STATUS_CONTROLLER_STARTING: Final = "Starting status event controller"
     MESSAGE_QUEUE_SETTING_UP: Final = "Setting up message queue event server"
     GRPC_BROKER_SETTING_UP: Final = "Setting up grpc broker"
+    TRACING_PROBLEM: Final = "A problem with OpenTelemetry traces"
+    """Our own, of the agent too."""
     SERVING: Final = "Serving "
     """Our own, before the name of a listener: `Serving rest`, `Serving gRPC for agents`."""
     API_WITH_TLS: Final = "Serving with TLS"
@@ -386,6 +394,7 @@ class LifecyclePhrase:
     MIGRATED: Final = "database migrated"
     CLOCKS_DIFFER: Final = "the clock of this host differs from the database clock; the server uses the database clock"
     OPEN_TO_NETWORK: Final = "this server is open to the network"
+    CERTIFICATE_DATES: Final = "a certificate has expired or expires soon"
     SECURITY_FILE_FAILED: Final = "a certificate or key file could not be loaded"
     CONNECTIONS_CLOSED: Final = "closed connections without an authenticated call"
     STOPPING: Final = "shutting down"
@@ -405,6 +414,7 @@ class RestPhrase:
     # Our own messages, which the Go server does not write.
     CUT_SHORT: Final = "response cut short"
     ADOPTED: Final = "data-safety hold adopted: this database decides about the held works"
+    ACTION: Final = "operator action"
     RENDITIONS_NOT_FILLED: Final = "renditions not filled"
     HEALTH_CHECK_FAILED: Final = "health check failed"
 
@@ -432,6 +442,8 @@ class DatabasePhrase:
     )
     PROMOTED: Final = "a standby of the database was promoted; the agents and sources connected here have to resync"
     NO_TIMELINE: Final = "the database does not tell its timeline; a promotion of a standby is not noticed"
+    REPLICA_IN_USE: Final = "lists are read from the read replica"
+    REPLICA_UNUSED: Final = "lists are read from the primary, not from the read replica"
     POOLER: Final = "the database connections pass through a connection pooler; the server keeps no session state"
 
 

@@ -1,9 +1,10 @@
 """Remove secrets from log records.
 
 Redacted are: values whose key names a secret, secrets with a recognisable format (PEM blocks, passwords in connection
-strings, bearer tokens), and inside payloads: the data of Kubernetes Secrets, the values of environment variables, and
-the feedback values and condition messages of a manifest that is a Secret. Pure. In doubt a value is redacted, but
-fields that hold an ID or a type by contract are not scanned: most log records hold little else.
+strings and on command lines, bearer tokens, signatures of URLs), and inside payloads: the data of Kubernetes Secrets,
+the values of environment variables, and the feedback values and condition messages of a manifest that is a Secret.
+Pure. In doubt a value is redacted, but fields that hold an ID or a type by contract are not scanned: most log records
+hold little else.
 """
 
 import re
@@ -29,6 +30,7 @@ IDENTIFIERS: Final = frozenset(
     {
         LogKey.LOGGER,
         LogKey.OP_ID,
+        LogKey.TRACE_ID,
         LogKey.RESOURCE_ID,
         LogKey.EVENT_ID,
         LogKey.EVENT_TYPE,
@@ -44,6 +46,7 @@ IDENTIFIERS: Final = frozenset(
         "sequenceid",
         "statushash",
         "deletiontimestamp",
+        "traceparent",
     }
 )
 """Fields and CloudEvents extensions that hold an ID, a type or a number by contract; they are never scanned."""
@@ -61,6 +64,11 @@ _SECRET_KEYS: Final = (
     "apikey",
     "privatekey",
     "accesskey",
+    "accountkey",
+    "secretkey",
+    "sharedkey",
+    "signingkey",
+    "subscriptionkey",
     "credential",
     "credentials",
     "cookie",
@@ -69,16 +77,19 @@ _SECRET_DATA: Final = ("data", "stringData")
 _NAMED_VALUE: Final = frozenset({"name", "value"})
 """The members of an environment variable of a container, and of HTTP headers and parameters."""
 
-_NAME = r"(?:password|passwd|passphrase|pwd|token|secret|authorization|api[-_]?key|private[-_]?key|access[-_]?key)"
+_KEY = r"(?:api|private|access|account|secret|shared|signing|subscription)[-_]?key"
+_NAME = rf"(?:password|passwd|passphrase|pwd|token|secret|authorization|{_KEY})"
 _VALUE_NAME = (
-    r"(?:password|passwd|passphrase|authorization|(?:api|private|access)[-_]?key|\w[-_]secret|client[-_]?secret"
-    r"|(?:access|refresh|id|auth|api|session|bearer)[-_]?token)"
+    rf"(?:password|passwd|passphrase|authorization|{_KEY}|\w[-_]secret|client[-_]?secret|\w[-_]token"
+    r"|(?:access|refresh|id|auth|api|session|bearer)token)"
 )
 """Keys whose value follows a colon. `token: expired` is how an error names its cause, so those words alone do not."""
 _GAP = r"(?:\s|\\[nrt]){0,64}"
 """White space, also as Go escapes it within a quoted text."""
 _QUOTED = r"(\\*[\"'])(?!\[redacted)(?:(?:|.*?[^\\])\2|.*)"
 """A quoted value at any depth of escaping; one without an end is cut, and all of it is the value."""
+_PROSE = r"(?:and|are|cannot|for|from|has|is|must|not|or|to|was|with)\b"
+"""Words that follow the name of an option in a sentence."""
 _PATTERNS: Final = (
     # Also with escaped line breaks, and when the end of the block is missing.
     (re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?(?:-----END \1-----|\Z)", re.DOTALL), r"[redacted \1]"),
@@ -89,9 +100,22 @@ _PATTERNS: Final = (
     # Keys of cloud providers and forges, which have a prefix.
     (
         re.compile(
-            r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,})"
+            r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,}"
+            r"|AIza[\w-]{30,}|hvs\.[\w-]{20,}|sk_live_\w{16,})"
         ),
         HIDDEN,
+    ),
+    # Signatures of URLs, which are all that it takes to use them.
+    (re.compile(r"(?<![A-Za-z0-9])((?:sig|signature)=)(?!\[redacted)[^\s,;&\"'\\]+", re.IGNORECASE), rf"\1{HIDDEN}"),
+    (re.compile(r"(\bcookie:\s{0,8})(?!\[redacted)[^\r\n\"'\\]+", re.IGNORECASE), rf"\1{HIDDEN}"),
+    # `curl -u user:password` and `--password value`.
+    (
+        re.compile(r"((?<!\S)(?:-u|--(?:proxy-)?user)[ =]\\{0,8}[\"']?[^\s:\"'\\]{1,128}:)[^\s\"'\\]+"),
+        rf"\1{HIDDEN}",
+    ),
+    (
+        re.compile(rf"(--[\w-]{{0,32}}{_NAME} +)(?!-|\[redacted|{_PROSE})[^\s\"'\\,;]+", re.IGNORECASE),
+        rf"\1{HIDDEN}",
     ),
     # key=value and "key":"value"; a quoted value ends at the closing quote, any other at the next separator.
     (
@@ -109,7 +133,11 @@ _PATTERNS: Final = (
         ),
         rf"\1\2{HIDDEN}\2",
     ),
-    (re.compile(rf"({_VALUE_NAME}{_GAP}:{_GAP}){_QUOTED}", re.IGNORECASE | re.DOTALL), rf"\1\2{HIDDEN}\2"),
+    # A value in quotes is no cause of an error.
+    (
+        re.compile(rf"((?:{_VALUE_NAME}|\b(?:token|pwd)){_GAP}:{_GAP}){_QUOTED}", re.IGNORECASE | re.DOTALL),
+        rf"\1\2{HIDDEN}\2",
+    ),
     (
         re.compile(
             rf"({_VALUE_NAME}{_GAP}:{_GAP})(?!(?:bearer |basic )?\[redacted)(?:(?:bearer|basic) )?[^\s,;\"'\\]+",
@@ -188,6 +216,14 @@ def _text_is_suspect(value: str) -> bool:
         or "github_pat" in low
         or "glpat-" in low
         or "xox" in low
+        or "aiza" in low
+        or "hvs." in low
+        or "sk_live_" in low
+        or "sig=" in low
+        or "signature=" in low
+        or "cookie:" in low
+        or "-u " in low
+        or "-user" in low
     )
 
 

@@ -10,6 +10,7 @@ import io
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
 from typing import Any, Protocol, Self
 
 import aiohttp
@@ -84,10 +85,24 @@ class KubeClient:
         self._clock = clock or Clock()
         self._auth_source = RequestAuthSource(address.credentials, clock=self._clock)
         self._tls = TlsContexts(address)
+        self._last_date: tuple[str, float] | None = None
+        """The last Date header, and the time of this host when it arrived."""
         self._slots = asyncio.Semaphore(self.settings.concurrent)
         self._bucket = rate_limit.full_bucket(
             qps=self.settings.qps, burst=self.settings.burst, now=self._clock.monotonic()
         )
+
+    @property
+    def clock_skew_seconds(self) -> float | None:
+        """How far the clock of this host is ahead of that of the API server, by its last answer; None if unknown."""
+        if self._last_date is None:
+            return None
+        text, received_at = self._last_date
+        try:
+            # The header has whole seconds: on average half a second has passed since.
+            return received_at - (parsedate_to_datetime(text).timestamp() + 0.5)
+        except ValueError:
+            return None
 
     async def __aenter__(self) -> Self:
         if self.address.credentials.plugin is None:
@@ -242,6 +257,8 @@ class KubeClient:
                 allow_redirects=False,
             ) as response:
                 code = str(response.status)
+                if date := response.headers.get("Date"):
+                    self._last_date = (date, self._clock.epoch())
                 if response.status >= 300:
                     error = await _error_of(response)
                     if isinstance(error, errors.Unauthorized):

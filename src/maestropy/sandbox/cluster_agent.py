@@ -6,12 +6,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from maestropy.agent.runtime.wiring import Agent, AgentConfig, AgentDependencies
+from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import backoff
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.kube.client import ClientSettings, KubeClient
 from maestropy.kube.config import load as config
 from maestropy.sandbox.errors import SandboxError
+from maestropy.telemetry import tracing
 from maestropy.transport import port
 from maestropy.transport.grpc.agent import GrpcTransport
 from maestropy.transport.grpc.client import GrpcEndpoint
@@ -29,6 +31,7 @@ async def run_agent(
     broker: str | Path,
     journal: Journal,
     clock: clocks.Clock = clocks.Clock(),  # noqa: B008 - immutable
+    tracer: tracing.Tracer = tracing.OFF,
 ) -> AsyncIterator[Agent]:
     """Run an agent for `consumer` on the cluster of `kubeconfig`; entered when the agent is connected to the server.
 
@@ -44,6 +47,7 @@ async def run_agent(
                 jitter=backoff.jitter,
                 clock=clock,
                 new_id=clocks.new_id,
+                spans=WorkSpans(tracer),
             ),
             AgentConfig(consumer=consumer, client_id=f"{consumer}-work-agent"),
         )

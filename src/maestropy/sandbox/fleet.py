@@ -17,6 +17,7 @@ from maestropy.sandbox.server_process import Ports, ServerProcess
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.errors import AlreadyExists
 from maestropy.store.dsn import Dsn
+from maestropy.telemetry import tracing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class FleetOptions:
     """The message broker: the gRPC broker of the server, or a Mosquitto that is started too."""
     is_ephemeral: bool = False
     """Whether the data may be lost: PostgreSQL starts faster and does not fsync."""
+    agent_tracer: tracing.Tracer = tracing.OFF
+    """What takes the spans of the agents, which run in this process."""
     progress: Callable[[str], None] = field(default=lambda _: None)
     """Called with the name of each component that starts."""
 
@@ -131,5 +134,7 @@ async def _join(
         kubeconfig = (await stack.enter_async_context(cluster)).kubeconfig
     log = stack.enter_context((options.folder / f"agent-{consumer}.log").open("ab", buffering=0))
     journal = Journal(log, clock=clocks.Clock().epoch, verbosity=2)
-    await stack.enter_async_context(run_agent(kubeconfig, consumer=consumer, broker=broker, journal=journal))
+    tracer = options.agent_tracer
+    agent = run_agent(kubeconfig, consumer=consumer, broker=broker, journal=journal, tracer=tracer)
+    await stack.enter_async_context(agent)
     return kubeconfig

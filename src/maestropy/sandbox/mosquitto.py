@@ -46,11 +46,18 @@ class Mosquitto:
             self._process = await asyncio.create_subprocess_exec(
                 program, "-c", str(settings), stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
             )
+        try:
+            await self._until_it_answers()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def _until_it_answers(self) -> None:
         for _ in range(_ATTEMPTS):
             if await _answers(self.port):
-                return self
+                return
             await asyncio.sleep(0.05)
-        await self.__aexit__()
         raise SandboxError(f"Mosquitto does not answer; its log is {self._folder / 'mosquitto.log'}")
 
     async def __aexit__(self, *_: object) -> None:

@@ -23,7 +23,7 @@ from maestropy.sandbox import os_account as accounts
 from maestropy.sandbox import postgres_template, postmaster
 from maestropy.sandbox.directory_lock import DirectoryLock
 from maestropy.sandbox.errors import SandboxError
-from maestropy.sandbox.postgres_programs import Programs
+from maestropy.sandbox.postgres_programs import Interruption, Programs
 from maestropy.store.dsn import Dsn
 
 USER = "maestro"
@@ -98,6 +98,7 @@ class EmbeddedPostgres:
         try:
             address = await asyncio.shield(starting)
         except asyncio.CancelledError:
+            self._cluster.interrupt_creation()
             with contextlib.suppress(SandboxError):
                 await starting
             await asyncio.to_thread(self._cluster.stop)
@@ -160,6 +161,14 @@ class PostgresCluster:
         self._is_ephemeral = is_ephemeral
         self._lock: DirectoryLock | None = None
         self._sockets: Path | None = None
+        self._interruption = Interruption()
+
+    def interrupt_creation(self) -> None:
+        """End the creation of the database, which takes longest; `start` then raises. From any thread.
+
+        PostgreSQL that is being started is not interrupted: `stop` could not find it.
+        """
+        self._interruption.request()
 
     def start(self) -> Dsn:
         """Create the database if it does not exist, start it if it does not run, and return its address."""
@@ -221,9 +230,13 @@ class PostgresCluster:
         # Created under another name and renamed when complete, so an incomplete one is never used.
         unfinished = self._home / "postgres.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
-        if not (self._is_ephemeral and _copy_template(unfinished)):
+
+        def initdb(directory: Path) -> None:
+            _initdb(directory, interruption=self._interruption)
+
+        if not (self._is_ephemeral and _copy_template(unfinished, initdb=initdb)):
             shutil.rmtree(unfinished, ignore_errors=True)
-            _initdb(unfinished)
+            initdb(unfinished)
         unfinished.rename(self._data)
 
     def _run(self) -> Path:
@@ -283,11 +296,11 @@ class PostgresCluster:
         return errors[-1] if errors else ""
 
 
-def _copy_template(directory: Path) -> bool:
+def _copy_template(directory: Path, *, initdb: Callable[[Path], None]) -> bool:
     """Create a database from the template; return whether that was possible."""
     try:
         template = postgres_template.path(os.environ, options=INITDB_OPTIONS)
-        postgres_template.provide(template, make=_initdb)
+        postgres_template.provide(template, make=initdb)
         postgres_template.copy(template, directory, account=accounts.choose(directory))
     except (OSError, RuntimeError, ImportError):
         # For example, a user without a home directory, or a wheel without metadata.
@@ -295,14 +308,14 @@ def _copy_template(directory: Path) -> bool:
     return True
 
 
-def _initdb(directory: Path) -> None:
+def _initdb(directory: Path, *, interruption: Interruption) -> None:
     account = accounts.choose(directory)
     runtime = accounts.runtime_dir(account, os.environ)
     try:
         directory.mkdir(mode=0o700)
         if not account.is_ours:
             os.chown(directory, account.uid, account.gid)
-        Programs(directory, runtime=runtime).run("initdb", *INITDB_OPTIONS)
+        Programs(directory, runtime=runtime).run("initdb", *INITDB_OPTIONS, interruption=interruption)
     finally:
         shutil.rmtree(runtime, ignore_errors=True)
 

@@ -78,9 +78,17 @@ class ServerProcess:
                 stderr=log,
             )
         try:
+            await self._until_ready(self._process)
+        except BaseException:
+            # Nobody else will: what failed to start, or is interrupted, is not entered.
+            await self.stop()
+            raise
+
+    async def _until_ready(self, process: asyncio.subprocess.Process) -> None:
+        try:
             async with asyncio.timeout(_READY_SECONDS):
-                while not await _is_ready(listen.health):
-                    if self._process.returncode is not None:
+                while not await _is_ready(self.ports.health):
+                    if process.returncode is not None:
                         raise SandboxError(f"the server did not start{self._last_error()}; its log is {self._log}")
                     await asyncio.sleep(0.05)
         except TimeoutError as error:

@@ -7,17 +7,18 @@ share one loop and one thread, which ends when the last client is closed.
 import asyncio
 import contextlib
 import functools
+import os
 import queue
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.consumers import AsyncConsumers
 from maestropy.sdk.errors import MaestroError
+from maestropy.sdk.history import HistoryEntry
 from maestropy.sdk.resource_bundles import AsyncResourceBundles
-from maestropy.sdk.retry import RetryPolicy
 from maestropy.sdk.works import AsyncWorks
 
 P = ParamSpec("P")
@@ -32,6 +33,7 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._users = 0
+        self._process = os.getpid()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="maestro-client", daemon=True)
         self._thread.start()
@@ -63,6 +65,17 @@ class BackgroundLoop:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
+    @classmethod
+    def forget(cls) -> None:
+        """Let a forked process start a loop of its own: the thread of this one has stayed in the parent."""
+        cls._lock = threading.Lock()
+        cls._shared = None
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of the process from which this one was forked."""
+        return os.getpid() != self._process
+
     @property
     def is_closed(self) -> bool:
         """Whether the last user has released it."""
@@ -76,6 +89,11 @@ class BackgroundLoop:
         """
         if threading.current_thread() is self._thread:
             raise MaestroError("a blocking call was made on the client's own loop", advice="use AsyncMaestro there")
+        if self.is_inherited:
+            raise MaestroError(
+                "the client was created before this process was forked, and its thread has stayed in the parent",
+                advice="create the client after the fork, or start processes with the method spawn",
+            )
         if self.is_closed:
             raise MaestroError("the client is closed", advice="create a new one")
         call = _Call(function)
@@ -89,6 +107,10 @@ class BackgroundLoop:
                 call.done.get(timeout=5).result()
             raise
         return done.result()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=BackgroundLoop.forget)
 
 
 class _Call(Generic[Result]):
@@ -168,7 +190,7 @@ class BlockingIterator(Iterator[Result]):
 
     def close(self) -> None:
         """End the iteration; a closed client has ended it already."""
-        if not self._loop.is_closed:
+        if not self._loop.is_inherited and not self._loop.is_closed:
             self._loop.run(functools.partial(_close, self._source))
 
     def __enter__(self) -> Self:
@@ -198,6 +220,7 @@ class Works(_Handle):
     delete = _Method(AsyncWorks.delete)
     watch = _Stream(AsyncWorks.watch)
     wait_for = _Method(AsyncWorks.wait_for)
+    history = _Stream(AsyncWorks.history)
 
     def id_of(self, name: str) -> str:
         """Return the ID of the work in server, agent and logs."""
@@ -218,6 +241,13 @@ class Consumers(_Handle):
     holds = _Method(AsyncConsumers.holds)
     hold = _Method(AsyncConsumers.hold)
     adopt = _Method(AsyncConsumers.adopt)
+    pauses = _Method(AsyncConsumers.pauses)
+    pause = _Method(AsyncConsumers.pause)
+    resume = _Method(AsyncConsumers.resume)
+    resync = _Method(AsyncConsumers.resync)
+    retire = _Method(AsyncConsumers.retire)
+    sweep = _Method(AsyncConsumers.sweep)
+    history = _Stream(AsyncConsumers.history)
 
 
 class ResourceBundles(_Handle):
@@ -228,6 +258,19 @@ class ResourceBundles(_Handle):
     list = _Stream(AsyncResourceBundles.list)
     apply = _Method(AsyncResourceBundles.apply)
     delete = _Method(AsyncResourceBundles.delete)
+    resend = _Method(AsyncResourceBundles.resend)
+    history = _Stream(AsyncResourceBundles.history)
+
+
+def _with_options_of(
+    model: Callable[Concatenate[AsyncMaestro, P], None],
+) -> Callable[[Callable[..., None]], Callable[Concatenate["Maestro", P], None]]:
+    """Give a constructor the options of another, with their names, types and documentation; for editors and `help`."""
+
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate["Maestro", P], None]:
+        return functools.wraps(model)(init)
+
+    return decorate
 
 
 class Maestro:
@@ -238,54 +281,16 @@ class Maestro:
     ...     works.apply(Work("hello").add(config_map))
     ...     print(works.wait_for("hello", "Applied", timeout=60).conditions)
 
-    It works in any thread, also where an event loop runs, such as a notebook.
+    It works in any thread, also where an event loop runs, such as a notebook. A process that is forked later has to
+    create its own: there every call of this client raises MaestroError.
 
-    An option that is None is taken from the environment (its first variable in parentheses), or has a default:
-
-    api_url: the address of the REST API, such as `https://maestro:8000` (MAESTRO_API_URL)
-    grpc_url: `host:port` of the gRPC endpoint; without it there are no writes and no watches (MAESTRO_GRPC_URL)
-    source: the source ID; part of the identity of every work (MAESTRO_SOURCE_ID)
-    token, token_file: a bearer token, or the file that holds it and is read for every request (MAESTRO_TOKEN_FILE)
-    ca_file, api_ca_file: the CA file, and that of REST if it differs (MAESTRO_CA_FILE, MAESTRO_API_CA_FILE)
-    client_cert_file, client_key_file: the client certificate (MAESTRO_CLIENT_CERT_FILE, MAESTRO_CLIENT_KEY_FILE)
-    insecure_skip_verify: do not verify the REST server; for tests only (MAESTRO_REST_INSECURE_SKIP_VERIFY)
-    timeout: of one request, in seconds or such as "30s" (MAESTRO_REST_TIMEOUT); 30 s
-    retry: when and how often requests are repeated; `RetryPolicy()`
-    environ: the variables; those of the process
+    The options are those of `AsyncMaestro`.
     """
 
-    def __init__(  # noqa: PLR0913 - one parameter per option, for editors and `help`
-        self,
-        *,
-        api_url: str | None = None,
-        grpc_url: str | None = None,
-        source: str | None = None,
-        token: str | None = None,
-        token_file: str | Path | None = None,
-        ca_file: str | Path | None = None,
-        api_ca_file: str | Path | None = None,
-        client_cert_file: str | Path | None = None,
-        client_key_file: str | Path | None = None,
-        insecure_skip_verify: bool | None = None,
-        timeout: float | str | None = None,
-        retry: RetryPolicy | None = None,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
-        self._client = AsyncMaestro(
-            api_url=api_url,
-            grpc_url=grpc_url,
-            source=source,
-            token=token,
-            token_file=token_file,
-            ca_file=ca_file,
-            api_ca_file=api_ca_file,
-            client_cert_file=client_cert_file,
-            client_key_file=client_key_file,
-            insecure_skip_verify=insecure_skip_verify,
-            timeout=timeout,
-            retry=retry,
-            environ=environ,
-        )
+    @_with_options_of(AsyncMaestro.__init__)
+    def __init__(self, **options: Any) -> None:
+        self._client = AsyncMaestro(**options)
+        self.settings = self._client.settings
         self._loop: BackgroundLoop | None = BackgroundLoop.acquire()
         self.consumers = Consumers(self._client.consumers, self._loop)
         """The registered clusters."""
@@ -304,14 +309,29 @@ class Maestro:
             raise MaestroError("the client is closed", advice="create a new one")
         return Works(self._client.works(consumer), self._loop)
 
+    def history(
+        self,
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        kinds: str | Iterable[str] = (),
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> BlockingIterator[HistoryEntry]:
+        """Yield the history of everything, for export; the token needs the role admin."""
+        if self._loop is None:
+            raise MaestroError("the client is closed", advice="create a new one")
+        entries = self._client.history(since=since, until=until, kinds=kinds, newest_first=newest_first, limit=limit)
+        return BlockingIterator(entries, self._loop)
+
     def all_works(self) -> Works:
         """Return the works of this source on all clusters, for `list` and `watch`."""
         return self.works(None)
 
     def close(self) -> None:
-        """End all watches and close the connections; a second call has no effect."""
+        """End all watches and close the connections; a second call, or one in a forked process, has no effect."""
         loop, self._loop = self._loop, None
-        if loop is not None:
+        if loop is not None and not loop.is_inherited:
             try:
                 loop.run(self._client.close)
             finally:

@@ -11,6 +11,7 @@
      ├── Forbidden          the client is authenticated, but not authorized
      ├── Unavailable        the server is unreachable or overloaded
      ├── Timeout            no response, or not the awaited state, in time
+     ├── Unsupported        the server cannot do this, such as a Go server that keeps no history
      └── ServerError        the server failed without a known reason
 
 An error carries the server's message, the operation ID that logs show, and the remedy.
@@ -18,6 +19,8 @@ An error carries the server's message, the operation ID that logs show, and the 
 
 from collections.abc import Callable
 from typing import TypeVar
+
+from maestropy.untrusted import tokens
 
 
 class MaestroError(Exception):
@@ -42,6 +45,15 @@ class MaestroError(Exception):
         """The seconds to wait before a retry, if the server gave them."""
         self.was_sent = True
         """Whether the request may have reached a server; a request that was never sent can be repeated safely."""
+
+    def hide(self, token: str) -> None:
+        """Remove the client's own token from what the server said."""
+        self.reason, self.doing, self.advice = (
+            tokens.hide(text, token) for text in (self.reason, self.doing, self.advice)
+        )
+        self.args = (self.reason,)
+        if hasattr(self, "__notes__"):
+            self.__notes__ = [tokens.hide(note, token) for note in self.__notes__]
 
     def __str__(self) -> str:
         sentence = f"cannot {self.doing}: {self.reason}" if self.doing else self.reason
@@ -110,6 +122,12 @@ class Timeout(MaestroError):
 
     is_retryable = True
     default_advice = "retry, or allow more time"
+
+
+class Unsupported(MaestroError):
+    """The server cannot do this."""
+
+    default_advice = "use a maestropy server"
 
 
 class ServerError(MaestroError):

@@ -2,17 +2,20 @@
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from maestropy.aio import clock
-from maestropy.sdk import selector
-from maestropy.sdk._connection import error_mapping
+from maestropy.sdk import actions, history, selector
+from maestropy.sdk._connection import client_spans, error_mapping, responses
 from maestropy.sdk._connection.publisher import PublishAttempts, Publisher
 from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
 from maestropy.sdk._operations import checks
+from maestropy.sdk.actions import OperatorAction
 from maestropy.sdk.consumers import AsyncConsumers
 from maestropy.sdk.errors import Conflict, Invalid, NotFound
+from maestropy.sdk.history import HistoryEntry, HistoryFilter
 from maestropy.sdk.selector import Labels, LabelSelector
 from maestropy.sdk.settings import Settings
 from maestropy.wire import codec, json_types, json_values, kubernetes_names, timestamps
@@ -22,6 +25,8 @@ from maestropy.wire.works import unknown_fields, validation
 from maestropy.wire.works import work as wire
 
 _PATH = "/resource-bundles"
+LIST = "ResourceBundleList"
+"""The kind of a list of resource bundles."""
 _FIELDS = (
     *("id", "kind", "href", "name", "consumer_name", "version", "created_at", "updated_at", "deleted_at"),
     *("metadata", "manifests", "manifest_configs", "delete_option", "executor", "status"),
@@ -45,7 +50,13 @@ class AsyncResourceBundles:
         checks.usable({"bundle_id": bundle_id}, doing="get a resource bundle")
         path = f"{_PATH}/{quote(bundle_id, safe='')}"
         bundle: dict[str, Any] = await self._rest.ask(
-            RestCall(method="GET", path=path, doing=f"get resource bundle {bundle_id}", query=WITH_EXECUTOR)
+            RestCall(
+                method="GET",
+                path=path,
+                doing=f"get resource bundle {bundle_id}",
+                expected=responses.Expected(kind="ResourceBundle", id=bundle_id),
+                query=WITH_EXECUTOR,
+            )
         )
         return bundle
 
@@ -70,7 +81,7 @@ class AsyncResourceBundles:
         scoped = " and ".join([*scope, *([f"({search})"] if search else [])]) if scope else search
         position: dict[str, str | int] = {"continue": page} if isinstance(page, str) else {"page": page}
         query = {**position, "size": size, "search": scoped, "orderBy": order_by}
-        listed = await self._rest.page(_PATH, doing="list resource bundles", query=query)
+        listed = await self._rest.page(_PATH, kind=LIST, doing="list resource bundles", query=query)
         if isinstance(page, str) and listed.get("page") == 1:
             raise Invalid(
                 "the server does not know the token and sent its first page",
@@ -79,7 +90,7 @@ class AsyncResourceBundles:
             )
         return listed
 
-    async def list(
+    async def list(  # noqa: PLR0913 - one parameter per option
         self,
         *,
         labels: Labels = None,
@@ -87,20 +98,81 @@ class AsyncResourceBundles:
         consumer: str = "",
         source: str = "",
         page_size: int = PAGE_SIZE,
+        allow_lag: bool = False,
+        fields: Iterable[str] = (),
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the resource bundles that match the labels and the search, ordered by ID.
+
+        With `fields`, they have only these keys and `id`: `fields=("version", "updated_at")` reads no manifest. Labels
+        are matched on the key `metadata`. A Go server breaks the connection. With `allow_lag`, a server with a read
+        replica may leave out the last changes of others, never those of this client.
 
         >>> [bundle["id"] async for bundle in client.resource_bundles.list(consumer="cluster1", labels="app=web")]
         """
         label_selector = selector.parse(labels)
         terms = [*_scope(consumer=consumer, source=source), *([f"({search})"] if search else [])]
         full_search = search_for(terms, label_selector=label_selector)
-        pages = self._rest.pages(_PATH, doing="list resource bundles", search=full_search, page_size=page_size)
+        pages = self._rest.pages(
+            _PATH,
+            kind=LIST,
+            doing="list resource bundles",
+            search=full_search,
+            page_size=page_size,
+            allow_lag=allow_lag,
+            fields=fields,
+        )
         async with aclosing(pages) as items:
             async for item in items:
                 bundle: dict[str, Any] = item
                 if label_selector.matches((bundle.get("metadata") or {}).get("labels") or {}):
                     yield bundle
+
+    async def resend(
+        self,
+        bundle_id: str,
+        *,
+        reason: str = "",
+        requested_by: str = "",
+        dry_run: bool = False,
+        operation_id: str = "",
+    ) -> OperatorAction:
+        """Send a resource bundle to its agent again, in its current version; raises NotFound.
+
+        An agent that has the version changes nothing. Raises Unsupported on a Go server.
+        """
+        checks.usable({"bundle_id": bundle_id}, doing="resend a resource bundle")
+        return await actions.perform(
+            self._rest,
+            f"{_PATH}/{quote(bundle_id, safe='')}/resend",
+            doing=f"resend resource bundle {bundle_id}",
+            body={"reason": reason, "requested_by": requested_by},
+            dry_run=dry_run,
+            operation_id=operation_id,
+        )
+
+    async def history(
+        self,
+        bundle_id: str,
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        kinds: str | Iterable[str] = (),
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> AsyncGenerator[HistoryEntry, None]:
+        """Yield who changed a resource bundle, what and when, also of a deleted one, in the order of time.
+
+        `kinds` are such as `work.updated`, or `work` for all of works. Raises Unsupported on a Go server.
+
+        >>> [entry.user async for entry in client.resource_bundles.history(bundle_id, kinds="work.updated")]
+        """
+        wanted = HistoryFilter(since=since, until=until, kinds=kinds, newest_first=newest_first, limit=limit)
+        doing = f"read the history of resource bundle {bundle_id}"
+        async with aclosing(
+            history.read(self._rest, history.work_path(bundle_id), doing=doing, wanted=wanted)
+        ) as found:
+            async for entry in found:
+                yield entry
 
     async def apply(self, bundle: Mapping[str, Any], *, dry_run: bool = False, operation_id: str = "") -> str:
         """Store a resource bundle in the form of the REST API, and return its ID.
@@ -113,9 +185,7 @@ class AsyncResourceBundles:
             raise Invalid(f"the resource bundle is of type {type(bundle).__name__}", advice="give a dict")
         is_new = not bundle.get("id")
         bundle_id = clock.new_id() if is_new else str(bundle["id"])
-        request = error_mapping.Operation(
-            doing=f"apply resource bundle {bundle_id}", operation_id=operation_id or clock.new_id()
-        )
+        request = client_spans.begin(f"apply resource bundle {bundle_id}", operation_id)
         _check_fields(bundle, request=request)
         stored = {} if is_new else await self.get(bundle_id)
         version = int(bundle.get("version") or 0)
@@ -132,6 +202,7 @@ class AsyncResourceBundles:
         desired = desired.with_metadata(uid=bundle_id, generation=0 if is_new else stored["version"])
         action = event.EventAction.CREATE_REQUEST if is_new else event.EventAction.UPDATE_REQUEST
         if dry_run:
+            self._publisher.check()
             await AsyncConsumers(self._rest).get(consumer)
         else:
             await self._publish(desired, action, request=request)
@@ -139,9 +210,7 @@ class AsyncResourceBundles:
 
     async def delete(self, bundle_id: str, *, operation_id: str = "") -> None:
         """Request the deletion of a resource bundle; a missing one counts as deleted."""
-        request = error_mapping.Operation(
-            doing=f"delete resource bundle {bundle_id}", operation_id=operation_id or clock.new_id()
-        )
+        request = client_spans.begin(f"delete resource bundle {bundle_id}", operation_id)
         try:
             bundle = await self.get(bundle_id)
         except NotFound:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from maestropy.aio import backoff, clock
-from maestropy.sdk.errors import MaestroError, Unauthorized
+from maestropy.sdk.errors import ConfigError, MaestroError, Unauthorized
 
 Result = TypeVar("Result")
 
@@ -29,6 +29,15 @@ class RetryPolicy:
     cap_seconds: float = 5.0
     deadline_seconds: float = 30.0
     """No retry starts after this time."""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for numbers that no policy can have."""
+        if not isinstance(self.attempts, int) or isinstance(self.attempts, bool) or self.attempts < 1:
+            raise ConfigError(f"attempts of RetryPolicy is {self.attempts!r}", advice="use 1 or more")
+        for name in ("base_seconds", "cap_seconds", "deadline_seconds"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+                raise ConfigError(f"{name} of RetryPolicy is {value!r}", advice="use 0 seconds or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,20 +79,33 @@ class Retrier:
     """Returns the current token; empty without one."""
 
     async def run(self, call: Callable[[], Awaitable[Result]], *, is_idempotent: bool = True) -> Result:
-        """Return the result of `call`, after as many attempts as the policy allows."""
+        """Return the result of `call`, after as many attempts as the policy allows.
+
+        A cancellation has the last error as its cause: who sets a time limit can say why there were retries.
+        """
+        failed: list[MaestroError] = []
+        try:
+            return await self._attempts(call, is_idempotent=is_idempotent, failed=failed)
+        except asyncio.CancelledError as cancelled:
+            cancelled.__cause__ = failed[-1] if failed else cancelled.__cause__
+            raise
+
+    async def _attempts(
+        self, call: Callable[[], Awaitable[Result]], *, is_idempotent: bool, failed: list[MaestroError]
+    ) -> Result:
         started = self.monotonic()
         pauses = backoff.delays(
             base=self.policy.base_seconds, factor=2, cap=self.policy.cap_seconds, jitter=self.jitter
         )
-        number = 0
         while True:
-            number += 1
             token = self.current_token()
             try:
                 return await call()
             except MaestroError as error:
+                error.hide(token)
+                failed.append(error)
                 attempt = Attempt(
-                    number=number,
+                    number=len(failed),
                     elapsed=self.monotonic() - started,
                     pause=next(pauses),
                     is_idempotent=is_idempotent,
@@ -92,6 +114,6 @@ class Retrier:
                 pause = pause_before_next(error, attempt, policy=self.policy)
                 if pause is None:
                     raise
-                if number == 1:
+                if attempt.number == 1:
                     _log.info("%s; trying again for up to %g seconds", error, self.policy.deadline_seconds)
             await asyncio.sleep(pause)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from maestropy.flags import duration
 from maestropy.sdk.errors import ConfigError
 from maestropy.sdk.retry import RetryPolicy
-from maestropy.untrusted import files
+from maestropy.untrusted import addresses, tokens
 from maestropy.untrusted.errors import InputRejected
 
 
@@ -97,7 +97,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = {
 }
 """The environment variables of each setting; the first that is set counts."""
 
-_TOKEN = re.compile(rb"[!-~]*")
+_LARGEST_PORT = 65535
+_WITHOUT_LOGIN = "keep a token in a file (token_file, --token-file, MAESTRO_TOKEN_FILE)"
 _GRPC = re.compile(r"(?:(?:grpcs?|https?|dns)://+)?(\[[0-9a-fA-F:]+\]:\d{1,5}|[^/\s:]+:\d{1,5})/?")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -134,21 +135,20 @@ def load(
 def read_token(path: Path) -> str:
     """Return the bearer token of a file; raises ConfigError that names the file, never the token."""
     try:
-        token = files.read(path, most=files.CONFIG_BYTES).strip()
-    except OSError as error:
-        raise ConfigError(f"the token file {path} cannot be read: {error.strerror}", advice="check the path") from error
+        return tokens.read(path)
     except InputRejected as error:
-        raise ConfigError(f"the token file {error}", advice="check the path") from error
-    if not _TOKEN.fullmatch(token):
-        raise ConfigError(
-            f"the token file {path} holds no token: it has spaces, line breaks or characters that are not ASCII",
-            advice="write the bare token into it",
-        )
-    return token.decode("ascii")
+        raise ConfigError(str(error)) from None
+
+
+def reject_login(url: str, *, origin: str, advice: str = _WITHOUT_LOGIN) -> None:
+    """Raise ConfigError, which does not quote it, for an address with a user or password."""
+    if addresses.has_login(url):
+        raise ConfigError(f"{origin} contains a user or password", advice=advice)
 
 
 def _api_url(value: object, origin: str) -> str:
     text = _text(value, origin).rstrip("/").removesuffix("/api/maestro/v1")
+    reject_login(text, origin=origin)
     try:
         parts = urlsplit(text)
         is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -161,9 +161,13 @@ def _api_url(value: object, origin: str) -> str:
 
 def _grpc_url(value: object, origin: str) -> str:
     text = _text(value, origin)
+    reject_login(text, origin=origin)
     match = _GRPC.fullmatch(text)
     if match is None:
         raise ConfigError(f"{origin} is {text!r}, which is not an address", advice="use host:port")
+    port = int(match[1].rpartition(":")[2])
+    if not 0 < port <= _LARGEST_PORT:
+        raise ConfigError(f"{origin} is {text!r}", advice=f"use a port from 1 to {_LARGEST_PORT}")
     return match[1]
 
 
@@ -171,6 +175,13 @@ def _text(value: object, origin: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(f"{origin} must be a string that is not empty")
     return value.strip()
+
+
+def _source(value: object, origin: str) -> str:
+    text = _text(value, origin)
+    if not text.isprintable() or " " in text:
+        raise ConfigError(f"{origin} is {text!r}", advice="use a name without spaces and control characters")
+    return text
 
 
 def _path(value: object, origin: str) -> Path:
@@ -206,7 +217,7 @@ def _policy(value: object, origin: str) -> RetryPolicy:
 _READERS: Mapping[str, Any] = {
     "api_url": _api_url,
     "grpc_url": _grpc_url,
-    "source": _text,
+    "source": _source,
     "token": _text,
     "token_file": _path,
     "ca_file": _path,

@@ -48,6 +48,9 @@ class Work:
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
+        for field, value in (("name", name), ("consumer", consumer)):
+            if not isinstance(value, str):
+                raise Invalid(f"the {field} of a work is of type {type(value).__name__}", advice="give a string")
         built = wire.new(name, namespace=consumer)
         built = built.with_labels(labels) if labels else built
         self.manifest_work: ManifestWork = built.with_annotations(annotations) if annotations else built
@@ -73,9 +76,11 @@ class Work:
     def from_dict(cls, body: Mapping[str, Any]) -> "Work":
         """Return a ManifestWork in the form of a dict as a Work."""
         try:
-            return cls.wrap(wire.from_object(body))
+            read = cls.wrap(wire.from_object(body))
+            _ = read.name, read.consumer, read.version, read.manifest_work.manifests
         except wire_errors.WireError as error:
             raise Invalid(str(error), doing="read the work") from error
+        return read
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> "Work":

@@ -8,11 +8,12 @@ import logging
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from maestropy.aio import clock
-from maestropy.sdk import selector
-from maestropy.sdk._connection import error_mapping
+from maestropy.sdk import history, selector
+from maestropy.sdk._connection import client_spans, error_mapping, responses
 from maestropy.sdk._connection.publisher import Publisher
 from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
 from maestropy.sdk._connection.subscription_hub import OnConnection, SubscriptionHub
@@ -27,7 +28,8 @@ from maestropy.sdk._operations.wait import WaitCondition as WaitCondition
 from maestropy.sdk._operations.write import WorkWriter
 from maestropy.sdk.consumers import AsyncConsumers
 from maestropy.sdk.errors import Conflict, ConsumerNotFound, Invalid, MaestroError, NotFound
-from maestropy.sdk.resource_bundles import search_for
+from maestropy.sdk.history import HistoryEntry, HistoryFilter
+from maestropy.sdk.resource_bundles import LIST, search_for
 from maestropy.sdk.selector import Labels
 from maestropy.sdk.watch import WatchScope, WorkWatch
 from maestropy.sdk.work import Work
@@ -72,7 +74,11 @@ class AsyncWorks:
         >>> work = await client.works("cluster1").get("hello")
         """
         doing = f"get work {self._consumer}/{name}"
-        call = RestCall(method="GET", path=f"/resource-bundles/{self.id_of(name)}", doing=doing, query=WITH_EXECUTOR)
+        uid = self.id_of(name)
+        expected = responses.Expected(kind="ResourceBundle", id=uid)
+        call = RestCall(
+            method="GET", path=f"/resource-bundles/{uid}", doing=doing, expected=expected, query=WITH_EXECUTOR
+        )
         try:
             return Work.from_resource_bundle(await self._rest.ask(call))
         except NotFound as error:
@@ -84,23 +90,50 @@ class AsyncWorks:
             raise Invalid(f"the stored resource is not a ManifestWork: {error}", doing=doing) from error
 
     async def list(
-        self, *, labels: Labels = None, search: str = "", page_size: int = PAGE_SIZE
+        self, *, labels: Labels = None, search: str = "", page_size: int = PAGE_SIZE, allow_lag: bool = False
     ) -> AsyncGenerator[Work, None]:
         """Yield the works that match the labels and the search, page by page, each once.
 
         `labels` is a selector such as `app=web,tier in (front,back),!canary` or a dict; `search` uses the search
-        syntax of the REST API.
+        syntax of the REST API. With `allow_lag`, a server with a read replica may leave out the last changes of others,
+        never those of this client.
 
         >>> [work.name async for work in client.works("cluster1").list(labels={"app": "web"})]
         """
         label_selector = selector.parse(labels)
         full_search = search_for([*self._scope(), *([f"({search})"] if search else [])], label_selector=label_selector)
         path, doing = "/resource-bundles", f"list works of {self._consumer or 'all consumers'}"
-        async with aclosing(self._rest.pages(path, doing=doing, search=full_search, page_size=page_size)) as items:
+        pages = self._rest.pages(
+            path, kind=LIST, doing=doing, search=full_search, page_size=page_size, allow_lag=allow_lag
+        )
+        async with aclosing(pages) as items:
             async for item in items:
                 work = _work_or_none(item)
                 if work is not None and label_selector.matches(work.labels):
                     yield work
+
+    async def history(
+        self,
+        name: str,
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        kinds: str | Iterable[str] = (),
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> AsyncGenerator[HistoryEntry, None]:
+        """Yield who changed a work, what and when, also of a deleted one, in the order of time.
+
+        Values are never recorded, only the names of what changed. Raises Unsupported on a Go server.
+
+        >>> async for entry in client.works("cluster1").history("hello"):
+        ...     print(entry.time, entry.kind, entry.user, entry.detail)
+        """
+        wanted = HistoryFilter(since=since, until=until, kinds=kinds, newest_first=newest_first, limit=limit)
+        doing, path = f"read the history of work {self._consumer}/{name}", history.work_path(self.id_of(name))
+        async with aclosing(history.read(self._rest, path, doing=doing, wanted=wanted)) as found:
+            async for entry in found:
+                yield entry
 
     async def create(self, work: Work, *, operation_id: str = "") -> Work:
         """Store a new work and return it with its ID and version; raises AlreadyExists, Invalid, ConsumerNotFound.
@@ -192,6 +225,7 @@ class AsyncWorks:
     async def _dry_run(self, desired: Work, *, version: int | None) -> Applied:
         """Compare a work with the stored one; raises the errors that can be foreseen."""
         doing = f"apply work {desired.consumer}/{desired.name}"
+        self._connections.publisher.check()
         try:
             stored = await self.get(desired.name)
         except NotFound:
@@ -221,10 +255,12 @@ class AsyncWorks:
     ) -> None:
         """Request the deletion of a work; with `wait`, return after the agent has confirmed it.
 
-        A missing work counts as deleted. Without a running agent a deletion is never confirmed: set a `timeout`.
+        A missing work counts as deleted. Without a running agent a deletion is never confirmed: set a `timeout`; 0
+        looks once.
 
         >>> await works.delete("hello", wait=True, timeout=300)
         """
+        checks.timeout_seconds(timeout, doing=f"delete work {self._consumer}/{name}")
         deleted = Work(name, consumer=self._one_consumer())
         moment = timestamps.from_datetime(clock.Clock().now())
         deleting = self._with_identity(deleted).manifest_work.with_metadata(
@@ -234,7 +270,10 @@ class AsyncWorks:
         await self._writer.write(Work.wrap(deleting), event.EventAction.DELETE_REQUEST, request=request)
         if wait:
             doing = f"wait until work {self._consumer}/{name} is gone"
-            await waiting.until_gone(self._watch_one(name), doing=doing, seconds=timeout)
+            if timeout == 0:
+                await self._gone_now(name, doing=doing)
+            else:
+                await waiting.until_gone(self._watch_one(name), doing=doing, seconds=timeout)
 
     def watch(
         self, *, labels: Labels = None, bookmarks: bool = False, on_connection: OnConnection | None = None
@@ -266,14 +305,26 @@ class AsyncWorks:
     ) -> Work:
         """Wait until a condition is True for the current version of a work, and return the work.
 
-        Instead of a condition type, `condition` may be a predicate. Raises NotFound if the work does not exist or is
-        deleted meanwhile, and Timeout, which names what is missing.
+        Instead of a condition type, `condition` may be a predicate, also an asynchronous one. Raises NotFound if the
+        work does not exist or is deleted meanwhile, and Timeout, which names what is missing. With a `timeout` of 0 it
+        looks once.
 
         >>> work = await works.wait_for("hello", "Available", timeout=60)
         >>> await works.wait_for("hello", lambda work: work.feedback("replicas") == 3, timeout=60)
         """
         doing = f"wait for work {self._consumer}/{name}"
+        checks.timeout_seconds(timeout, doing=doing)
+        checks.wait_condition(condition, doing=doing)
+        if timeout == 0:
+            return await waiting.true_now(await self.get(name), condition, doing=doing)
         return await waiting.until_true(self._watch_one(name), condition, doing=doing, seconds=timeout)
+
+    async def _gone_now(self, name: str, *, doing: str) -> None:
+        try:
+            stored = await self.get(name)
+        except NotFound:
+            return
+        raise waiting.still_exists(stored, doing=doing, after="now")
 
     def _watch_one(self, name: str) -> WorkWatch:
         uid = self.id_of(name)
@@ -336,7 +387,7 @@ class AsyncWorks:
 
     def _request(self, verb: str, name: str, operation_id: str) -> error_mapping.Operation:
         doing = f"{verb} work {self._consumer}/{name}"
-        return error_mapping.Operation(doing=doing, operation_id=operation_id or clock.new_id())
+        return client_spans.begin(doing, operation_id)
 
 
 def _work_or_none(bundle: Mapping[str, Any]) -> Work | None:

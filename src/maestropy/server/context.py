@@ -7,6 +7,7 @@ from datetime import datetime
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.server.telemetry.metrics import Metrics
+from maestropy.server.telemetry.request_spans import RequestSpans
 from maestropy.store import pool
 from maestropy.wire import timestamps
 
@@ -23,6 +24,7 @@ class Context:
     """The CloudEvents source under which this server sends to agents."""
     clock: clocks.Clock = field(default_factory=clocks.Clock)
     new_id: Callable[[], str] = clocks.new_id
+    spans: RequestSpans = field(default_factory=RequestSpans)
 
     def now(self) -> datetime:
         """Return the wall-clock time."""

@@ -8,6 +8,7 @@ the time of the host.
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.journal.fields import LifecyclePhrase, LogKey
+from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import instances, pool
 
 COMPARE_EVERY_SECONDS = 10.0
@@ -18,8 +19,9 @@ _TOLERANCE_SECONDS = 1.0
 class DatabaseClock:
     """The clock of this host, corrected by the database clock."""
 
-    def __init__(self, host: clocks.Clock, *, journal: Journal) -> None:
+    def __init__(self, host: clocks.Clock, *, journal: Journal, metrics: Metrics) -> None:
         self._host = host
+        self._metrics = metrics
         self._journal = journal
         self._offset = 0.0
 
@@ -33,6 +35,7 @@ class DatabaseClock:
             before = self._host.epoch()
             database_seconds = await instances.database_time(connection)
             host_seconds = (before + self._host.epoch()) / 2
+        self._metrics.dependencies.clock_skew(host_seconds - database_seconds)
         offset = database_seconds - host_seconds if abs(database_seconds - host_seconds) > _TOLERANCE_SECONDS else 0.0
         if abs(offset - self._offset) > _TOLERANCE_SECONDS:
             self._journal.warning(

@@ -2,59 +2,78 @@
 
 import asyncio
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry
 
-from maestropy.aio import backoff, tasks
+from maestropy.aio import backoff, checks, tasks
 from maestropy.aio import clock as clocks
-from maestropy.journal import emit
 from maestropy.journal.fields import LifecyclePhrase, ListenerPhrase, Logger, LogKey
 from maestropy.server.context import Context
 from maestropy.server.database_clock import COMPARE_EVERY_SECONDS, DatabaseClock
 from maestropy.server.primary_watch import CHECK_EVERY_SECONDS
+from maestropy.server.read_replica import ReadReplica
 from maestropy.server.runtime import memory
-from maestropy.server.runtime.database import open_database
+from maestropy.server.runtime.database import open_database, open_replica
 from maestropy.server.runtime.listeners import Listeners
+from maestropy.server.runtime.mounts import Mount
 from maestropy.server.runtime.wiring import Controllers
-from maestropy.server.settings import ServerSettings, listening_address, open_listeners
+from maestropy.server.settings import ServerSettings, certificates, listening_address, open_listeners
 from maestropy.server.telemetry.metrics import Metrics
+from maestropy.server.telemetry.request_spans import RequestSpans
 from maestropy.store import dsn as dsns
 from maestropy.store import notifications
 from maestropy.store.postgres import servers
+from maestropy.telemetry import process
+from maestropy.telemetry.span_metrics import MEASURE_EVERY_SECONDS, SpanMetrics
+from maestropy.transport.tls import expiry
 
 _STOP_SECONDS = 20.0
 
 
-async def run(settings: ServerSettings, *, dsn: dsns.Dsn) -> None:
-    """Serve until cancelled, then finish accepted requests and return."""
+async def run(settings: ServerSettings, *, dsn: dsns.Dsn, mount: Mount | None = None) -> None:
+    """Serve until cancelled, then finish accepted requests and return; `mount` is served beside the REST API."""
     clock = clocks.Clock()
-    journal = emit.Journal(
-        emit.stderr(),
+    journal, tracer = process.open_log(
         clock=clock.epoch,
         verbosity=settings.log.verbosity,
-        format="json" if settings.log.format == "json" else "text",
+        log_format=settings.log.format,
+        service="maestro",
+        environ=os.environ,
     )
     try:
         async with AsyncExitStack() as stack:
+            if tracer.is_on:
+                stack.push_async_callback(asyncio.to_thread, tracer.close)
             database = await open_database(settings, dsn, journal=journal)
             stack.push_async_callback(database.close)
-            time = DatabaseClock(clock, journal=journal)
+            registry = CollectorRegistry()
+            metrics = Metrics(registry)
+            time = DatabaseClock(clock, journal=journal, metrics=metrics)
             await time.compare(database)
             context = Context(
                 database=database,
                 journal=journal,
-                metrics=Metrics(CollectorRegistry()),
+                metrics=metrics,
                 instance_id=settings.instance.instance_id,
                 source_id=settings.instance.source_id,
                 clock=clocks.Clock(epoch=time.epoch),
+                spans=RequestSpans(tracer),
             )
             task_owner = tasks.TaskOwner()
             stack.push_async_callback(task_owner.stop)
             comparison = tasks.run_periodically(COMPARE_EVERY_SECONDS, lambda: time.compare(database), on_error=_ignore)
             task_owner.start("shared time", comparison)
-            server = Server(settings, context, dsn=dsn)
+            if tracer.is_on:
+                measure = SpanMetrics(tracer, registry).measure
+                spans = tasks.run_periodically(MEASURE_EVERY_SECONDS, measure, on_error=_ignore)
+                task_owner.start("count spans", spans)
+            replica = await open_replica(settings, context, dsn=dsn)
+            if replica is not None:
+                stack.push_async_callback(replica.close)
+            server = Server(settings, context, dsn=dsn, replica=replica, mount=mount)
             stack.push_async_callback(server.stop)
             await server.start(stack)
             _tune_garbage_collector()
@@ -68,8 +87,18 @@ async def run(settings: ServerSettings, *, dsn: dsns.Dsn) -> None:
 class Server:
     """The controllers and listeners of one instance."""
 
-    def __init__(self, settings: ServerSettings, context: Context, *, dsn: dsns.Dsn) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        context: Context,
+        *,
+        dsn: dsns.Dsn,
+        replica: ReadReplica | None = None,
+        mount: Mount | None = None,
+    ) -> None:
         self._settings = settings
+        self._mount = mount
+        self._replica = replica
         self._context = context
         self._dsn = dsn
         self._journal = context.journal.bind({LogKey.LOGGER: Logger.SERVER})
@@ -79,11 +108,18 @@ class Server:
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Bind every port, start every controller, then serve."""
-        self._listeners = listeners = await Listeners.bind(self.controllers, self._settings, self._context, stack=stack)
+        self._listeners = listeners = await Listeners.bind(
+            self.controllers, self._settings, self._context, stack=stack, replica=self._replica, mount=self._mount
+        )
         self.controllers.start(self._task_owner)
         self._task_owner.start("listen", self._listen())
         watch = tasks.run_periodically(CHECK_EVERY_SECONDS, self.controllers.primary_watch.run, on_error=_ignore)
         self._task_owner.start("primary watch", watch)
+        self._task_owner.start("certificates", self._measure_certificates())
+        if self._replica is not None:
+            self._task_owner.start("positions", self._replica.run())
+            periodic = tasks.run_periodically(self._replica.check_seconds, self._replica.check_once, on_error=_ignore)
+            self._task_owner.start("read replica", periodic)
         await listeners.start(self._task_owner)
         await self.controllers.join(self._task_owner)
         for name, address in listeners.addresses().items():
@@ -91,6 +127,25 @@ class Server:
         for open_listener in open_listeners.open_listeners(self._settings):
             fields = {LogKey.REASON: f"{open_listener.problem}; {open_listener.remedy}"}
             self._journal.warning(LifecyclePhrase.OPEN_TO_NETWORK, fields)
+        self._warn_of_certificates()
+
+    def _warn_of_certificates(self) -> None:
+        """Log which certificates have expired, or will soon: clients reject them, and their errors do not say whose."""
+        watched = certificates.watched(self._settings)
+        found = expiry.checked(watched, now=self._context.clock.epoch())
+        for certificate, check in zip(watched, found, strict=True):
+            if check.outcome is not checks.Outcome.OK:
+                file = f" ({certificate.file})" if certificate.file else ""
+                fields = {LogKey.REASON: f"{check.name}{file} {check.detail}; {check.remedy}"}
+                self._journal.warning(LifecyclePhrase.CERTIFICATE_DATES, fields)
+
+    async def _measure_certificates(self) -> None:
+        watched = certificates.watched(self._settings)
+
+        async def measure() -> None:
+            expiry.measure(watched, report=self._context.metrics.dependencies.certificate_expires)
+
+        await tasks.run_periodically(expiry.MEASURE_EVERY_SECONDS, measure, on_error=_ignore)
 
     async def wait(self) -> None:
         """Wait until a task that should run for ever ends; raise its error."""
@@ -109,9 +164,12 @@ class Server:
         self._journal.info(LifecyclePhrase.STOPPED)
 
     async def _drain(self) -> None:
-        self.controllers.end_streams()
-        if self._listeners is not None:
-            await self._listeners.stop()
+        # The listeners refuse new calls meanwhile: an agent that is released goes to another instance.
+        async with asyncio.TaskGroup() as group:
+            if self._listeners is not None:
+                stopping = self._listeners.stop(release_seconds=self.controllers.release_seconds)
+                group.create_task(stopping, name="stop listeners")
+            group.create_task(self.controllers.release_clients(), name="release clients")
         await self.controllers.finish()
 
     async def _listen(self) -> None:

@@ -29,7 +29,13 @@ class PrimaryWatch:
 
     async def check(self) -> str:
         """Return why the database takes no writes; empty if it takes them. Raises `StoreError` without a database."""
-        problem = await self._read()
+        started = self._context.clock.monotonic()
+        try:
+            problem = await self._read()
+        except errors.StoreError:
+            self._context.metrics.dependencies.database_failed()
+            raise
+        self._context.metrics.dependencies.database_answered(self._context.clock.monotonic() - started)
         self._context.metrics.database_read_only(is_read_only=bool(problem))
         if problem and not self._problem:
             self._journal.warning(DatabasePhrase.READ_ONLY, {LogKey.REASON: problem})

@@ -1,16 +1,17 @@
 """Read and write consumers: the clusters that resources are sent to.
 
-Every write is one statement. Nothing is validated here; a violated constraint raises an error of the store.
+Every write is one transaction, with its history. Nothing is validated here; a violated constraint raises an error of
+the store.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
-from maestropy.store import pool, sql
+from maestropy.store import history, pool, rows, sql
 from maestropy.store.lists import query as queries
 
 _STATEMENTS = sql.load("consumers")
@@ -36,12 +37,26 @@ class ConsumerPage:
     rows: list[ConsumerRow]
 
 
-async def create(database: pool.Database, row: ConsumerRow) -> ConsumerRow:
+async def count_with_works(connection: pool.Connection, *, connected: Collection[str]) -> rows.ConsumerCounts:
+    """Return how many consumers have resources, and how many of them are among `connected`."""
+    row = await connection.fetchrow(_STATEMENTS["count_with_works"], list(connected))
+    return rows.ConsumerCounts(with_works=row["with_works"], connected=row["connected"])
+
+
+EntryOf = Callable[[ConsumerRow], rows.HistoryEntry | None]
+"""Returns what the history records of a changed consumer, in the transaction of the change; None: nothing."""
+
+
+def _no_entry(_: ConsumerRow) -> None:
+    return None
+
+
+async def create(database: pool.Database, row: ConsumerRow, *, entry_of: EntryOf = _no_entry) -> ConsumerRow:
     """Add a consumer; its name must be new (`Conflict`)."""
     labels = None if row.labels is None else row.labels.decode()
-    async with database.connection() as connection:
+    async with database.transaction() as connection:
         record = await connection.fetchrow(_STATEMENTS["create"], row.id, row.name, labels, row.created_at)
-    return ConsumerRow._make(record)
+        return await _recorded(connection, record, entry_of)
 
 
 async def get(database: pool.Database, consumer_id: str) -> ConsumerRow | None:
@@ -57,22 +72,36 @@ async def names(connection: pool.Connection) -> list[str]:
 
 
 async def set_labels(
-    database: pool.Database, consumer_id: str, *, labels: Mapping[str, str] | None, now: datetime
+    database: pool.Database,
+    consumer_id: str,
+    *,
+    labels: Mapping[str, str] | None,
+    now: datetime,
+    entry_of: EntryOf = _no_entry,
 ) -> ConsumerRow | None:
     """Replace the labels of a consumer; None keeps them, an empty mapping removes them."""
     text = None if not labels else encode_labels(labels).decode()
-    async with database.connection() as connection:
+    async with database.transaction() as connection:
         record = await connection.fetchrow(_STATEMENTS["set_labels"], consumer_id, labels is not None, text, now)
-    return None if record is None else ConsumerRow._make(record)
+        return None if record is None else await _recorded(connection, record, entry_of)
 
 
-async def delete(database: pool.Database, consumer_id: str) -> None:
+async def delete(database: pool.Database, consumer_id: str, *, entry_of: EntryOf = _no_entry) -> None:
     """Remove a consumer, if it exists; one that has resources stays (`Dangling`)."""
-    async with database.connection() as connection:
-        await connection.execute(_STATEMENTS["delete"], consumer_id)
+    async with database.transaction() as connection:
+        record = await connection.fetchrow(_STATEMENTS["delete"], consumer_id)
+        if record is not None:
+            await _recorded(connection, record, entry_of)
 
 
-async def page(database: pool.Database, query: queries.ListQuery) -> ConsumerPage:
+async def _recorded(connection: pool.Connection, record: pool.Connection, entry_of: EntryOf) -> ConsumerRow:
+    row = ConsumerRow._make(record)
+    entry = entry_of(row)
+    await history.record(connection, [] if entry is None else [entry])
+    return row
+
+
+async def page(database: pool.Snapshots, query: queries.ListQuery) -> ConsumerPage:
     """Return a page of consumers; total and rows come from one snapshot."""
     async with database.snapshot() as connection:
         total = await connection.fetchval(queries.compose(_STATEMENTS["count"], query), *query.params)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
-from maestropy.store import pool, sql
+from maestropy.store import history, pool, rows, sql
 from maestropy.wire import errors, resync, timestamps
 
 _STATEMENTS = sql.load("data_safety")
@@ -85,6 +85,12 @@ async def hold_of(database: pool.Database, consumer: str) -> HoldRow | None:
     return None if record is None else HoldRow._make(record)
 
 
+async def held(connection: pool.Connection) -> tuple[int, int]:
+    """Return how many works the holds of agents keep, and of how many consumers."""
+    row = await connection.fetchrow(_STATEMENTS["held"])
+    return row["works"], row["consumers"]
+
+
 async def holds_of_sources(
     database: pool.Database, sources: Collection[str], *, consumer: str | None = None
 ) -> list[HoldRow]:
@@ -94,11 +100,16 @@ async def holds_of_sources(
     return [HoldRow._make(row) for row in records]
 
 
-async def adopt(database: pool.Database, hold: HoldRow, *, by: str, now: datetime) -> bool:
+async def adopt(
+    database: pool.Database, hold: HoldRow, *, by: str, now: datetime, entry: rows.HistoryEntry | None = None
+) -> bool:
     """Record that an operator ends a hold; return False if it was ended before or has changed since it was read."""
     reviewed = (hold.reason, hold.database_id, hold.work_count, hold.works)
-    async with database.connection() as connection:
-        return bool(await connection.fetchval(_STATEMENTS["adopt"], hold.consumer, hold.id, by, now, *reviewed))
+    async with database.transaction() as connection:
+        is_adopted = bool(await connection.fetchval(_STATEMENTS["adopt"], hold.consumer, hold.id, by, now, *reviewed))
+        if is_adopted and entry is not None:
+            await history.record(connection, [entry])
+    return is_adopted
 
 
 async def adopted(connection: pool.Connection, hold_ids: Collection[str]) -> frozenset[str]:

@@ -5,10 +5,10 @@ this, so the mistake fails in the first test.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 import asyncpg
 
@@ -51,6 +51,17 @@ _SETTINGS = {
     "lock_timeout": str(LOCK_TIMEOUT_MS),
     "idle_in_transaction_session_timeout": str(IDLE_TRANSACTION_MS),
 }
+
+
+class Snapshots(Protocol):
+    """Whatever gives a reader a snapshot: the primary, or a read replica that is new enough."""
+
+    def snapshot(self) -> AbstractAsyncContextManager[Connection]:
+        """Yield a connection in a read-only snapshot."""
+
+
+async def _nothing(_connection: Connection) -> None:
+    """Do nothing before a snapshot is taken."""
 
 
 class Database:
@@ -123,15 +134,19 @@ class Database:
         return connection
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[Connection]:
-        """Yield a connection in a read-only snapshot, for readers that may be slow."""
-        async with (
-            self.connection() as connection,
-            _transaction(connection, isolation="repeatable_read", readonly=True),
-        ):
-            timeouts = {"idle_in_transaction_session_timeout": IDLE_READER_MS, "statement_timeout": READER_STATEMENT_MS}
-            await self._set(connection, {name: str(limit) for name, limit in timeouts.items()})
-            yield connection
+    async def snapshot(
+        self, *, before: Callable[[Connection], Awaitable[None]] = _nothing
+    ) -> AsyncIterator[Connection]:
+        """Yield a connection in a read-only snapshot, for readers that may be slow; `before` is called first."""
+        async with self.connection() as connection:
+            await before(connection)
+            async with _transaction(connection, isolation="repeatable_read", readonly=True):
+                limits = {
+                    "idle_in_transaction_session_timeout": IDLE_READER_MS,
+                    "statement_timeout": READER_STATEMENT_MS,
+                }
+                await self._set(connection, {name: str(limit) for name, limit in limits.items()})
+                yield connection
 
     @asynccontextmanager
     async def transaction(self, *, durable: bool = True, waits_for_locks: bool = True) -> AsyncIterator[Connection]:
@@ -196,12 +211,13 @@ async def connect(
     has_sessions: bool = True,
     application_name: str = "maestropy",
     on_move: Callable[[str], None] = lambda _host: None,
+    accepts_standby: bool = False,
 ) -> Database:
     """Open a pool of up to `max_connections` connections to the database at `address`.
 
     `has_sessions=False` is for a connection pooler: no prepared statements, and settings for each transaction.
     """
-    connector = servers.Connector(address, on_move=on_move)
+    connector = servers.Connector(address, on_move=on_move, accepts_standby=accepts_standby)
     try:
         pool = await asyncpg.create_pool(
             connect=lambda _dsn, **options: connector.connect(**options),

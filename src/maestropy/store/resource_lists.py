@@ -103,7 +103,7 @@ class ResourceSnapshot:
 
 
 @asynccontextmanager
-async def snapshot(database: pool.Database) -> AsyncIterator[ResourceSnapshot]:
+async def snapshot(database: pool.Snapshots) -> AsyncIterator[ResourceSnapshot]:
     """Open a snapshot of the database; it holds a connection until the block ends."""
     async with database.snapshot() as connection:
         yield ResourceSnapshot(connection)

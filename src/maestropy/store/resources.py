@@ -6,7 +6,7 @@ Every write includes its spec event and its notification in the same transaction
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from maestropy.store import pool, rows, sql
+from maestropy.store import history, pool, rows, sql
 from maestropy.store.postgres import locks
 from maestropy.wire import resync
 from maestropy.wire.events import stored_event
@@ -29,6 +29,7 @@ async def insert_new(connection: pool.Connection, specs: Sequence[rows.NewSpec],
         [spec.event_id for spec in specs],
         [spec.created_by for spec in specs],
         now,
+        *history.columns([spec.history for spec in specs]),
     )
     return {row["id"] for row in records}
 
@@ -70,14 +71,21 @@ async def write_updates(connection: pool.Connection, specs: Sequence[rows.NewSpe
         *_contents(specs),
         [spec.event_id for spec in specs],
         now,
+        *history.columns([spec.history for spec in specs]),
     )
 
 
 async def mark_deleting(
-    connection: pool.Connection, ids: Sequence[str], *, event_ids: Sequence[str], now: datetime
+    connection: pool.Connection,
+    ids: Sequence[str],
+    *,
+    event_ids: Sequence[str],
+    now: datetime,
+    records: Sequence[rows.Record | None] = (),
 ) -> None:
-    """Mark resources that `read_for_change` has locked for deletion."""
-    await connection.execute(_QUERIES["mark_deleting"], list(ids), list(event_ids), now)
+    """Mark resources that `read_for_change` has locked for deletion; `records` are those of the IDs, if any."""
+    columns = history.columns(records or [None] * len(ids))
+    await connection.execute(_QUERIES["mark_deleting"], list(ids), list(event_ids), now, *columns)
 
 
 async def existing_consumers(connection: pool.Connection, names: Collection[str]) -> set[str]:
@@ -100,6 +108,7 @@ async def read_specs(connection: pool.Connection, ids: Collection[str]) -> list[
             deleted_at=row["deleted_at"],
             parts=_parts(row),
             database_id=row["database_id"] or "",
+            is_paused=row["is_paused"],
         )
         for row in records
     ]

@@ -5,8 +5,56 @@ Pure: `decide` modules may import this module of the store and no other.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from maestropy.wire.events import stored_event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """Who sent a request, and from where."""
+
+    user: str = ""
+    """The authenticated user; empty without authentication, and for what a message broker delivers."""
+    address: str = ""
+
+
+UNKNOWN_REQUESTER = Requester()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the history keeps of a change beside the changed row: who asked for it, and what it changed."""
+
+    requester: Requester
+    operation_id: str
+    detail: str
+    """JSON of a bounded size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """A row of the history that belongs to no change of a resource."""
+
+    kind: str
+    at: datetime
+    subject_id: str = ""
+    """The ID of a work or of a consumer."""
+    consumer: str = ""
+    source: str = ""
+    version: int = 0
+    requester: Requester = UNKNOWN_REQUESTER
+    operation_id: str = ""
+    result: str = ""
+    detail: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The time of a partition of the history: from `start` until before `end`."""
+
+    start: datetime
+    end: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +69,8 @@ class NewSpec:
     event_id: str
     created_by: str = ""
     """The ID of the source's event, for a new resource."""
+    history: Record | None = None
+    """None: the change is not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +102,8 @@ class ResourceSpec:
     parts: stored_event.StoredParts
     database_id: str = ""
     """The identity of the database."""
+    is_paused: bool = False
+    """Whether an operator has paused the delivery to its consumer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +130,8 @@ class NewStatus:
     source: str
     document: str
     event_id: str
+    history: Record | None = None
+    """None: the change is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +209,14 @@ class DeletionBacklog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerCounts:
+    """How many consumers have resources, and of how many of them the agents are connected to one instance."""
+
+    with_works: int
+    connected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepublishedResource:
     """A resource that was queued again because it never got a status."""
 
@@ -162,3 +224,67 @@ class RepublishedResource:
     consumer: str
     source: str
     created_at: datetime
+
+
+class Pause(NamedTuple):
+    """The delivery of specs to a consumer is paused: since when, by whom, and why."""
+
+    consumer: str
+    paused_at: datetime
+    paused_by: str
+    reason: str
+
+
+class ConsumerFacts(NamedTuple):
+    """What decides about an action on a consumer."""
+
+    id: str
+    name: str
+    pause: Pause | None
+    seen_at: datetime | None
+    """When a maestropy server last saw an agent of it; None: never."""
+    works: int
+    deleting: int
+    """How many of the works are being deleted."""
+    waiting: int
+    """How many of the works wait for delivery."""
+    has_go_servers: bool
+    """Whether a Go server runs on this database; it knows no pauses, and does not say which agents it serves."""
+    servers_since: datetime | None
+    """Since when the maestropy server that runs the longest has been running."""
+
+
+class NamedWork(NamedTuple):
+    """A work, as an action names it."""
+
+    id: str
+    version: int
+    is_deleting: bool
+    name: str
+    consumer: str
+    source: str
+
+
+class Orphan(NamedTuple):
+    """A row that belongs to nothing: its class, what identifies it, and since when it is there."""
+
+    kind: str
+    subject: str
+    since: datetime
+
+
+class AgentSide(NamedTuple):
+    """Works that the agent of a consumer keeps, or will evict, because the database does not ask for them."""
+
+    consumer: str
+    reason: str
+    held: int
+    pending: int
+
+
+class WorkVersion(NamedTuple):
+    """A work and its version."""
+
+    id: str
+    version: int
+    is_deleting: bool

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from maestropy.store import pool, rows, sql
+from maestropy.store import history, pool, rows, sql
 from maestropy.wire import resync
 
 _QUERIES = sql.load("statuses")
@@ -29,6 +29,12 @@ async def read_for_status_update(connection: pool.Connection, ids: Collection[st
     }
 
 
+async def read_status_data(connection: pool.Connection, ids: Collection[str]) -> dict[str, bytes]:
+    """Return the stored status of each resource as its agent sent it."""
+    records = await connection.fetch(_QUERIES["read_status_data"], list(ids))
+    return {row["id"]: row["data"] or b"" for row in records}
+
+
 async def write_statuses(connection: pool.Connection, statuses: Sequence[rows.NewStatus], *, now: datetime) -> None:
     """Store new statuses of resources that `read_for_status_update` has locked."""
     await connection.execute(
@@ -38,6 +44,7 @@ async def write_statuses(connection: pool.Connection, statuses: Sequence[rows.Ne
         [status.event_id for status in statuses],
         [status.source for status in statuses],
         now,
+        *history.columns([status.history for status in statuses]),
     )
 
 
@@ -49,6 +56,7 @@ async def remove(connection: pool.Connection, statuses: Sequence[rows.NewStatus]
         [status.document for status in statuses],
         [status.event_id for status in statuses],
         now,
+        *history.columns([status.history for status in statuses]),
     )
 
 
@@ -103,6 +111,12 @@ async def missed_status_events(connection: pool.Connection, *, instance: str, si
     """Return the IDs of the status events created after `since` that `instance` has not broadcast."""
     records = await connection.fetch(_QUERIES["missed_status_events"], since, instance, limit)
     return [row["id"] for row in records]
+
+
+async def oldest_missed_age(connection: pool.Connection, instance: str, *, since: datetime, now: datetime) -> float:
+    """Return the age of the oldest status event after `since` that `instance` has not broadcast, 0 without one."""
+    age: float | None = await connection.fetchval(_QUERIES["oldest_missed_status_event"], since, instance, now)
+    return max(0.0, age) if age is not None else 0.0
 
 
 async def read_statuses(connection: pool.Connection, ids: Collection[str]) -> list[rows.ResourceStatus]:

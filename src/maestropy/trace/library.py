@@ -57,6 +57,7 @@ async def work(
         agent_namespace=access.agent_namespace,
         compare=options.compare,
         access_flags=access.flags,
+        logs=access.logs,
     )
     shown = time_zones.shown_in(result, options.zone)
     return work_report.build(shown, now=Clock().now(), expectations=expectations)

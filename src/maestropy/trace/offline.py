@@ -8,7 +8,7 @@ that name (and of that consumer); objects at the top level belong to the only cl
     kubectl get appliedmanifestworks -o json > dump/appliedmanifestworks.json
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 import yaml
 
-from maestropy.trace.errors import InputUnreadable
+from maestropy.trace.errors import InputUnreadable, NoAccess
 from maestropy.trace.rest_reader import holds
 from maestropy.trace.work import parse
-from maestropy.trace.work.model import WORK_GROUP, Json, Kind, TracedResource, WorkHold
+from maestropy.trace.work.model import WORK_GROUP, ConsumerPause, Json, Kind, TracedResource, WorkHold
 from maestropy.trace.work.query import WorkQuery
 from maestropy.trace.work.readers import FoundResources
 from maestropy.untrusted import files, yaml_documents
@@ -30,6 +30,31 @@ _YAML_BYTES = 32 * files.MIB
 
 _ENDINGS = {".json", ".jsonl", ".yaml", ".yml"}
 _NEWEST = 10
+_OWN_NATURES = frozenset({"hold", "pause", "kind", "denied"})
+"""Documents of `maestro diagnose` that say so themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denied:
+    """An object that the cluster did not show when it was dumped, and why."""
+
+    group: str
+    plural: str
+    namespace: str
+    name: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpedCluster:
+    """What a dump has of one cluster."""
+
+    objects: Mapping[str, Sequence[Json]] = field(default_factory=dict)
+    """By name: a fleet has thousands, and every work asks for its own."""
+    kinds: tuple[Kind, ...] = ()
+    """The kinds that the cluster serves; empty if they were not dumped, and are then guessed from the objects."""
+    denied: Mapping[str, Sequence[Denied]] = field(default_factory=dict)
+    """By name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +63,11 @@ class Dump:
 
     rows: tuple[TracedResource, ...]
     tombstones: tuple[Json, ...]
-    clusters: Mapping[str, tuple[Json, ...]]
-    """Objects by the name of their cluster; empty for those at the top."""
+    clusters: Mapping[str, DumpedCluster]
+    """By the name of the cluster; empty for objects at the top."""
     files: int
+    holds: tuple[WorkHold, ...] = ()
+    pauses: tuple[ConsumerPause, ...] = ()
 
 
 def load(directory: Path) -> Dump:
@@ -48,45 +75,108 @@ def load(directory: Path) -> Dump:
     if not directory.is_dir():
         raise InputUnreadable(f"--offline {directory} is not a directory; give the one with the dump")
     paths = sorted(path for path in directory.rglob("*") if path.suffix in _ENDINGS and path.is_file())
-    rows: dict[str, TracedResource] = {}
-    tombstones: list[Json] = []
-    clusters: dict[str, list[Json]] = {}
+    sorting = Sorting()
     for path in paths:
         relative = path.relative_to(directory)
-        for document in _documents(path):
-            match _nature(document):
-                case "row":
-                    rows[str(document["id"])] = parse.row(document)
-                case "bundle":
-                    rows.setdefault(str(document["id"]), parse.bundle(document))
-                case "tombstone":
-                    tombstones.append(document)
-                case "object":
-                    clusters.setdefault(relative.parts[0] if len(relative.parts) > 1 else "", []).append(document)
-    if not rows and not clusters:
+        sorting.add(documents(path), cluster=relative.parts[0] if len(relative.parts) > 1 else "")
+    dump = sorting.dump(files=len(paths))
+    if not dump.rows and not dump.clusters:
         raise InputUnreadable(
             f"--offline {directory} holds no rows, bundles or objects in {', '.join(sorted(_ENDINGS))} files"
         )
-    objects = {name: tuple(items) for name, items in clusters.items()}
-    return Dump(rows=tuple(rows.values()), tombstones=tuple(tombstones), clusters=objects, files=len(paths))
+    return dump
 
 
-def _documents(path: Path) -> Iterator[Json]:
+class Sorting:
+    """Sorts documents by their content."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, TracedResource] = {}
+        self._tombstones: list[Json] = []
+        self._holds: list[WorkHold] = []
+        self._pauses: list[ConsumerPause] = []
+        self._objects: dict[str, dict[str, list[Json]]] = {}
+        self._kinds: dict[str, list[Kind]] = {}
+        self._denied: dict[str, dict[str, list[Denied]]] = {}
+
+    def add(self, found: Iterable[Json], *, cluster: str = "") -> None:
+        """Add documents; objects, kinds and denials are of that cluster."""
+        for document in found:
+            match _nature(document):
+                case "row":
+                    self._rows[str(document["id"])] = parse.row(document)
+                case "bundle":
+                    self._rows.setdefault(str(document["id"]), parse.bundle(document))
+                case "tombstone":
+                    self._tombstones.append(document)
+                case "hold":
+                    self._holds.append(parse.hold(document))
+                case "pause":
+                    self._pauses.append(parse.pause(document))
+                case "kind":
+                    self._kinds.setdefault(cluster, []).append(_stored_kind(document))
+                case "denied":
+                    denied = _denied(document)
+                    self._denied.setdefault(cluster, {}).setdefault(denied.name, []).append(denied)
+                case "object":
+                    name = str(document["metadata"].get("name", ""))
+                    self._objects.setdefault(cluster, {}).setdefault(name, []).append(document)
+
+    def dump(self, *, files: int = 0) -> Dump:
+        """Return everything that was added."""
+        clusters = {
+            name: DumpedCluster(
+                objects=self._objects.get(name, {}),
+                kinds=tuple(self._kinds.get(name, ())),
+                denied=self._denied.get(name, {}),
+            )
+            for name in dict.fromkeys([*self._objects, *self._kinds, *self._denied])
+        }
+        return Dump(
+            rows=tuple(self._rows.values()),
+            tombstones=tuple(self._tombstones),
+            holds=tuple(self._holds),
+            pauses=tuple(self._pauses),
+            clusters=clusters,
+            files=files,
+        )
+
+
+def _stored_kind(document: Json) -> Kind:
+    texts = {name: parse.text(document.get(name)) for name in ("group", "version", "kind", "plural")}
+    versions = tuple(parse.texts(document.get("versions")))
+    return Kind(
+        group=texts["group"],
+        version=texts["version"],
+        kind=texts["kind"],
+        plural=texts["plural"],
+        namespaced=document.get("namespaced") is True,
+        versions=versions,
+    )
+
+
+def _denied(document: Json) -> Denied:
+    names = ("group", "plural", "namespace", "name", "problem")
+    return Denied(**{name: parse.text(document.get(name)) for name in names})
+
+
+def documents(path: Path) -> Iterator[Json]:
+    """Yield the documents of a file; raise InputUnreadable if it is neither JSON nor YAML, or too large."""
     try:
         content = files.read(path, most=_JSON_BYTES if path.suffix in (".json", ".jsonl") else _YAML_BYTES)
         if path.suffix == ".jsonl":
-            documents: list[Any] = [orjson.loads(line) for line in content.splitlines() if line.strip()]
+            items: list[Any] = [orjson.loads(line) for line in content.splitlines() if line.strip()]
         elif path.suffix == ".json":
-            documents = [orjson.loads(content)]
+            items = [orjson.loads(content)]
         else:
-            documents = yaml_documents.load_all(content, loader=yaml_documents.FastLoader)
+            items = yaml_documents.load_all(content, loader=yaml_documents.FastLoader)
     except InputRejected as error:
         raise InputUnreadable(f"{path} is rejected: {error}; dump less at once, and as JSON") from error
     except OSError as error:
         raise InputUnreadable(f"{path} cannot be read ({error.strerror})") from error
     except (orjson.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise InputUnreadable(f"{path} is neither JSON nor YAML; leave it out of the dump or dump it again") from error
-    for item in documents:
+    for item in items:
         yield from _flat(item)
 
 
@@ -105,6 +195,8 @@ def _flat(document: object) -> Iterator[Json]:
 def _nature(document: Json) -> str:
     if document.get("trace") == "tombstone" or document.get("status_event_type") == "StatusDelete":
         return "tombstone"
+    if document.get("trace") in _OWN_NATURES:
+        return str(document["trace"])
     if "consumer_name" in document and "id" in document:
         return "row" if isinstance(document.get("payload"), Mapping) else "bundle"
     return "object" if document.get("kind") and isinstance(document.get("metadata"), Mapping) else "other"
@@ -115,12 +207,8 @@ class OfflineDatabase:
     """The rows of a dump."""
 
     dump: Dump
-    directory: Path
-
-    @property
-    def description(self) -> str:
-        """The name of the database in reports."""
-        return f"database (dump in {self.directory})"
+    description: str
+    """The name of the database in reports."""
 
     async def find(self, query: WorkQuery) -> FoundResources:
         """Return the resources that match a query."""
@@ -141,17 +229,21 @@ class OfflineDatabase:
             tombstones=tuple(tombstone for tombstone in left if {tombstone.resource_id, tombstone.work_name} & names),
         )
 
+    async def pauses(self) -> Sequence[ConsumerPause]:
+        """Return the pauses that were dumped."""
+        return self.dump.pauses
+
     async def holds(self) -> Sequence[WorkHold]:
-        """Return no holds: a dump has none."""
-        return ()
+        """Return the holds that were dumped."""
+        return self.dump.holds
 
 
 def _condition(query: WorkQuery) -> Callable[[TracedResource], bool]:
-    values = query.values
+    values, listed = query.values, frozenset(query.values)
     manifest = query.manifest
     conditions: Mapping[str, Callable[[TracedResource], bool]] = {
         "resource-id": lambda row: row.id in values,
-        "file": lambda row: row.id in values,
+        "file": lambda row: row.id in listed,
         "applied-work": lambda row: row.id in values or row.work_name in values,
         "work-name": lambda row: row.work_name in values,
         "name-like": lambda row: values[0].lower() in row.work_name.lower(),
@@ -164,12 +256,16 @@ def _condition(query: WorkQuery) -> Callable[[TracedResource], bool]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineCluster:
-    """The objects of one cluster of a dump."""
+    """One cluster of a dump."""
 
     label: str
     consumer: str
-    items: tuple[Json, ...] = field(repr=False)
+    content: DumpedCluster = field(repr=False)
     kubectl: str = ""
+
+    def all_applied_works(self) -> Sequence[Json]:
+        """Return all AppliedManifestWorks."""
+        return list(self._applied())
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
         """Return the AppliedManifestWorks of these works."""
@@ -186,22 +282,21 @@ class OfflineCluster:
         )
 
     async def kinds(self, spellings: Collection[str], *, group: str) -> Sequence[Kind]:
-        """Return the kinds among what was dumped; their plurals are guessed."""
-        kinds = {
-            _kind_of(item)
-            for item in self.items
-            if str(item.get("kind", "")).lower() in spellings or _kind_of(item).plural in spellings
-        }
-        return sorted(kind for kind in kinds if group in {"", kind.group})
+        """Return the kinds that the cluster serves; of a dump without them, those of its objects."""
+        served = self.content.kinds or {_kind_of(item) for item in self._all()}
+        found = {kind for kind in served if kind.kind.lower() in spellings or kind.plural in spellings}
+        return sorted(kind for kind in found if group in {"", kind.group})
 
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
-        """Return the objects of that name."""
+        """Return the objects of that name; raise NoAccess if the cluster did not show it when it was dumped."""
+        for denied in self.content.denied.get(name, ()):
+            if (denied.group, denied.plural, denied.namespace) == (kind.group, kind.plural, namespace):
+                raise NoAccess(denied.problem)
         return [
             item
-            for item in self.items
-            if item.get("kind") == kind.kind
+            for item in self.content.objects.get(name, ())
+            if _is_of(item, kind)
             and _group(item) == kind.group
-            and item["metadata"].get("name") == name
             and namespace in {"", item["metadata"].get("namespace", "")}
         ]
 
@@ -209,8 +304,20 @@ class OfflineCluster:
         """A dump does not contain it."""
         return ""
 
+    def _all(self) -> Iterator[Json]:
+        return (item for items in self.content.objects.values() for item in items)
+
     def _applied(self) -> Iterator[Json]:
-        return (item for item in self.items if item.get("kind") == "AppliedManifestWork" and _group(item) == WORK_GROUP)
+        return (
+            item for item in self._all() if item.get("kind") == "AppliedManifestWork" and _group(item) == WORK_GROUP
+        )
+
+
+def _is_of(item: Json, kind: Kind) -> bool:
+    """Return whether an object is of a kind; an applied work names only the plural."""
+    if kind.kind:
+        return item.get("kind") == kind.kind
+    return (item.get("trace_plural") or parse.plural_of(str(item.get("kind", "")))) == kind.plural
 
 
 def _group(document: Json) -> str:

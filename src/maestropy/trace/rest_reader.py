@@ -14,7 +14,7 @@ from maestropy.sdk.errors import Invalid, MaestroError, NotFound
 from maestropy.sdk.selector import quoted
 from maestropy.trace.errors import InvalidArguments, NoAccess
 from maestropy.trace.work import parse
-from maestropy.trace.work.model import SearchCoverage, TracedResource, WorkHold
+from maestropy.trace.work.model import ConsumerPause, SearchCoverage, TracedResource, WorkHold
 from maestropy.trace.work.query import ManifestQuery, WorkQuery
 from maestropy.trace.work.readers import FoundResources
 from maestropy.trace.work.statements import MOST
@@ -55,6 +55,17 @@ class RestReader:
             return [await self._hold(hold) for hold in list(listed.values())[:_MOST_HOLDS]]
         except MaestroError as error:
             raise NoAccess(f"{self.description}: data-safety holds cannot be read: {error}") from error
+
+    async def pauses(self) -> Sequence[ConsumerPause]:
+        """Return the pauses of delivery."""
+        try:
+            listed = await self.client.consumers.pauses()
+        except MaestroError as error:
+            raise NoAccess(f"{self.description}: pauses cannot be read: {error}") from error
+        return [
+            ConsumerPause(consumer=pause.consumer, by=pause.paused_by, since=pause.paused_at, reason=pause.reason)
+            for pause in listed.values()
+        ]
 
     async def _hold(self, listed: DataSafetyHold) -> WorkHold:
         try:

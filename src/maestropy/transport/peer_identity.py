@@ -29,6 +29,8 @@ class PeerIdentity:
     groups: tuple[str, ...] = ()
 
 
+_READ_METADATA: Final = frozenset(("authorization", "traceparent"))
+
 ANONYMOUS: Final = PeerIdentity(user="")
 """The identity of every peer when authentication is off."""
 
@@ -46,6 +48,9 @@ class Peer:
     address: str = ""
     """The IP address, or the /64 network of an IPv6 address, because one host has all of it."""
 
+    trace_parent: str = ""
+    """The `traceparent` metadata: the span of the caller."""
+
     identity: PeerIdentity | None = None
     """The authenticated identity; None before the authentication."""
 
@@ -58,19 +63,29 @@ def read_peer(
 ) -> Peer:
     """Read the credentials from the authentication context, the metadata and the peer address of a gRPC call."""
     certificate = next(iter(auth_context.get("x509_pem_cert", ())), None)
-    authorization = next((value for name, value in metadata if name.lower() == "authorization"), None)
-    if isinstance(authorization, bytes):
-        authorization = authorization.decode("utf-8", "replace")
-    return Peer(certificate=certificate, authorization=authorization, address=host_of(address))
+    sent: dict[str, str] = {}
+    for name, value in metadata:
+        if (lower := name.lower()) in _READ_METADATA:
+            sent.setdefault(lower, value.decode("utf-8", "replace") if isinstance(value, bytes) else value)
+    return Peer(
+        certificate=certificate,
+        authorization=sent.get("authorization"),
+        address=host_of(address),
+        trace_parent=sent.get("traceparent", ""),
+    )
 
 
-# Cached, because the calls of a connection have the same address.
-@functools.lru_cache(maxsize=1024)
 def host_of(address: str) -> str:
     """Return the host of a gRPC peer address such as `ipv4:10.0.0.1:4711`, or of a bare IP address."""
     host = unquote(address)
     if host.startswith(("ipv4:", "ipv6:")):
         host = host[len("ipv4:") :].rpartition(":")[0].strip("[]")
+    return _canonical_host(host)
+
+
+# Cached without the port: thousands of connections may come from a few hosts.
+@functools.lru_cache(maxsize=4096)
+def _canonical_host(host: str) -> str:
     try:
         ip = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -3,11 +3,14 @@
 A broken connection ends its iterator with `Disconnected`; the agent then connects again and resyncs.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from maestropy.wire.events import event
+
+LogRecord = tuple[str, Mapping[str, object]]
+"""A phrase and its fields."""
 
 
 class Disconnected(Exception):
@@ -61,8 +64,8 @@ class Transport(Protocol):
         """The configured address; the identity of the agent is derived from it."""
 
     @property
-    def subscribed_phrase(self) -> str:
-        """The phrase that is logged when the agent has subscribed; operators search for it."""
+    def subscribed_records(self) -> Sequence[LogRecord]:
+        """The records that are logged when the agent has subscribed; operators search for them."""
 
     def connect(self) -> AbstractAsyncContextManager[AgentConnection]:
         """Open a connection that is subscribed when the context is entered."""

@@ -1,10 +1,12 @@
 """Read a file or a stream that somebody else wrote, up to a limit.
 
 A file that is too large is rejected by its size, before anything is read. Devices and pipes have no size; they are read
-to the limit and no further.
+to the limit and no further. A named pipe is not opened: without a writer that would wait without end.
 """
 
+import errno
 import os
+import stat
 from pathlib import Path
 from typing import IO, Final
 
@@ -17,8 +19,18 @@ MANIFEST_BYTES: Final = 8 * MIB
 """The limit of files with manifests, works, events and resources; a server accepts works of about 4 MiB."""
 
 
+class NotUtf8(UnicodeDecodeError):
+    """The text of a file is not UTF-8."""
+
+    def __str__(self) -> str:
+        return f"it is not UTF-8 (byte {self.start}); save it as UTF-8"
+
+
 def read(path: Path, *, most: int) -> bytes:
     """Return the content of a file of at most `most` bytes."""
+    # A pipe of the shell, as in `-f <(helm template .)`, has a writer; it is no file of a folder.
+    if stat.S_ISFIFO(path.stat().st_mode) and path.resolve().exists():
+        raise OSError(errno.EINVAL, "it is a named pipe, not a regular file", str(path))
     with path.open("rb") as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > most:
@@ -27,8 +39,11 @@ def read(path: Path, *, most: int) -> bytes:
 
 
 def read_text(path: Path, *, most: int) -> str:
-    """Return the UTF-8 text of a file of at most `most` bytes."""
-    return read(path, most=most).decode("utf-8")
+    """Return the UTF-8 text of a file of at most `most` bytes, without a byte order mark."""
+    try:
+        return read(path, most=most).decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise NotUtf8(*error.args) from None
 
 
 def read_stream(stream: IO[bytes], *, most: int, name: str) -> bytes:

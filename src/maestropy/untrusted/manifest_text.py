@@ -21,7 +21,14 @@ _FLOAT_PATTERN: Final = re.compile(
     r"(?:[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
-_NOT_TEXT: Final = {"tag:yaml.org,2002:bool": "a boolean", "tag:yaml.org,2002:null": "null"}
+_TEXT: Final = "tag:yaml.org,2002:str"
+_DECIMAL: Final = re.compile("0|-?[1-9][0-9]*")
+_NOT_TEXT: Final = {
+    "tag:yaml.org,2002:bool": "a boolean",
+    "tag:yaml.org,2002:null": "null",
+    _INT: "a number",
+    _FLOAT: "a number",
+}
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _EXACT: Final = 2**63
 """Go writes a whole number below this limit without an exponent; fields of integers take no other form."""
@@ -67,15 +74,16 @@ def load_all(text: str) -> list[Any]:
     """Return all documents of a text; raises InputRejected, or YAMLError if it is neither JSON nor YAML."""
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         try:
-            return [_load_json(text.removeprefix("\ufeff"))]
+            return [load_json(text)]
         except json.JSONDecodeError:
             pass  # YAML has such brackets too, and its parser gives the position
     return yaml_documents.load_all(text, loader=_ManifestLoader)
 
 
-def _load_json(text: str) -> Any:
+def load_json(text: str) -> Any:
+    """Return the value of a JSON text; raises JSONDecodeError, BadKey for a key that is there twice, InputRejected."""
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_int=_int)
+        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_float=_float, parse_int=_int)
     except RecursionError as error:
         raise InputRejected(yaml_documents.TOO_DEEP) from error
     _check_size(value)
@@ -142,6 +150,8 @@ def _check_keys(node: yaml.Node, *, path: str, seen: set[int]) -> None:
             raise BadKey(f"a key of {path or 'the document'} is not a string", key.start_mark, advice="use a string")
         name, line = str(key.value), key.start_mark.line + 1
         field = f"{path}.{name}" if path else name
+        if key.tag == _INT and _DECIMAL.fullmatch(name):
+            key.tag = _TEXT  # as Kubernetes reads it
         if key.tag in _NOT_TEXT:
             problem = f"the key {field} is {_NOT_TEXT[key.tag]} in YAML, not a string"
             raise BadKey(problem, key.start_mark, advice=f'quote it: "{name}"')

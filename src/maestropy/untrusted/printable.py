@@ -33,6 +33,11 @@ def json_ascii(text: str) -> str:
     return text if is_safe(text) else _SUSPECT.sub(_escape_json_run, text)
 
 
+def json_codes(text: str) -> str:
+    """Return every character as `\\uXXXX`, as JSON writes it."""
+    return "".join(map(_json_code, text))
+
+
 def code(char: str) -> str:
     """Return the escape of one character, as Go and Python write it."""
     number = ord(char)

@@ -6,7 +6,7 @@ Also bounded are the number of values as written, the depth, and the length of n
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import yaml
 
@@ -86,6 +86,42 @@ KubernetesLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+class UniqueKeysLoader(BoundedLoader):
+    """YAML in which no object has a key twice: PyYAML would silently take the last one."""
+
+    keys_are_checked: ClassVar[bool] = True
+    """False where the caller reports repeated keys itself, and wants to report what else is wrong too."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Check the keys, and return the value."""
+        if self.keys_are_checked:
+            _check_unique(node, path="", seen=set())
+        return super().construct_document(node)
+
+
+def _check_unique(node: yaml.Node, *, path: str, seen: set[int]) -> None:
+    # An alias is the same node again.
+    if isinstance(node, yaml.ScalarNode) or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _check_unique(item, path=f"{path}[{index}]", seen=seen)
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            continue  # such a key is rejected where the object is built
+        name, line = str(key.value), key.start_mark.line + 1
+        field = f"{path}.{name}" if path else name
+        if name in lines and key.tag != _MERGE:
+            raise InputRejected(
+                f"line {line}: the key {field} is there twice, first in line {lines[name]}; keep one of the two"
+            )
+        lines.setdefault(name, line)
+        _check_unique(value, path=field, seen=seen)
 
 
 class FastLoader(_BoundedConstructor, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either

@@ -229,7 +229,7 @@ def _read_bundle(data: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # Without the data, which may hold Secrets: this text is logged, and reported in the status of the work.
         raise errors.MalformedMessage(
-            f"failed to unmarshal event data of {len(data)} bytes, {str(error)[:200]}"
+            f"failed to unmarshal event data of {len(data)} bytes, {json_types.decode_problem(error, data)}"
         ) from error
     # The size limit applies to the bytes on the wire, so it is checked before parsing.
     bundle: dict[str, Any] = {"manifests": check_manifests(map(bytes, manifests))}

@@ -1,5 +1,6 @@
 """Read typed members of JSON objects: an absent member has a default, a wrong type is an error that names the path."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,16 +11,31 @@ from maestropy.wire import errors
 Object = Mapping[str, Any]
 """A JSON object. Values of this package share such objects, so they must not be changed in place."""
 
+# A pair of surrogates, or any other escape.
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?P<code>[0-9a-fA-F]{4})|.)")
+
 
 def decode_object(document: bytes | str, *, label: str) -> dict[str, Any]:
     """Parse a JSON object; `label` names it in errors."""
     try:
         value = msgspec.json.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise errors.MalformedMessage(f"failed to unmarshal {label}: {str(error)[:200]}") from error
+        raise errors.MalformedMessage(f"failed to unmarshal {label}: {decode_problem(error, document)}") from error
     if not isinstance(value, dict):
         raise errors.MalformedMessage(f"failed to unmarshal {label}: expected a JSON object")
     return value
+
+
+def decode_problem(error: Exception, document: bytes | str) -> str:
+    """Return what is wrong with a document that cannot be parsed; the parser calls some of them truncated."""
+    text = document if isinstance(document, str) else document.decode(errors="replace")
+    if not text.strip():
+        return "it is empty"
+    for escape in _ESCAPE.finditer(text):
+        code = escape["code"] or ""
+        if "d800" <= code.lower() <= "dfff":
+            return f"\\u{code} is half of a surrogate pair and no character; remove it, or write both halves"
+    return str(error)[:200]
 
 
 def encode(value: object) -> bytes:

@@ -1,27 +1,32 @@
 """Find values that JSON cannot carry, or that Kubernetes would change, and name their paths.
 
-The encoder writes NaN and infinity as null; Kubernetes reads an integer beyond 64 bits as a float; half of a surrogate
-pair has no UTF-8. Pure.
+The encoder writes NaN and infinity as null, bytes as base64, a set as a list in no order and the key 1 as "1";
+Kubernetes reads an integer beyond 64 bits as a float; half of a surrogate pair has no UTF-8. Pure.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _HALF_PAIR: Final = "holds half of a surrogate pair, which has no UTF-8: write the whole character"
 _MOST_INTEGER: Final = 2**63 - 1
 _MOST_PROBLEMS: Final = 10
-_DEPTH: Final = 600
-"""Deeper than anything that can be stored; the encoder finds objects that hold themselves."""
+_DEPTH: Final = 300
+"""Deeper than any object of Kubernetes; a walk through more levels reaches Python's limit of recursion."""
+_NOT_JSON: Final = {
+    bytes: "is bytes, and JSON has none: use a string, such as the base64 of them",
+    bytearray: "is a bytearray, and JSON has none: use a string, such as the base64 of it",
+    Set: "is a set, and JSON has none: use a list",
+}
 
 
 def problems(value: object, *, path: str = "") -> list[str]:
     """Return the first problems of a value, each with the path and the remedy."""
     found = []
-    for problem in _problems(value, path, depth=0):
+    for problem in _problems(value, path, holders=set()):
         found.append(problem)
         if len(found) == _MOST_PROBLEMS:
             break
@@ -41,16 +46,31 @@ def identity_problems(manifest: Mapping[str, Any], *, path: str) -> list[str]:
     ]
 
 
-def _problems(value: Any, path: str, *, depth: int) -> Iterator[str]:
-    if isinstance(value, Mapping) and depth <= _DEPTH:
-        for name, member in value.items():
-            yield from _key_problems(name, path)
-            yield from _problems(member, _joined(path, name), depth=depth + 1)
-    elif isinstance(value, (list, tuple)) and depth <= _DEPTH:
-        for index, item in enumerate(value):
-            yield from _problems(item, f"{path}[{index}]", depth=depth + 1)
+def _problems(value: Any, path: str, *, holders: set[int]) -> Iterator[str]:
+    """Yield the problems of a value; `holders` are the objects and lists that it is in."""
+    if isinstance(value, (Mapping, list, tuple)):
+        if id(value) in holders:
+            yield f"{path} holds itself, which JSON cannot carry: use a copy"
+        elif len(holders) > _DEPTH:
+            yield f"{path[:100]}… is nested more than {_DEPTH} levels deep: nest it less"
+        else:
+            holders.add(id(value))
+            yield from _member_problems(value, path, holders=holders)
+            holders.discard(id(value))
     elif reason := _reason(value):
         yield f"{path or 'the document'} {reason}"
+
+
+def _member_problems(
+    value: Mapping[Any, Any] | list[Any] | tuple[Any, ...], path: str, *, holders: set[int]
+) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _key_problems(name, path)
+            yield from _problems(member, _joined(path, name), holders=holders)
+    else:
+        for index, item in enumerate(value):
+            yield from _problems(item, f"{path}[{index}]", holders=holders)
 
 
 def _reason(value: Any) -> str:
@@ -62,13 +82,13 @@ def _reason(value: Any) -> str:
         return f"is {kind}, which JSON cannot carry: use a finite number or a string"
     if isinstance(value, int) and not -_MOST_INTEGER - 1 <= value <= _MOST_INTEGER:
         return "is an integer of more than 64 bits: use a string"
-    return ""
+    return next((reason for kind, reason in _NOT_JSON.items() if isinstance(value, kind)), "")
 
 
 def _key_problems(name: Any, path: str) -> Iterator[str]:
-    if isinstance(name, bool) or name is None:
-        yield f"{path or 'the document'} has the key {name}, which is not a string: quote it"
-    elif isinstance(name, str) and _SURROGATE.search(name):
+    if not isinstance(name, str):
+        yield f"{path or 'the document'} has the key {name!r}, which is not a string: quote it"
+    elif _SURROGATE.search(name):
         yield f"a key of {path or 'the document'} {_HALF_PAIR}"
 
 

@@ -17,6 +17,7 @@ from maestropy.wire import errors
 MAX_REMAINING_LENGTH = 268_435_455
 """The largest value of the field Remaining Length of a packet."""
 NO_SUBSCRIBERS = 0x10
+PACKET_TOO_LARGE = 0x95
 """Reason code "No matching subscribers": the broker accepted the message, but no client is subscribed to its topic."""
 
 _CONNECT, _CONNACK, _PUBLISH, _PUBACK = 0x10, 0x20, 0x30, 0x40
@@ -64,7 +65,7 @@ _REASONS = {
     0x8F: "topic filter invalid",
     0x90: "topic name invalid",
     0x93: "receive maximum exceeded",
-    0x95: "packet too large",
+    PACKET_TOO_LARGE: "packet too large",
     0x97: "quota exceeded",
     0x99: "payload format invalid",
     0x9B: "QoS not supported",

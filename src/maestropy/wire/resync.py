@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from maestropy.wire import errors
+from maestropy.wire import errors, json_types
 from maestropy.wire.events import event
 
 BATCH_ITEMS = 1000
@@ -269,7 +269,7 @@ def decode_status_marks(body: bytes) -> list[StatusMark]:
     try:
         request = _hashes.decode(body) if body else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _wrong_body(error, field="statusHashes", subresource="status") from error
+        raise _wrong_body(error, body, field="statusHashes", subresource="status") from error
     items = request.items if request else None
     return [StatusMark(item.id, item.hash, item.sequence_id or "") for item in items or ()]
 
@@ -337,14 +337,14 @@ def _decode_versions(body: bytes) -> _Versions:
     try:
         return (_versions.decode(body) if body else None) or _Versions()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _wrong_body(error, field="resourceVersions", subresource="spec") from error
+        raise _wrong_body(error, body, field="resourceVersions", subresource="spec") from error
 
 
 def _body(items: list[bytes]) -> bytes:
     return b'{"statusHashes":[' + b",".join(items) + b"]}"
 
 
-def _wrong_body(error: Exception, *, field: str, subresource: str) -> errors.MalformedMessage:
+def _wrong_body(error: Exception, body: bytes, *, field: str, subresource: str) -> errors.MalformedMessage:
     return errors.MalformedMessage(
-        f"failed to unmarshal {subresource} resync request payload ({field}): {str(error)[:200]}"
+        f"failed to unmarshal {subresource} resync request payload ({field}): {json_types.decode_problem(error, body)}"
     )

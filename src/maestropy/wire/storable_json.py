@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from maestropy.wire import errors
+from maestropy.wire import errors, json_types
 
 MAX_DEPTH = 512
 """More than any manifest needs, and less than the recursion limit of any reader."""
@@ -41,7 +41,7 @@ def check_json(data: bytes, *, label: str) -> None:
     try:
         _syntax.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise not_json(error, label=label) from error
+        raise not_json(error, data, label=label) from error
     check_content(data, label=label)
 
 
@@ -60,9 +60,10 @@ def check_content(data: bytes, *, label: str) -> None:
         raise errors.UnstorableContent(f"{label} holds a number that is out of range; send it as a string")
 
 
-def not_json(error: Exception, *, label: str) -> errors.MalformedMessage:
+def not_json(error: Exception, data: bytes, *, label: str) -> errors.MalformedMessage:
     """Return the error for a document that cannot be parsed."""
-    reason = f"nested deeper than {MAX_DEPTH} levels" if isinstance(error, RecursionError) else str(error)[:200]
+    is_deep = isinstance(error, RecursionError)
+    reason = f"nested deeper than {MAX_DEPTH} levels" if is_deep else json_types.decode_problem(error, data)
     return errors.MalformedMessage(f"failed to unmarshal {label}: {reason}")
 
 

@@ -65,9 +65,11 @@ def parse(text: str) -> Timestamp:
     if match is None:
         raise errors.MalformedMessage(f"{text[:64]!r} is not an RFC 3339 timestamp such as 2006-01-02T15:04:05Z")
     date, clock, fraction, zone = match.groups()
-    offset = "+00:00" if zone in "Zz" else zone
     try:
-        whole = from_datetime(datetime.fromisoformat(f"{date}T{clock}{offset}").astimezone(UTC))
+        if zone in "Zz":
+            whole = from_datetime(datetime.fromisoformat(f"{date}T{clock}+00:00"))
+        else:
+            whole = from_datetime(datetime.fromisoformat(f"{date}T{clock}{zone}").astimezone(UTC))
     except (ValueError, OverflowError) as error:
         raise errors.MalformedMessage(f"{text[:64]!r} is not a date that exists") from error
     return Timestamp(whole.seconds, int((fraction or "0").ljust(9, "0")))

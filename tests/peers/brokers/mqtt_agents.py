@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,19 @@ from maestropy.transport.mqtt import connection as mqtt
 from maestropy.transport.mqtt.agent import MqttTransport
 from maestropy.wire import resync
 from maestropy.wire.events import event
+from tests.peers.peer_build import Programs
+from tests.peers.peer_clients import Agent, Lines
 from tests.stack import clients
 
 PATIENCE = 60.0
+
+
+class GoMqttAgent(Agent):
+    """The agent of the Go SDK, behind the broker."""
+
+    def __init__(self, programs: Programs, config: Path, *, cluster: str, log: Path) -> None:
+        Lines.__init__(self, [programs.fakeagent, "-mqtt-config", config, "-cluster", cluster], log=log)
+        self.wait_event("sent", type_ends="spec.resync_request")
 
 
 class MqttAgent:

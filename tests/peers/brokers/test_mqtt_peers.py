@@ -12,24 +12,16 @@ from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event
 from tests import waiting
 from tests.peers import peer_postgres
-from tests.peers.brokers.mqtt_agents import MqttAgent, agent
+from tests.peers.brokers.mqtt_agents import GoMqttAgent, MqttAgent, agent
 from tests.peers.mosquitto import Mosquitto
 from tests.peers.peer_build import Programs
-from tests.peers.peer_clients import Agent, Json, Lines, Refused, WorkClient, rest
+from tests.peers.peer_clients import Json, Refused, WorkClient, rest
 from tests.peers.peer_servers import RunningServer, go_server, python_server
 from tests.stack import harness
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.peers
 NUMBERS = itertools.count(1)
-
-
-class GoMqttAgent(Agent):
-    """The agent of the Go SDK, behind the broker."""
-
-    def __init__(self, programs: Programs, config: Path, *, cluster: str, log: Path) -> None:
-        Lines.__init__(self, [programs.fakeagent, "-mqtt-config", config, "-cluster", cluster], log=log)
-        self.wait_event("sent", type_ends="spec.resync_request")
 
 
 @pytest.fixture

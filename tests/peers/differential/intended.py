@@ -216,6 +216,7 @@ INTENDED: tuple[Difference, ...] = (
         explains=answered(ours="ahead of the time of the database"),
     ),
     Difference(line="data `null` of a status update", explains=asks("^status, data null$")),
+    Difference(line="a status update without data (0 bytes)", explains=asks("^status, data none$")),
     Difference(
         line="a spec request at the port for agents", explains=answered(go="report OK", ours="agents send statuses")
     ),

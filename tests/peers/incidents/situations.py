@@ -24,7 +24,10 @@ SCENES = {
 }
 REJECTED = ("failed", "incomplete")
 """The server refused it; the Go server answers only the client."""
-APPLY_ERRORS = ("MT-403", "MT-404", "MT-405", "MT-406", "MT-407", "MT-408", "MT-409", "MT-410", "MT-413", "MT-499")
+APPLY_ERRORS = (
+    "MT-403", "MT-404", "MT-405", "MT-406", "MT-407", "MT-408", "MT-409", "MT-410", "MT-413", "MT-423", "MT-424",
+    "MT-499",
+)  # fmt: skip
 
 
 def healthy(work: str, action: str = "create", **more: Any) -> Truth:
@@ -90,7 +93,7 @@ GRPC4_CALM = (
     Situation(
         name="admission webhook without an answer",
         made="a webhook with failurePolicy Fail whose server is down",
-        truths=(broken("hooked", "MT-407", says=("webhook",), never=("MT-403",)),),
+        truths=(broken("hooked", "MT-423", says=("webhook",), never=("MT-403", "MT-407")),),
         scene="grpc4",
         moment="calm",
     ),

@@ -15,10 +15,22 @@ PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
 
 HEAD = """# Compatibility with the Go Maestro
 
+At the end of this page you know which clients, servers, agents and brokers of both kinds were run together.
 Every client on every server with every agent over gRPC and MQTT, and every server with every agent over Pub/Sub: twenty
 combinations on one PostgreSQL, one real Kubernetes API server, one Mosquitto and one Pub/Sub emulator (Google's
 `pstest`), each through the same scenario. `make compatibility` runs them and writes this page; `make test-peers` runs
 them without writing. What differs on purpose is listed in [differences.md](differences.md).
+"""
+
+WHY_THESE = """Why these versions:
+
+- Go Maestro: the Go module proxy serves this version and refuses all later ones and the list of versions ("This module
+  version is not available"). A checkout of a newer one in the cache is used where there is one; the suites below were
+  run with it.
+- Kubernetes: the tests are pinned to v1.36.3, the newest version that the proxy serves (`tests/peers/kube/go.mod`); the
+  table has the version of the last whole run.
+- OCM's suite below is v1.2.1, the version that the newest checkout of Maestro requires. The proxy also serves v1.3.1,
+  but Go's checksum database does not know it, so that Go rejects it; and its suite has no MQTT any more.
 """
 
 TITLES = {"grpc": "gRPC", "mqtt": "MQTT (Mosquitto)", "pubsub": "Google Pub/Sub (emulator)"}
@@ -63,6 +75,7 @@ def page(rows: Sequence[Row], *, versions: Mapping[str, str]) -> str:
             "|---|---|",
             *(f"| {name} | {version} |" for name, version in versions.items()),
             "",
+            WHY_THESE,
             *_table(rows, steps, notes=notes),
             *(f"{number}. {text}" for number, text in enumerate(notes, 1)),
             "",

@@ -5,15 +5,17 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import httpx
 import pytest
 
-from maestropy.adapter import author_code, runner
+from maestropy.adapter import author_code, probes, runner
 from maestropy.adapter.decide.effects import Await, CallAuthor
 from maestropy.adapter.decide.pipeline import EventOutcome
 from maestropy.adapter.definition import Adapter
 from maestropy.adapter.desired_state import DesiredState, Handler, StatusReport
 from maestropy.adapter.errors import BadAdapter, DidNotReturn
 from maestropy.adapter.runner import EventTimeouts
+from maestropy.adapter.transports import http_inbox
 from maestropy.adapter.transports.performer import LivePerformer
 from maestropy.sdk import errors
 from maestropy.sdk.work import Work
@@ -111,6 +113,23 @@ async def test_no_more_calls_are_made_when_too_many_have_not_returned(
         await author_code.run(call, deadline=loop.time() + 0.1)
     with pytest.raises(BadAdapter, match="have not returned; restart the adapter"):
         await author_code.run(call)
+    stuck = (503, "1 calls of the adapter's functions have not returned; restart the adapter\n")
+    assert await _healths() == [stuck, stuck]
+    release.set()
+    async with asyncio.timeout(60):
+        while author_code.why_stuck():
+            await asyncio.sleep(0.01)
+    assert await _healths() == [(200, "ok\n")] * 2
+
+
+async def _healths() -> list[tuple[int, str]]:
+    """Ask for the health of `adapter consume` and of `adapter serve`."""
+    answers = []
+    for app in (probes.AdapterProbes().app, http_inbox.HttpInbox().app):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://probe") as client:
+            response = await client.get("/healthz")
+        answers.append((response.status_code, response.text))
+    return answers
 
 
 class WatchingTransport:

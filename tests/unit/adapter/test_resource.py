@@ -7,7 +7,9 @@ import pytest
 
 from maestropy.adapter import event as events
 from maestropy.adapter import resource as resources
+from maestropy.adapter.decide.effects import CallApi
 from maestropy.adapter.errors import MalformedEvent
+from maestropy.adapter.transports import dry_run
 from maestropy.sdk.errors import Invalid
 from tests.unit.adapter.samples import EVENT
 
@@ -18,6 +20,8 @@ MALFORMED = [
     pytest.param({"spec": "x"}, "spec is 'x', and must be an object", id="text-spec"),
     pytest.param({"spec": []}, "spec is [], and must be an object", id="list-spec"),
     pytest.param({"labels": 5}, "labels is 5, and must be an object", id="labels"),
+    pytest.param({"labels": {"a": 5}}, "labels.a is 5, and must be a string", id="label"),
+    pytest.param({"generation": 10**18}, "must be", id="generation-above-the-limit"),
     pytest.param({"deleted_time": 7}, "deleted_time is 7, and must be an RFC 3339 time", id="number-deleted-time"),
     pytest.param({"deleted_time": "soon"}, "deleted_time is 'soon', and must be an RFC 3339", id="text-deleted-time"),
     pytest.param({"deleted_at": False}, "deleted_at is False, and must be an RFC 3339 time", id="bool-deleted-at"),
@@ -48,6 +52,15 @@ def test_resource_of_another_event_is_refused() -> None:
         resources.parse({**OBJECT, "id": "zzz"}, EVENT)
 
 
+def test_resource_of_another_kind_is_refused() -> None:
+    with pytest.raises(Invalid, match="its kind is 'NodePool', and the event is of a 'Cluster'"):
+        resources.parse({**OBJECT, "kind": "NodePool"}, EVENT)
+
+
+def test_kind_of_an_event_type_is_that_of_its_resource() -> None:
+    assert resources.parse({**OBJECT, "kind": "CLUSTER"}, EVENT).kind == "Cluster"
+
+
 @pytest.mark.parametrize(
     ("changes", "is_deleting"),
     [
@@ -59,3 +72,15 @@ def test_resource_of_another_event_is_refused() -> None:
 )
 def test_deletion_is_a_time(changes: dict[str, Any], is_deleting: bool) -> None:
     assert resources.parse({**OBJECT, **changes}, EVENT).is_deleting is is_deleting
+
+
+def test_generation_that_is_too_large_says_so() -> None:
+    with pytest.raises(Invalid, match="and must be a whole number from 1 to 2147483647") as raised:
+        resources.parse({**OBJECT, "generation": 10**300}, EVENT)
+    assert len(str(raised.value)) < 300
+
+
+def test_a_dry_run_names_the_host_that_a_real_run_asks() -> None:
+    shown = dry_run.lines(CallApi(method="GET", url="http://other.example/api/x"))
+    assert shown[1].strip() == "a real run asks HYPERFLEET_API_URL for /api/x, whatever host the task names"
+    assert dry_run.lines(CallApi(method="GET", url="/clusters/a")) == ["call    GET /clusters/a"]

@@ -60,6 +60,16 @@ async def test_requests_that_are_being_delivered_join_the_batch() -> None:
     assert recorded.batches_seen == [list("abcdefgh")]
 
 
+async def test_lingering_batcher_joins_items_that_follow_a_batch_of_several() -> None:
+    async with RecordedBatcher(limits=batches.BatchLimits(batch_items=2, linger_seconds=60)) as recorded:
+        assert await recorded.submit("alone") == "ALONE"
+        await asyncio.gather(recorded.submit("a"), recorded.submit("b"))
+        first = recorded.submit("c")
+        await run_loop()  # longer than a batcher that does not linger waits
+        await asyncio.gather(first, recorded.submit("d"))
+    assert recorded.batches_seen == [["alone"], ["a", "b"], ["c", "d"]]
+
+
 async def test_items_that_arrive_while_a_batch_is_handled_form_the_next_batch() -> None:
     async with RecordedBatcher() as recorded:
         recorded.unblocked.clear()
@@ -184,3 +194,13 @@ async def test_stop_finishes_waiting_items_and_rejects_new_ones() -> None:
         recorded.unblocked.set()
         assert await asyncio.gather(*tasks) == ["FIRST", "X1", "X2"]
         await asyncio.wait_for(recorded.running, 5)
+
+
+async def test_lingering_batcher_stops_at_once() -> None:
+    async with RecordedBatcher(limits=batches.BatchLimits(batch_items=3, linger_seconds=60)) as recorded:
+        await asyncio.gather(recorded.submit("a"), recorded.submit("b"))
+        last = recorded.submit("c")
+        await run_loop()
+        recorded.batcher.stop()
+        assert await last == "C"
+    assert recorded.batches_seen == [["a", "b"], ["c"]]

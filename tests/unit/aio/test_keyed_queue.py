@@ -110,6 +110,16 @@ async def test_delayed_key_that_is_added_again_moves_forward_and_is_handled_once
         await one_worker.has_handled("first", "a", "delayed", "b")
 
 
+async def test_key_that_is_added_behind_lets_later_ones_pass() -> None:
+    async with started() as one_worker:
+        one_worker.queue.add("a")
+        one_worker.queue.add_behind("a", max_delay_seconds=LONG)
+        one_worker.queue.add_behind("check", max_delay_seconds=LONG)
+        one_worker.queue.add("new")
+        one_worker.unblock()
+        await one_worker.has_handled("first", "a", "new", "check")
+
+
 async def test_queued_key_is_not_delayed_by_a_later_delayed_add() -> None:
     async with started() as one_worker:
         one_worker.queue.add("a")

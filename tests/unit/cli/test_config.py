@@ -1,6 +1,9 @@
 """`maestro config`: stored environments, precedence of settings, and error messages."""
 
 import os
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -10,9 +13,7 @@ import yaml
 from maestropy.cli import environments, main
 from maestropy.cli.client import connection
 from maestropy.cli.errors import UsageError
-from maestropy.sdk.errors import Unavailable
 from maestropy.sdk.settings import VARIABLES
-from tests import certificates
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +95,17 @@ def test_environment_precedence(flag: str, environ: dict[str, str], chosen: str)
         pytest.param("config set-env x --rest-url htp:/x", "--rest-url is 'htp:/x', which is not an address", id="url"),
         pytest.param("config set-env x --grpc-server-address x", "--grpc-server-address is 'x'", id="grpc"),
         pytest.param("config set-env x --timeout soon", "--timeout is 'soon'", id="timeout"),
-        pytest.param("config set-env x --rest-url https://u:hunter2@h", "contains a password", id="password"),
+        pytest.param(
+            "config set-env x --rest-url https://u:hunter2@h", "--rest-url contains a user or password", id="password"
+        ),
+        pytest.param(
+            "consumer list --rest-url https://u:hunter2@h",
+            "--rest-url contains a user or password",
+            id="client-password",
+        ),
+        pytest.param(
+            "config set-env x --cs-url https://u:hunter2@h", "--cs-url contains a user or password", id="cs-url"
+        ),
         pytest.param("config set-env a/b --rest-url https://h", "cannot be the name", id="name"),
         pytest.param("config set-env x", "there are no settings to store", id="no-settings"),
         pytest.param("config use x", "it has none; create it with", id="unknown"),
@@ -117,7 +128,15 @@ def test_usage_error_names_the_flag(line: str, complaint: str, capsys: pytest.Ca
     [
         pytest.param("a: [\n", "line 2, column 1: this is not YAML", id="not-yaml"),
         pytest.param("- a\n", "has no `environments:`", id="list"),
+        pytest.param(
+            "environments:\n  x: {rest-url: 'http://hunter2'}\n  x: {rest-url: 'http://y'}\n",
+            "line 3: the key environments.x is there twice, first in line 2; keep one of the two",
+            id="key-twice",
+        ),
         pytest.param("environments: {x: {token: hunter2}}", "environments.x.token is not a setting", id="secret"),
+        pytest.param(
+            "environments: {x: {rest-url: 'http://u:hunter2@h'}}", "x.rest-url contains a user or password", id="login"
+        ),
         pytest.param("environments: {x: hunter2}", "environments.x has no settings", id="no-settings"),
         pytest.param("environments: {x: {rest-url: [hunter2]}}", "rest-url must be a string", id="not-a-string"),
         pytest.param(
@@ -145,6 +164,45 @@ def test_unwritable_config_file(tmp_path: Path) -> None:
         environments.write(environments.Environments(path=tmp_path / "file" / "config.yaml"))
 
 
+def test_environments_that_are_stored_at_once_are_all_kept(config: Path, tmp_path: Path) -> None:
+    names = [f"e{number}" for number in range(8)]
+    script = "import sys; from maestropy.cli import main; sys.exit(main.call(sys.argv[1:]))"
+    environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, "config", "set-env", name, "--rest-url", f"http://{name}"],
+            env=environ,
+            stdout=subprocess.DEVNULL,
+        )
+        for name in names
+    ]
+    assert [process.wait(timeout=60) for process in started] == [0] * len(names)
+    assert sorted(yaml.safe_load(config.read_text())["environments"]) == names
+    assert [path.name for path in config.parent.iterdir()] == ["config.yaml"]
+
+
+def test_a_change_waits_for_the_change_of_another_command(config: Path) -> None:
+    """What the second command reads, the first one has written completely."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(current: environments.Environments) -> environments.Environments:
+        begun.set()
+        assert may_end.wait(30)
+        return current.put("slow", {"rest-url": "http://slow"})
+
+    first = threading.Thread(target=environments.change, args=(config, slow))
+    first.start()
+    assert begun.wait(30)
+    second = threading.Thread(
+        target=environments.change, args=(config, lambda current: current.put("b", {"rest-url": "http://b"}))
+    )
+    second.start()
+    may_end.set()
+    first.join()
+    second.join()
+    assert list(environments.read(config).named) == ["slow", "b"]
+
+
 def test_unreachable_server_is_reported_quickly(capsys: pytest.CaptureFixture[str]) -> None:
     started = time.monotonic()
     err = run("consumer list --rest-url http://127.0.0.1:1", capsys, expect=1)
@@ -153,22 +211,17 @@ def test_unreachable_server_is_reported_quickly(capsys: pytest.CaptureFixture[st
     assert time.monotonic() - started < 5
 
 
-def test_refusal_of_a_server_that_asks_for_client_certificates_names_the_flag(tmp_path: Path) -> None:
-    """The text is that of the gRPC library after such a refusal: it has no word about certificates."""
-    ca = certificates.make_ca(tmp_path)
-    reason = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:8090: Socket closed"
-    rest = connection.RestFlags(rest_url="http://127.0.0.1:1")
-
-    def advice(flags: connection.GrpcFlags) -> str:
-        with pytest.raises(Unavailable) as raised, connection.open_client(rest, flags):
-            raise Unavailable(reason, doing="create")
-        return raised.value.advice
-
-    address = "localhost:8090"
-    assert "give --grpc-client-cert-file" in advice(
-        connection.GrpcFlags(grpc_server_address=address, grpc_ca_file=ca.cert)
-    )
-    assert "client-cert" not in advice(connection.GrpcFlags(grpc_server_address=address))
+def test_variable_that_overrides_the_named_environment_is_warned_about(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("config set-env prod --rest-url http://127.0.0.1:2 --timeout 5s", capsys)
+    monkeypatch.setenv("MAESTRO_REST_URL", "http://127.0.0.1:1")
+    warning = "Warning: MAESTRO_REST_URL overrides rest-url of --env prod; unset the variable to use that environment\n"
+    assert run("consumer list --env prod", capsys, expect=1).startswith(warning)
+    for silent in ("consumer list --env prod --rest-url http://127.0.0.1:1", "consumer list"):
+        assert "Warning" not in run(silent, capsys, expect=1)
+    monkeypatch.setenv("MAESTRO_REST_URL", "http://127.0.0.1:2")
+    assert "Warning" not in run("consumer list --env prod", capsys, expect=1)
 
 
 def test_default_address_is_explained(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,9 @@
-"""Which errors of other packages are mistakes in the command line."""
+"""Which errors of other packages are mistakes in the command line, and how a full standard output ends."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,3 +24,26 @@ def test_missing_adapter_is_a_usage_error_and_a_broken_one_is_not() -> None:
         loading.load("nowhere/adapter.py")
     assert errors.exit_code(raised.value) == errors.USAGE
     assert errors.exit_code(BadAdapter("cannot be imported")) == errors.FAILED
+
+
+def test_chain_of_causes_may_be_a_circle() -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert not errors.was_interrupted(first)
+
+
+@pytest.mark.parametrize(("command", "unbuffered"), [("version", ""), ("version", "1"), ("help consumer list", "")])
+def test_a_full_standard_output_is_named(command: str, unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "maestropy", *command.split()],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == (
+        "Error: standard output cannot be written: No space left on device; the output is lost, or incomplete\n"
+    )
+    assert done.returncode == errors.FAILED

@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def test_help_of_each_client_command_shows_its_own_examples(group: str, capsys: 
     ("line", "complaint"),
     [
         pytest.param("serv", 'Did you mean "server"', id="unknown-command"),
-        pytest.param("frob", "demo, trace, adapter, ", id="unknown-command-without-suggestion"),
+        pytest.param("frob", "demo, trace, diagnose, adapter, ", id="unknown-command-without-suggestion"),
         pytest.param("apply -f x", 'Did you mean "maestro resourcebundle apply"?; see', id="command-of-a-group"),
         pytest.param(
             "delete x", '"maestro resourcebundle delete" or "maestro consumer delete"?', id="command-of-two-groups"
@@ -76,12 +77,54 @@ def test_help_of_each_client_command_shows_its_own_examples(group: str, capsys: 
         pytest.param("consumer list --size -1", "for --size. Must be >= 1", id="size"),
         pytest.param("resourcebundle list --page 0", "for --page. Must be >= 1", id="page"),
         pytest.param("consumer create c1 --label x", "--label x: write it as key=value", id="label-without-value"),
-        pytest.param("up --agents 0", "--agents must be 1 or more", id="no-agent"),
+        pytest.param("up --agents 0", "--agents is 0; use 1 to 100", id="no-agent"),
+        pytest.param("up --agents 101", "--agents is 101; use 1 to 100", id="many-agents"),
+        pytest.param(
+            "adapter serve x.py --port 65536", "--port is 65536; give a port from 1 to 65535", id="large-port"
+        ),
+        pytest.param("adapter serve x.py --metrics-port=-1", "--metrics-port is -1; give a port", id="negative-port"),
+        pytest.param(
+            "adapter consume x.py --health-port 65536", "--health-port is 65536; give a port", id="probe-port"
+        ),
+        pytest.param("trace hcp x --cs-url https://u:p@h", "an address contains a user or password", id="login"),
+        pytest.param("adapter serve x.py --workers 0", "--workers is 0; give 1 or more", id="no-worker"),
         pytest.param("up --data-dir=", "--data-dir is empty; name a directory", id="empty-data-dir"),
         pytest.param("up --ephemeral --data-dir /x", "--ephemeral and --data-dir exclude each other", id="no-data"),
         pytest.param("up --kubeconfig /none", "--kubeconfig=/none does not exist", id="no-kubeconfig"),
         pytest.param("server --enable-htps", "Did you mean --enable-https", id="unknown-flag"),
+        pytest.param(
+            "server --server-hostname=no.such.invalid --data-dir=/x --enable-https=false",
+            "--server-hostname=no.such.invalid cannot be resolved; give an address of this host, or leave it empty",
+            id="unknown-host",
+        ),
+        pytest.param(
+            "server --grpc-tls-cert-file=/none.pem --grpc-tls-key-file=/none.key",
+            "--grpc-tls-cert-file",
+            id="no-certificate-file",
+        ),
         pytest.param("server extra", "extra", id="unexpected-argument"),
+        pytest.param(
+            "server --enable-jwt=false",
+            "--enable-jwt is a flag of older Go Maestro without effect; leave it out (authentication of REST clients: "
+            "--rest-authn-type); see",
+            id="flag-of-older-go",
+        ),
+        pytest.param(
+            "server --acl_file /acl.yaml", "older Go Maestro without effect", id="flag-of-older-go-in-agent-style"
+        ),
+        pytest.param(
+            "server --ocm-client-secret-file=/x --enable-htps",
+            "--ocm-client-secret-file is a flag of older Go Maestro without effect; leave it out; see",
+            id="flag-of-older-go-without-successor",
+        ),
+        pytest.param(
+            "server --enable-jwt=false --enable-authz=false --enable-sentry=false --jwk-cert-file x",
+            "--enable-jwt, --enable-authz, --enable-sentry, --jwk-cert-file are flags of older Go Maestro without "
+            "effect; leave them out (authentication of REST clients: --rest-authn-type; roles "
+            "of REST clients: --jwt-role-claim); see",
+            id="flags-of-older-go",
+        ),
+        pytest.param("migration --enable-jwt", "Unknown option: --enable-jwt", id="flag-of-the-older-go-server"),
         pytest.param("server --client-id", "--client-id requires an argument", id="value-missing"),
         pytest.param("server --http-server-bindport=99999", "--http-server-bindport=99999: use a port", id="bad-port"),
         pytest.param(
@@ -186,8 +229,8 @@ def test_traceback_only_with_verbosity_4() -> None:
         pytest.param("server --help >&-", {}, 1, "the output is lost", id="closed-stdout-of-settings-command"),
         pytest.param("frob >&-", {}, 2, "frob", id="closed-stdout-of-a-usage-error"),
         pytest.param("frob 2>&-", {}, 2, "", id="closed-stderr"),
-        pytest.param("resourcebundle diff -f - <&-", {}, 3, "the YAML text is empty", id="closed-stdin"),
-        pytest.param("--help", {"PYTHONIOENCODING": "ascii"}, 0, "? adapter ", id="ascii-terminal"),
+        pytest.param("resourcebundle diff -f - <&-", {}, 2, "the YAML text is empty", id="closed-stdin"),
+        pytest.param("--help", {"PYTHONIOENCODING": "ascii"}, 0, "| adapter ", id="ascii-terminal"),
     ],
 )
 def test_closed_or_limited_streams(line: str, environ: dict[str, str], code: int, text: str) -> None:
@@ -219,7 +262,8 @@ def test_help_command_and_short_names(line: str, usage: str, capsys: pytest.Capt
 INTERRUPTED_IMPORT = """
 import os, runpy, signal, sys
 
-wanted = sys.argv.pop(1)
+entry, wanted = sys.argv[1:3]
+del sys.argv[1:3]
 
 class Interrupt:
     @staticmethod
@@ -229,13 +273,18 @@ class Interrupt:
 
 sys.meta_path.insert(0, Interrupt)
 sys.argv[0] = "maestro"
-runpy.run_module("maestropy.cli.start", run_name="__main__")
+if entry == "-m":
+    runpy.run_module("maestropy", run_name="__main__")
+module, _, name = entry.partition(":")
+sys.exit(getattr(__import__(module, fromlist=[name]), name)())  # as the console script that pip writes
 """
 
 
+@pytest.mark.parametrize("start", ["console-script", "-m"])
 @pytest.mark.parametrize(
     "module",
     [
+        "maestropy.cli",
         "maestropy.cli.main",
         "maestropy.cli.errors",
         "cyclopts",
@@ -244,9 +293,11 @@ runpy.run_module("maestropy.cli.start", run_name="__main__")
         "httpx",
     ],
 )
-def test_interrupt_in_the_first_moments_shows_no_traceback(module: str, tmp_path: Path) -> None:
-    """The signal comes while a module is imported, whichever it is."""
-    line = [sys.executable, "-c", INTERRUPTED_IMPORT, module, "resourcebundle", "list"]
+def test_interrupt_in_the_first_moments_shows_no_traceback(start: str, module: str, tmp_path: Path) -> None:
+    """The signal comes while a module is imported, whichever it is after `maestropy` itself."""
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    entry = start if start == "-m" else project["scripts"]["maestro"]
+    line = [sys.executable, "-c", INTERRUPTED_IMPORT, entry, module, "resourcebundle", "list"]
     environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "MAESTRO_REST_URL": "http://127.0.0.1:9"}
     done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode in (-signal.SIGINT, 130)
@@ -278,6 +329,21 @@ main.main()
 def test_interrupt_in_a_callback_of_the_import_system_is_not_lost() -> None:
     done = subprocess.run([sys.executable, "-c", LOST_INTERRUPT], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+BLOCKED_END = """
+import threading
+from concurrent import futures
+from maestropy.cli import lifecycle
+
+futures.ThreadPoolExecutor().submit(threading.Event().wait)  # Python waits for it at its end
+lifecycle.exit_after(0.2)
+"""
+
+
+def test_process_with_a_thread_that_does_not_end_is_ended() -> None:
+    done = subprocess.run([sys.executable, "-c", BLOCKED_END], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (1, "the process is ended: it did not stop within 0 seconds\n")
 
 
 def test_dumb_terminal_gets_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:

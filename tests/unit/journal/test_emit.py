@@ -324,3 +324,15 @@ def test_buffered_lines_are_written_at_exit() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ended.stderr.count(b'"last line"') == 1
+
+
+def test_a_record_with_a_traced_operation_names_its_trace() -> None:
+    sink = RecordingSink()
+    traces = {"op1": "0af7651916cd43dd8448eb211c80319c"}
+    journal = Journal(sink, clock=lambda: MORNING, trace_id_of=lambda operation: traces.get(operation, ""))
+    journal.info("m", {LogKey.OP_ID: "op1", LogKey.RESOURCE_ID: "r"})
+    journal.info("m", {LogKey.OP_ID: "op2"})
+    journal.info("m")
+    journal.flush()
+    trace_id = 'trace_id="0af7651916cd43dd8448eb211c80319c"'
+    assert sink.bodies == [f'"m" op-id="op1" resourceID="r" {trace_id}', '"m" op-id="op2"', '"m"']

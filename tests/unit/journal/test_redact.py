@@ -45,6 +45,23 @@ MASKED = {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": HIDDEN}, "s
         pytest.param(r"client_secret:\n  hunter2", rf"client_secret:\n  {HIDDEN}", id="next-escaped-line"),
         pytest.param("used AKIAIOSFODNN7EXAMPLE here", f"used {HIDDEN} here", id="aws"),
         pytest.param("used ghp_16C7e42F292c6912E7710c838347Ae178B4a", f"used {HIDDEN}", id="forge"),
+        pytest.param("https://a.blob/x?sig=hunter%2B2&se=2026", f"https://a.blob/x?sig={HIDDEN}&se=2026", id="sas"),
+        pytest.param("X-Amz-Signature=hunter2&x=1", f"X-Amz-Signature={HIDDEN}&x=1", id="signed-url"),
+        pytest.param("AccountKey=hunter2==;Suffix=x", f"AccountKey={HIDDEN};Suffix=x", id="account-key"),
+        pytest.param("Key=1;SharedAccessKey=hunter2=", f"Key=1;SharedAccessKey={HIDDEN}", id="shared-access-key"),
+        pytest.param("Ocp-Apim-Subscription-Key: hunter2", f"Ocp-Apim-Subscription-Key: {HIDDEN}", id="key-header"),
+        pytest.param('token: "hunter2"', f'token: "{HIDDEN}"', id="quoted-token"),
+        pytest.param(r"token: \"hunter2\" x", rf"token: \"{HIDDEN}\" x", id="quoted-token-escaped"),
+        pytest.param("pwd: 'hunter2'", f"pwd: '{HIDDEN}'", id="quoted-pwd"),
+        pytest.param("X-Vault-Token: hunter2", f"X-Vault-Token: {HIDDEN}", id="token-header"),
+        pytest.param("curl -u admin:hunter2 https://x", f"curl -u admin:{HIDDEN} https://x", id="curl-user"),
+        pytest.param('curl --user "admin:hunter2" x', f'curl --user "admin:{HIDDEN}" x', id="curl-user-quoted"),
+        pytest.param(r"curl -u \"admin:hunter2\" x", rf"curl -u \"admin:{HIDDEN}\" x", id="curl-user-escaped"),
+        pytest.param("x --proxy-user=a:hunter2 y", f"x --proxy-user=a:{HIDDEN} y", id="proxy-user"),
+        pytest.param("oc login --token hunter2 x", f"oc login --token {HIDDEN} x", id="option"),
+        pytest.param("x --db-password hunter2", f"x --db-password {HIDDEN}", id="option-with-prefix"),
+        pytest.param("Set-Cookie: session=hunter2; Path=/", f"Set-Cookie: {HIDDEN}", id="cookie"),
+        pytest.param(f"key AIza{'Sy0' * 12} x", f"key {HIDDEN} x", id="google-key"),
         pytest.param(json.dumps(SECRET), json.dumps(MASKED, separators=(",", ":")), id="manifest"),
     ],
 )
@@ -64,6 +81,10 @@ def test_secret_in_text_is_redacted(text: str, shown: str) -> None:
         pytest.param("someone@example.com", id="mail"),
         pytest.param('spec.data: Required value: "x" is missing', id="field-of-another-name"),
         pytest.param("secret: not found", id="secret-with-colon"),
+        pytest.param("--token or --token-file is needed, --password is not", id="options-in-a-sentence"),
+        pytest.param("config=x design=y", id="end-of-a-word"),
+        pytest.param("kubectl --user admin get x -u root", id="user-without-password"),
+        pytest.param('no key "a" in token store', id="token-without-colon"),
     ],
 )
 def test_text_without_secret_is_unchanged(text: str) -> None:
@@ -106,7 +127,21 @@ def test_secret_manifest_inside_an_annotation_is_redacted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["password", "data.", "data[", "password:", "api_key ", 'token="', "secret\\", "xpwd="]
+    "text",
+    [
+        "password",
+        "data.",
+        "data[",
+        "password:",
+        "api_key ",
+        'token="',
+        "secret\\",
+        "xpwd=",
+        "--",
+        "-u a",
+        "cookie:",
+        "sig=",
+    ],
 )
 def test_repeated_name_takes_no_square_of_time(text: str) -> None:
     """One of these took minutes with names of any length, which the timeout of the tests ends."""

@@ -142,6 +142,14 @@ def test_exec_plugin_gets_cluster_info(tmp_path: Path) -> None:
     }
 
 
+def test_the_last_of_two_equal_keys_counts_as_for_kubectl(tmp_path: Path) -> None:
+    text = yaml.safe_dump(kubeconfig()).replace(
+        "server: https://kube:6443", "server: https://old:6443\n    server: https://kube:6443"
+    )
+    assert "old" in text
+    assert read(tmp_path, text).server == "https://kube:6443"
+
+
 def test_named_context(tmp_path: Path) -> None:
     content = kubeconfig()
     content["clusters"].append({"name": "other", "cluster": {"server": "http://other:8080"}})

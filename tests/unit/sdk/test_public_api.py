@@ -45,13 +45,13 @@ def test_blocking_client_has_the_methods_of_the_asynchronous_one(original: type,
 @pytest.mark.parametrize("client_class", [maestropy.AsyncMaestro, Maestro])
 def test_help_lists_every_option_with_its_type(client_class: type) -> None:
     parameters = inspect.signature(client_class).parameters
-    assert set(parameters) == {*settings.ClientOptions.__annotations__, "environ"}
+    assert set(parameters) == {*settings.ClientOptions.__annotations__, "environ", "transport"}
     assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters.values())
     shown = pydoc.plain(pydoc.render_doc(client_class))
     assert "token_file: str | pathlib" in shown
     assert "kwargs" not in shown.partition("Methods defined here")[0]
     for name in parameters:
-        assert name in (client_class.__doc__ or "")
+        assert name in (vars(client_class)["__init__"].__doc__ or "")
 
 
 @pytest.mark.parametrize("name", sorted(settings.ClientOptions.__annotations__))

@@ -1,6 +1,7 @@
 """When a request is retried."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,21 @@ async def test_retrier_stops_after_the_last_attempt() -> None:
     with pytest.raises(errors.Unavailable):
         await retrier.run(call)
     assert attempts == -2
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("attempts", 0),
+        ("attempts", -1),
+        ("attempts", 1.5),
+        ("attempts", True),
+        ("base_seconds", -1),
+        ("cap_seconds", float("inf")),
+        ("deadline_seconds", float("nan")),
+        ("deadline_seconds", "30"),
+    ],
+)
+def test_policy_with_an_impossible_number_is_rejected(field: str, value: Any) -> None:
+    with pytest.raises(errors.ConfigError, match=rf"{field} of RetryPolicy is {value!r}"):
+        RetryPolicy(**{field: value})

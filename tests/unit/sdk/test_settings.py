@@ -1,7 +1,7 @@
 """Settings come from arguments and variables, and errors name them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -58,6 +58,11 @@ def test_setting_is_loaded(environ: dict[str, str], options: Any, name: str, val
             id="no-key",
         ),
         pytest.param({}, {"token": "a", "token_file": "b"}, "both given", id="two-tokens"),
+        pytest.param({}, {"grpc_url": "h:65536"}, "grpc_url is 'h:65536'; use a port from 1 to 65535", id="large-port"),
+        pytest.param({}, {"grpc_url": "h:0"}, "grpc_url is 'h:0'; use a port from 1 to 65535", id="port-zero"),
+        pytest.param({}, {"api_url": "http://h:65536"}, "api_url is 'http://h:65536'", id="large-port-of-rest"),
+        pytest.param({}, {"source": "a\x1bb"}, r"source is 'a\\x1bb'; use a name without", id="control-character"),
+        pytest.param({}, {"source": "two words"}, "source is 'two words'; use a name without", id="space-in-source"),
         pytest.param({}, {"sourc": "me"}, "sourc is not a setting of a client; did you mean source", id="misspelt"),
         pytest.param({}, {"colour": "red"}, "colour is not a setting of a client; use api_url, grpc", id="unknown"),
     ],
@@ -65,6 +70,19 @@ def test_setting_is_loaded(environ: dict[str, str], options: Any, name: str, val
 def test_invalid_setting_is_rejected(environ: dict[str, str], options: Any, message: str) -> None:
     with pytest.raises(errors.ConfigError, match=message):
         settings.load(options, environ)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://me:hunter2@h", "https://hunter2@h", "https://me:hun/ter2@h", "me:hunter2@h:8090", "ftp://me:hunter2@[h"],
+)
+@pytest.mark.parametrize("name", ["api_url", "grpc_url"])
+def test_an_address_with_a_password_is_rejected_and_not_quoted(name: Any, address: str) -> None:
+    with pytest.raises(
+        errors.ConfigError, match=f"{name} contains a user or password; keep a token in a file"
+    ) as error:
+        settings.load(cast("Any", {name: address}), {})
+    assert "ter2" not in str(error.value)
 
 
 def test_missing_setting_is_named_on_use() -> None:
@@ -92,6 +110,13 @@ def test_a_file_that_holds_no_token_is_named_and_not_quoted(content: bytes, tmp_
         settings.Settings(token_file=path).current_token()
     assert "SECRET" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_an_empty_token_file_is_not_the_same_as_no_token(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("\n")
+    with pytest.raises(errors.ConfigError, match=r"the token file .*token is empty; write the token into it"):
+        settings.Settings(token_file=path).current_token()
 
 
 def test_a_token_is_read_without_the_line_break_at_its_end(tmp_path: Path) -> None:

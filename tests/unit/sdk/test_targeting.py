@@ -34,6 +34,11 @@ def test_consumer_from_argument_environment_or_file(tmp_path: Path) -> None:
             lambda: targeting.from_environment(environ={}), "MANAGEMENT_CLUSTER_CONSUMER is not set", id="unset"
         ),
         pytest.param(lambda: targeting.from_file("/nowhere"), "/nowhere cannot be read", id="no-file"),
+        pytest.param(
+            lambda: targeting.from_hyperfleet("https://me:hunter2@h"),
+            "^api_url contains a user or password",
+            id="login",
+        ),
     ],
 )
 def test_error_names_the_origin_of_the_consumer(make_target: object, message: str) -> None:

@@ -134,6 +134,16 @@ untyped_patch: Any = changes.patched
         pytest.param(lambda: untyped_work("w").add("a: [1\n"), "line 2, column 1", id="yaml"),
         pytest.param(lambda: untyped_work("w").add("- 1"), "document 1 is not an object", id="yaml-list"),
         pytest.param(
+            lambda: untyped_work("w").add("deploy/web.yaml"),
+            r"to read a file give pathlib\.Path\('deploy/web\.yaml'\)",
+            id="path-as-text",
+        ),
+        pytest.param(
+            lambda: untyped_work("w").add(SECRET, feedback={"x": "status["}),
+            r"feedback\['x'\]: the JSON path 'status\[' has a bracket without its counterpart; write it such as",
+            id="open-bracket",
+        ),
+        pytest.param(
             lambda: untyped_work("w").add(Path("/nowhere.yaml")), "/nowhere.yaml cannot be read", id="no-file"
         ),
         pytest.param(lambda: Work.from_yaml("kind: Pod"), "not a ManifestWork", id="another-kind"),

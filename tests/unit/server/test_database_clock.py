@@ -1,13 +1,16 @@
 """The clock of the server when host and database differ."""
 
 import io
+import re
 from contextlib import asynccontextmanager
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.server.database_clock import DatabaseClock
+from maestropy.server.telemetry.metrics import Metrics
 
 
 class Watch:
@@ -34,19 +37,21 @@ class Watch:
     ],
 )
 async def test_database_clock_is_used(database_seconds: float, expected: float, lines: int) -> None:
-    log = io.BytesIO()
+    log, metrics = io.BytesIO(), Metrics(CollectorRegistry())
     journal = Journal(log, clock=lambda: 0.0, verbosity=0)
-    time = DatabaseClock(clocks.Clock(epoch=lambda: 1000.0), journal=journal)
+    time = DatabaseClock(clocks.Clock(epoch=lambda: 1000.0), journal=journal, metrics=metrics)
     for _ in range(3):
         await time.compare(Watch(database_seconds))  # type: ignore[arg-type]  # all it is asked for is the time
     journal.flush()
     assert time.epoch() == expected
     assert log.getvalue().count(b"differ") == lines, "told once, not every time"
+    (skew,) = re.findall(r'maestropy_clock_skew_seconds{reference="database"} (\S+)', metrics.render()[0].decode())
+    assert float(skew) == pytest.approx(1000 - database_seconds)
 
 
 async def test_corrected_host_clock_is_used_again() -> None:
     journal = Journal(io.BytesIO(), clock=lambda: 0.0, verbosity=0)
-    time = DatabaseClock(clocks.Clock(epoch=lambda: 1000.0), journal=journal)
+    time = DatabaseClock(clocks.Clock(epoch=lambda: 1000.0), journal=journal, metrics=Metrics(CollectorRegistry()))
     await time.compare(Watch(5000.0))  # type: ignore[arg-type]
     await time.compare(Watch(1000.0))  # type: ignore[arg-type]
     assert time.epoch() == 1000.0

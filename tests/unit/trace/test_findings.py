@@ -14,7 +14,7 @@ from maestropy.trace.logs.read import phrases
 from maestropy.trace.stages import STAGES
 
 SOURCES = Path(maestropy.__file__).parent
-_CODE = re.compile(r"\b(?:MT|MW|HCP)-\d{3}\b")
+_CODE = re.compile(r"\b(?:MT|MW|HCP|MD)-\d{3}\b")
 GO = {
     "AppliedManifestWorkComplete": "ocm pkg/work/spoke/controllers/manifestcontroller/manifestwork_reconciler.go",
     "AppliedManifestWorkFailed": "ocm pkg/work/spoke/controllers/manifestcontroller/manifestwork_reconciler.go",
@@ -26,6 +26,10 @@ GO = {
     "Received SIGTERM or SIGINT signal": "library-go pkg/controller/controllercmd/cmd.go",
     "connection refused": "text of the operating system, in err",
     "context deadline exceeded": "text of Go's context, in err",
+    "conversion webhook": "kubernetes apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go",
+    "failed calling webhook": "kubernetes apiserver pkg/admission/plugin/webhook/errors",
+    "quota evaluation timed out": "kubernetes apiserver pkg/admission/plugin/resourcequota/controller.go",
+    "request is too large": "etcd server/etcdserver/errors",
     "failed to convert resource": "maestro cmd/maestro/server/event_server.go",
     "failed to create resource": "maestro cmd/maestro/server/grpc_server.go",
     "because it is being terminated": "kubernetes apiserver pkg/admission/plugin/namespace/lifecycle/admission.go",

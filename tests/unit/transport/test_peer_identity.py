@@ -76,3 +76,11 @@ def test_peer_without_tls_has_no_credentials() -> None:
 )
 def test_bearer_token_is_read_from_the_authorization_value(authorization: str | None, token: str | None) -> None:
     assert bearer_token(authorization) == token
+
+
+def test_the_span_of_the_caller_is_read() -> None:
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    assert read_peer({}, metadata=[("traceparent", parent), ("traceparent", "later")]) == Peer(trace_parent=parent)
+    assert read_peer({}, metadata=[("Authorization", b"Bearer a\xff"), ("authorization", "Bearer b")]) == Peer(
+        authorization="Bearer a\ufffd"
+    )

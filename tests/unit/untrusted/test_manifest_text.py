@@ -69,6 +69,21 @@ def test_integers_of_other_bases_are_those_of_kubernetes(text: str, value: int) 
     assert manifest_text.load_all(f"n: {text}") == [{"n": value}]
 
 
+def test_a_decimal_key_is_a_string_as_in_kubernetes() -> None:
+    assert manifest_text.load_all("data: {1: a, -20: b}") == [{"data": {"1": "a", "-20": "b"}}]
+
+
+def test_a_decimal_key_is_the_same_as_the_quoted_one() -> None:
+    with pytest.raises(manifest_text.BadKey, match=r"the key data\.1 is there twice"):
+        manifest_text.load_all('data: {1: a, "1": b}')
+
+
+@pytest.mark.parametrize("key", ["0x10", "1_000", "010", "1.5", "1e3"])
+def test_a_key_that_kubernetes_would_rewrite_is_rejected(key: str) -> None:
+    with pytest.raises(manifest_text.BadKey, match=f"the key data.{key} is a number in YAML, not a string"):
+        manifest_text.load_all(f"data: {{{key}: a}}")
+
+
 def test_flow_yaml_that_is_not_json_is_still_yaml() -> None:
     assert manifest_text.load_all("{a: 1, b: [x, y]}") == [{"a": 1, "b": ["x", "y"]}]
     assert manifest_text.load_all('{"a": 1}\n---\n{"a": 2}\n') == [{"a": 1}, {"a": 2}]

@@ -21,6 +21,9 @@ UNUSABLE = [
     pytest.param("a\ud800", "surrogate", id="surrogate"),
     pytest.param({"\udfff": 1}, "surrogate", id="surrogate-key"),
     pytest.param({True: 1}, "quote it", id="boolean-key"),
+    pytest.param({1: "a"}, "has the key 1, which is not a string: quote it", id="integer-key"),
+    pytest.param(b"x", "is bytes", id="bytes"),
+    pytest.param({"a", "b"}, "is a set", id="set"),
 ]
 
 
@@ -45,7 +48,7 @@ def test_a_work_with_an_unusable_value_is_invalid(value: Any, words: str) -> Non
         resource_bundles.validate({"consumer_name": "c", "manifests": [manifest(value)]})
 
 
-@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 1.5, 1e300, "\U0001f600", None, True, {1: "a"}, [[]]])
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 1.5, 1e300, "\U0001f600", None, True, {"1": "a"}, [[]]])
 def test_other_values_are_usable(value: Any) -> None:
     assert json_values.problems(manifest(value)) == []
 
@@ -58,11 +61,22 @@ def test_a_text_with_an_unusable_number_is_rejected_with_the_path(text: str) -> 
         sources.read(text)
 
 
-def test_an_object_that_holds_itself_ends() -> None:
-    endless: dict[str, Any] = {}
-    endless["self"] = endless
-    with pytest.raises(Invalid):
+def test_an_object_that_holds_itself_is_named_with_its_path() -> None:
+    endless: dict[str, Any] = {"list": []}
+    endless["list"].append(endless)
+    with pytest.raises(Invalid, match=r"manifests\[0\]\.spec\.list\[1\]\.n\.list\[0\] holds itself"):
         Work("hello", consumer="c").add(manifest(endless)).validate()
+
+
+def test_an_object_that_stands_in_two_places_is_usable() -> None:
+    shared = {"a": "b"}
+    assert json_values.problems(manifest([shared, shared])) == []
+
+
+@pytest.mark.parametrize(("tag", "kind"), [("!!set {a, b}", "a set"), ("!!binary aGk=", "bytes")])
+def test_a_tag_of_yaml_that_json_has_not_is_rejected_with_the_path(tag: str, kind: str) -> None:
+    with pytest.raises(Invalid, match=f"the YAML text: data is {kind}"):
+        sources.read(f"kind: ConfigMap\ndata: {tag}\n")
 
 
 @pytest.mark.parametrize(

@@ -93,3 +93,20 @@ def test_accepted_json_can_be_parsed_by_orjson(data: bytes) -> None:
     except errors.WireError:
         return
     orjson.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        pytest.param(b"", "it is empty", id="empty"),
+        pytest.param(rb'{"a":"\ud800"}', r"\ud800 is half of a surrogate pair", id="first-half-at-the-end"),
+        pytest.param(rb'{"a":"\ud800 and more text"}', r"\ud800 is half of a surrogate pair", id="first-half"),
+        pytest.param(rb'{"a":"\\\uDFFF"}', r"\uDFFF is half of a surrogate pair", id="second-half-after-backslash"),
+        pytest.param(rb'{"a":"\ud83d\ude00\udc00"}', r"\udc00 is half of a surrogate pair", id="after-a-pair"),
+        pytest.param(rb'{"a":"\\ud800', "truncated", id="truncated-and-no-escape"),
+        pytest.param(rb'{"a":"\ud83d\ude00', "truncated", id="truncated-after-a-pair"),
+    ],
+)
+def test_document_that_is_not_json_is_described(data: bytes, problem: str) -> None:
+    with pytest.raises(errors.MalformedMessage, match=f"failed to unmarshal the payload: .*{re.escape(problem)}"):
+        storable_json.check_json(data, label="the payload")

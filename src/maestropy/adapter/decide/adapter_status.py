@@ -28,7 +28,7 @@ class AdapterStatus:
 
     adapter: str
     generation: int
-    """The generation of the resource that this status describes."""
+    """The generation of the resource that this status describes; 0 if the run failed before its event was read."""
     applied: Condition
     available: Condition
     health: Condition
@@ -66,8 +66,8 @@ class AdapterStatus:
             "reason": _cut(decisive.reason or _NO_REASON, _REASON_BYTES),
             "message": _cut(decisive.message or f"{decisive.type} is {decisive.status}", _MESSAGE_BYTES),
             "details": {
-                "adapter": self.adapter,
-                "observed_generation": self.generation,
+                **({"adapter": self.adapter} if self.adapter else {}),
+                **({"observed_generation": self.generation} if self.generation else {}),
                 "conditions": [_shown(condition) for condition in self.conditions],
                 **({"data": dict(self.data)} if self.data else {}),
             },
@@ -104,7 +104,23 @@ def not_deleting() -> Condition:
     return condition(FINALIZED, FALSE, "NotDeleting")
 
 
-def failed(adapter: str, generation: int, *, reason: str, message: str, applied: str = UNKNOWN) -> AdapterStatus:
+def not_finalized(reason: str, message: str, *, is_deleting: bool | None) -> Condition:
+    """Return Finalized of a resource that is not being deleted; otherwise the reason why it is not finalized.
+
+    `is_deleting` is None if that is not known.
+    """
+    return not_deleting() if is_deleting is False else condition(FINALIZED, FALSE, reason, message)
+
+
+def failed(
+    adapter: str,
+    generation: int,
+    *,
+    reason: str,
+    message: str,
+    is_deleting: bool | None,
+    applied: str = UNKNOWN,
+) -> AdapterStatus:
     """Return the status of an adapter that failed.
 
     `applied` is False if a work was rejected; otherwise Unknown, because works of an earlier event may be applied.
@@ -116,7 +132,7 @@ def failed(adapter: str, generation: int, *, reason: str, message: str, applied:
         # Unknown, so that the API keeps its last value instead of marking a running cluster as unavailable.
         available=condition(AVAILABLE, UNKNOWN, reason, message),
         health=condition(HEALTH, FALSE, reason, message),
-        finalized=not_deleting(),
+        finalized=not_finalized(reason, message, is_deleting=is_deleting),
     )
 
 

@@ -121,5 +121,28 @@ class CallAuthor:
     """The function that the author wrote, for messages."""
 
 
+def doing(effect: "Effect") -> str:  # noqa: PLR0911 - one case per effect
+    """Return what an effect does, as it reads after "while"."""
+    match effect:
+        case Fetch(event):
+            return f"reading {event.kind} {event.resource_id} from the API"
+        case Locate():
+            return "choosing a cluster"
+        case Query():
+            return "finding works"
+        case Apply():
+            return f"applying work {effect.consumer}/{effect.work.name}"
+        case Delete():
+            return f"deleting work {effect.consumer}/{effect.name}"
+        case Await():
+            return "waiting for the works"
+        case PutStatus():
+            return "reporting the status to the API"
+        case CallApi():
+            return f"calling {effect.method} {effect.url}"
+        case ReadSurroundings():
+            return "reading the environment"
+
+
 Effect = Fetch | Locate | Query | Apply | Delete | Await | PutStatus | CallApi | ReadSurroundings
 EffectResult = Resource | Sequence[Work] | Work | str | Mapping[str, Any] | Surroundings | None

@@ -26,6 +26,9 @@ from typing import Literal, ParamSpec, TypeVar
 from maestropy.adapter.errors import AdapterError, BadReport, DidNotReturn, Exited, Interrupted
 from maestropy.sdk import errors
 
+_MOST_CHARACTERS = 4000
+_MOST_OF_AN_EXCEPTION = 700
+"""With the file and the line, it fits into a condition of the API."""
 _PACKAGE = Path(__file__).parents[2]
 """The folder of maestropy: frames of its modules are not the adapter's own code."""
 
@@ -52,32 +55,38 @@ class Failure:
 def call(function: Callable[Parameters, Returned], *arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
     """Call the adapter's own code; what would end the process, such as `sys.exit`, is raised as Exited.
 
-    Ctrl-C is the user's, not the code's, and passes.
+    So is StopIteration, which ends the coroutines and generators that it passes. Ctrl-C is the user's, not the code's,
+    and passes.
     """
     try:
         return function(*arguments, **named)
+    except StopIteration as error:
+        raise Exited("the adapter's own code raised StopIteration; return a value, or raise another error") from error
     except (Exception, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise Exited("the adapter's own code tried to end the process; return a value, or raise an error") from error
 
 
-def classify(error: Exception) -> Failure:
-    """Return the class of a failure."""
+def classify(error: Exception, *, doing: str = "") -> Failure:
+    """Return the class of a failure; `doing` is what a timeout has ended."""
     if isinstance(error, Exited) and error.__cause__ is not None:
         cause = error.__cause__
         return Failure(reason="ExecutionFailed", message=describe(cause), is_transient=False, error=cause)
     maestro_error = errors.find(error, errors.MaestroError)
+    if isinstance(error, TimeoutError):
+        last = f"; the last error before that: {bounded(str(maestro_error))}" if maestro_error else ""
+        during = f" while {bounded(doing)}" if doing else ""
+        return Failure(reason="Timeout", message=f"the time for one event is over{during}{last}", is_transient=True)
     if maestro_error is not None:
         is_transient = maestro_error.is_retryable or isinstance(maestro_error, errors.Conflict)
-        return Failure(reason=type(maestro_error).__name__, message=str(maestro_error), is_transient=is_transient)
-    if isinstance(error, TimeoutError):
-        return Failure(reason="Timeout", message="the time for one event is over", is_transient=True)
+        reason, message = type(maestro_error).__name__, bounded(str(maestro_error))
+        return Failure(reason=reason, message=message, is_transient=is_transient)
     if isinstance(error, BadReport | DidNotReturn):
-        return Failure(reason="ExecutionFailed", message=str(error), is_transient=False)
+        return Failure(reason="ExecutionFailed", message=bounded(str(error)), is_transient=False)
     if isinstance(error, AdapterError):
         is_transient = isinstance(error, Interrupted)
-        return Failure(reason=type(error).__name__, message=str(error), is_transient=is_transient)
+        return Failure(reason=type(error).__name__, message=bounded(str(error)), is_transient=is_transient)
     return Failure(reason="ExecutionFailed", message=describe(error), is_transient=False, error=error)
 
 
@@ -93,11 +102,16 @@ def describe(error: BaseException) -> str:
 def named(error: BaseException) -> str:
     """Return the class and the message of an exception on one line."""
     try:
-        message = " ".join(str(error).split())
+        message = bounded(" ".join(str(error).split()), most=_MOST_OF_AN_EXCEPTION)
     except Exception:  # noqa: BLE001 - the author's class may fail to describe itself
         message = "its message cannot be read: __str__ raises"
     advice = "; a function of an adapter returns a value, it does not exit" if isinstance(error, SystemExit) else ""
     return f"{type(error).__name__}: {message}{advice}"
+
+
+def bounded(text: str, *, most: int = _MOST_CHARACTERS) -> str:
+    """Return a text that results, logs and a terminal can carry; the end says how much was cut."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
 
 
 def origin(error: BaseException) -> tuple[CodeType | None, int]:

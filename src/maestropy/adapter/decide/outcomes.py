@@ -15,10 +15,12 @@ from maestropy.adapter.decide.adapter_status import (
     failed,
     healthy,
     not_deleting,
+    not_finalized,
 )
 from maestropy.adapter.decide.failure import Failure
 from maestropy.adapter.decide.ownership import OwnedByAnother
 from maestropy.adapter.desired_state import NotReady, StatusReport
+from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource
 from maestropy.sdk.work import Work
 from maestropy.wire.works.status import FALSE, TRUE, Condition
@@ -32,7 +34,7 @@ def of_status_report(adapter: str, resource: Resource, *, works: Sequence[Work],
         applied=conditions.applied(works),
         available=conditions.available(report),
         health=healthy() if report.health is None else _health(report),
-        finalized=not_deleting(),
+        finalized=not_finalized(report.reason, report.message, is_deleting=resource.is_deleting),
         data={**_where(works), **report.data},
     )
 
@@ -55,17 +57,25 @@ def of_owned_by_another(adapter: str, resource: Resource, *, work: str, foreign:
         f"work {work} belongs to {foreign.owner}; give the work another name, or run this adapter with a source ID of "
         "its own (MAESTRO_SOURCE_ID)"
     )
-    return failed(adapter, resource.generation, reason="OwnedByAnother", message=message, applied=FALSE)
+    return failed(
+        adapter,
+        resource.generation,
+        reason="OwnedByAnother",
+        message=message,
+        is_deleting=resource.is_deleting,
+        applied=FALSE,
+    )
 
 
 def of_rejected_work(adapter: str, resource: Resource, *, failure: Failure) -> AdapterStatus:
     """Return the status when a server did not accept a work: this generation is not applied."""
-    return failed(adapter, resource.generation, reason=failure.reason, message=failure.message, applied=FALSE)
+    status = of_failure(adapter, resource, failure=failure)
+    return replace(status, applied=condition(APPLIED, FALSE, failure.reason, failure.message))
 
 
 def of_failed_read(adapter: str, resource: Resource, *, works: Sequence[Work], failure: Failure) -> AdapterStatus:
     """Return the status when the adapter's `read` failed: what the works say about Applied is still true."""
-    status = failed(adapter, resource.generation, reason=failure.reason, message=failure.message)
+    status = of_failure(adapter, resource, failure=failure)
     return replace(status, applied=conditions.applied(works), data=_where(works))
 
 
@@ -91,7 +101,20 @@ def of_deletion(adapter: str, resource: Resource, *, remaining: Sequence[Work]) 
 
 def of_failure(adapter: str, resource: Resource, *, failure: Failure) -> AdapterStatus:
     """Return the status when an event could not be handled; whether works are applied is unknown."""
-    return failed(adapter, resource.generation, reason=failure.reason, message=failure.message)
+    return failed(
+        adapter,
+        resource.generation,
+        reason=failure.reason,
+        message=failure.message,
+        is_deleting=resource.is_deleting,
+    )
+
+
+def of_unread_resource(adapter: str, event: Event, *, failure: Failure) -> AdapterStatus:
+    """Return the status when an event could not be handled, and its resource was not read."""
+    return failed(
+        adapter, event.generation, reason=failure.reason, message=failure.message, is_deleting=event.is_deleting
+    )
 
 
 def interrupted() -> Condition:

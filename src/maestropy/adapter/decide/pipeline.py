@@ -96,8 +96,13 @@ def run(event: Event, options: PipelineOptions) -> Pipeline:
         failure = classify(error)
         if resource is None:
             failure = replace(failure, phase="preconditions")
+        status = (
+            outcomes.of_failure(options.adapter, resource, failure=failure)
+            if resource
+            else outcomes.of_unread_resource(options.adapter, event, failure=failure)
+        )
         target = resource or Resource(id=event.resource_id, kind=event.kind, generation=event.generation)
-        outcome = EventOutcome(status=outcomes.of_failure(options.adapter, target, failure=failure), failure=failure)
+        outcome = EventOutcome(status=status, failure=failure)
         # A process that is asked to stop must not wait for the API, and has nothing to report.
         if failure.is_transient and (isinstance(error, Interrupted) or not options.reports_transient):
             return outcome
@@ -116,8 +121,13 @@ def _put_status(event: Event, resource: Resource, outcome: EventOutcome) -> Pipe
         return outcome
     except Exception as error:  # noqa: BLE001 - classified like any other failure
         unreported = replace(classify(error), phase="post_actions")
+        if failure is not None and not unreported.is_transient:
+            return outcome
+        if failure is not None:
+            message = f"{unreported.message}; the status tells of an earlier failure: {failure.message}"
+            unreported = replace(unreported, message=message)
         # A status that was not reported must be retried, also if the first failure was final.
-        return EventOutcome(status=status, failure=unreported if unreported.is_transient else failure or unreported)
+        return EventOutcome(status=status, failure=unreported)
     return outcome
 
 

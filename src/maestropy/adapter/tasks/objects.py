@@ -6,7 +6,7 @@ kit: Maestro, a Kubernetes API, or one that is added later.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
@@ -15,11 +15,20 @@ from maestropy.adapter.resource import Resource
 from maestropy.adapter.tasks import states
 from maestropy.adapter.tasks.load import literals
 from maestropy.adapter.tasks.model import GENERATION_RULE, TaskResource
-from maestropy.adapter.tasks.variables import Variables
 from maestropy.sdk.work import Work
-from maestropy.untrusted import yaml_documents
+from maestropy.untrusted import go_yaml, yaml_documents
 from maestropy.untrusted.errors import InputRejected
 from maestropy.wire.works import status
+
+_EXPONENT = 1e21
+"""Go writes larger numbers with an exponent."""
+
+
+class Renderer(Protocol):
+    """Renders templates, such as the variables of a pass."""
+
+    def rendered(self, template: str) -> str:
+        """Return the text of a template."""
 
 
 class ManifestError(Exception):
@@ -31,7 +40,7 @@ def work_name(adapter: str, resource: TaskResource, resource_id: str) -> str:
     return f"{adapter}-{resource.name.replace('_', '-').lower()}-{resource_id}"
 
 
-def work_of(task_resource: TaskResource, *, adapter: str, resource: Resource, variables: Variables) -> Work:
+def work_of(task_resource: TaskResource, *, adapter: str, resource: Resource, variables: Renderer) -> Work:
     """Render a manifest and return its work, owned and with the generation of the manifest; raises ManifestError."""
     manifest = _manifest(task_resource, variables)
     metadata = manifest.get("metadata")
@@ -74,11 +83,11 @@ def generation_of(read_back: Mapping[str, Any] | None) -> int | None:
     return states.generation_in(annotations.get(ownership.GENERATION))
 
 
-def _manifest(task_resource: TaskResource, variables: Variables) -> Mapping[str, Any]:
+def _manifest(task_resource: TaskResource, variables: Renderer) -> Mapping[str, Any]:
     if isinstance(task_resource.manifest, str):
         try:
             text = variables.rendered(task_resource.manifest)
-            manifest = yaml_documents.load(text, loader=yaml_documents.KubernetesLoader)
+            manifest = _as_written(yaml_documents.load(text, loader=go_yaml.GoYamlLoader))
         except (yaml.YAMLError, InputRejected) as error:
             raise ManifestError(f"the rendered manifest is not YAML: {' '.join(str(error).split())}") from error
     else:
@@ -90,7 +99,7 @@ def _manifest(task_resource: TaskResource, variables: Variables) -> Mapping[str,
     return manifest
 
 
-def _rendered(value: Any, variables: Variables) -> Any:
+def _rendered(value: Any, variables: Renderer) -> Any:
     """Render the texts of a manifest; values stay texts, as YAML in quotes would."""
     if isinstance(value, str):
         return variables.rendered(value)
@@ -98,4 +107,19 @@ def _rendered(value: Any, variables: Variables) -> Any:
         return [_rendered(item, variables) for item in value]
     if isinstance(value, Mapping):
         return {variables.rendered(str(name)): _rendered(member, variables) for name, member in value.items()}
-    return value
+    return _number(value)
+
+
+def _as_written(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    if isinstance(value, Mapping):
+        # JSON has no other keys than texts.
+        return {str(name) if type(name) is int else name: _as_written(member) for name, member in value.items()}
+    return _number(value)
+
+
+def _number(value: Any) -> Any:
+    """Return a number as Go writes it in JSON: `1e3` is the float 1000 there, and is written without a point."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXPONENT
+    return int(value) if is_whole else value

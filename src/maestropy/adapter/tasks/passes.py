@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from maestropy.adapter.decide import api_paths, outcomes
+from maestropy.adapter.decide.adapter_status import failed
 from maestropy.adapter.decide.effects import (
     CallApi,
     Effect,
@@ -63,8 +64,13 @@ class _TaskPass:
     def __init__(self, task: Task, event: Event, options: PassOptions) -> None:
         self._task, self._event, self._options = task, event, options
         self._resource = Resource(
-            id=event.resource_id, kind=event.kind, generation=event.generation, owner_id=event.owner_id
+            id=event.resource_id,
+            kind=event.kind,
+            generation=event.generation,
+            owner_id=event.owner_id,
+            is_deleting=bool(event.is_deleting),
         )
+        self._is_deleting = event.is_deleting
         self._variables = Variables(event, adapter=options.adapter, config=options.config, surroundings=None)
         self._failure: Failure | None = None
 
@@ -122,7 +128,7 @@ class _TaskPass:
             if fetched is None:
                 raise _Gone
             assert isinstance(fetched, Resource)
-            self._resource = fetched
+            self._resource, self._is_deleting = fetched, fetched.is_deleting
             return {"id": fetched.id, "kind": fetched.kind, "generation": fetched.generation, **fetched.raw}
         body = self._variables.rendered(call.body) if call.body else ""
         headers = {name: self._variables.rendered(value) for name, value in call.headers}
@@ -207,7 +213,9 @@ class _TaskPass:
         if call.method != "PUT" or path != f"{api_paths.path_of(self._event)}/statuses":
             yield from self._call(call)
             return None
-        status = reports.status_of(self._variables.rendered(call.body), adapter=self._options.adapter)
+        status = reports.status_of(
+            self._variables.rendered(call.body), adapter=self._options.adapter, is_deleting=self._is_deleting
+        )
         yield PutStatus(self._event, self._resource, status)
         return status
 
@@ -225,7 +233,13 @@ class _TaskPass:
 
     def _outcome(self, status: Any) -> EventOutcome:
         if status is None and self._failure is not None:
-            status = outcomes.of_failure(self._options.adapter, self._resource, failure=self._failure)
+            status = failed(
+                self._options.adapter,
+                self._resource.generation,
+                reason=self._failure.reason,
+                message=self._failure.message,
+                is_deleting=self._is_deleting,
+            )
         notes = tuple(f"null is reported for {entry}" for entry in self._variables.missing)
         return EventOutcome(status=status, failure=self._failure, notes=notes)
 

@@ -13,7 +13,7 @@ from maestropy.adapter.decide.adapter_status import (
     HEALTH,
     AdapterStatus,
     condition,
-    not_deleting,
+    not_finalized,
 )
 from maestropy.wire.works.status import FALSE, TRUE, UNKNOWN, Condition
 
@@ -37,8 +37,11 @@ def uses(template: str, name: str) -> bool:
     return re.search(rf"\{{\{{[^}}]*\.{re.escape(name)}\b", template) is not None
 
 
-def status_of(body: str, *, adapter: str) -> AdapterStatus:
-    """Return the status of a rendered body; raises BadReport for what the API would answer with 400."""
+def status_of(body: str, *, adapter: str, is_deleting: bool | None) -> AdapterStatus:
+    """Return the status of a rendered body; raises BadReport for what the API would answer with 400.
+
+    `is_deleting` says whether the deletion of the resource was requested; None if that is not known.
+    """
     document = json_of(body)
     if not isinstance(document, Mapping) or not isinstance(document.get("conditions"), list):
         raise BadReport("a status is a JSON object with a list of conditions")
@@ -60,10 +63,14 @@ def status_of(body: str, *, adapter: str) -> AdapterStatus:
         applied=conditions.pop(APPLIED),
         available=conditions.pop(AVAILABLE),
         health=conditions.pop(HEALTH),
-        finalized=conditions.pop(FINALIZED, not_deleting()),
+        finalized=conditions.pop(FINALIZED, _unreported(is_deleting=is_deleting)),
         data=data if isinstance(data, Mapping) else {},
         others=tuple(conditions.values()),
     )
+
+
+def _unreported(*, is_deleting: bool | None) -> Condition:
+    return not_finalized("NotReported", "the task reports no Finalized", is_deleting=is_deleting)
 
 
 def _conditions(entries: list[Any]) -> dict[str, Condition]:

@@ -6,10 +6,12 @@ report a wrong status on a fleet, a warning should be reviewed.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import yaml
 
 from maestropy.adapter.decide import failure, ownership
 from maestropy.adapter.definition import Adapter
@@ -18,11 +20,13 @@ from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource, from_event, parse
 from maestropy.adapter.tasks.load import task_file
 from maestropy.adapter.tasks.load.problems import LoadProblem
+from maestropy.adapter.tasks.model import TaskResource
 from maestropy.adapter.tasks.task_adapter import TaskAdapter
+from maestropy.adapter.tooling import task_works
 from maestropy.sdk._manifests import sources
 from maestropy.sdk.errors import Invalid
 from maestropy.sdk.work import Work
-from maestropy.untrusted import files
+from maestropy.untrusted import files, yaml_documents
 from maestropy.untrusted.errors import InputRejected
 
 SAMPLE_ID = "0198d0df-aa00-7d11-8c00-000000000001"
@@ -49,6 +53,11 @@ _TASK_RULES: tuple[tuple[str, str], ...] = (
 )
 """Mistakes in a HyperFleet task that no other tool reports."""
 
+_NO_STATUS = (
+    "no post-action sends a status, so HyperFleet sends the event again and again; "
+    "add one in post.post_actions: api_call with method PUT and a url that ends in /statuses"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintFinding:
@@ -66,7 +75,15 @@ class LintFinding:
 def adapter_findings(adapter: Adapter, *, samples: Sequence[Mapping[str, Any]] = ()) -> list[LintFinding]:
     """Call every handler of an adapter with sample resources; `samples` are resources as the API shows them."""
     if isinstance(adapter, TaskAdapter):
-        return _loader_findings(adapter.name, adapter.problems)
+        problems = adapter.problems
+        if any(problem.level == "error" for problem in problems):
+            return _loader_findings(adapter.name, problems)
+        calls = [action.api_call for action in adapter.task.post_actions if action.api_call is not None]
+        return [
+            *_loader_findings(adapter.name, problems),
+            *_without_status(adapter.name, [(call.method, call.url) for call in calls]),
+            *_task_works(adapter.name, adapter.task.resources, adapter=adapter.name),
+        ]
     findings = [] if adapter.kinds else [_error("no-function", adapter.name, "no function: add @adapter.reconciles(…)")]
     for kind in adapter.kinds:
         samples_of_kind = [sample for sample in samples if sample.get("kind", kind) == kind] or [{}]
@@ -81,7 +98,8 @@ def document_findings(path: Path) -> list[LintFinding]:
     location = str(path)
     try:
         text = files.read_text(path, most=files.MANIFEST_BYTES)
-        documents = sources.read(path)
+        task = _task_document(text)
+        documents = sources.read(path) if task is None else [task]
     except (OSError, UnicodeDecodeError, Invalid, InputRejected) as error:
         return [_error("unreadable", location, str(error))]
     findings = [
@@ -97,10 +115,37 @@ def document_findings(path: Path) -> list[LintFinding]:
         if document.get("kind") == "ManifestWork":
             findings += _work_document(document, location=location)
         elif task_file.is_task(document):
-            findings += _loader_findings(location, task_file.read(path).problems)
+            read = task_file.read(path)
+            findings += _loader_findings(location, read.problems)
+            findings += _without_status(location, task_works.post_calls(document))
+            findings += _task_works(location, task_works.of_document(read.document), adapter=path.stem)
         elif task_file.is_deployment(document):
             findings += _loader_findings(location, task_file.deployment_problems(path))
     return findings
+
+
+def _task_document(text: str) -> dict[str, Any] | None:
+    """Return the task or deployment file that a text is: its own loader reports what is wrong with it.
+
+    The rules of manifests do not hold for it: HyperFleet reads its values with another library.
+    """
+    try:
+        document = yaml_documents.load(text, loader=yaml_documents.KubernetesLoader)
+    except (yaml.YAMLError, InputRejected):
+        return None
+    is_task = task_file.is_task(document) or task_file.is_deployment(document)
+    return document if is_task else None
+
+
+def _without_status(location: str, calls: Iterable[tuple[str, str]]) -> list[LintFinding]:
+    return [] if task_works.reports_status(calls) else [_error("task", location, _NO_STATUS)]
+
+
+def _task_works(location: str, resources: Iterable[TaskResource], *, adapter: str) -> list[LintFinding]:
+    return [
+        _error("invalid", f"{location}: resource {name}", reason)
+        for name, reason in task_works.problems(resources, adapter=adapter)
+    ]
 
 
 def _loader_findings(location: str, problems: Sequence[LoadProblem]) -> list[LintFinding]:

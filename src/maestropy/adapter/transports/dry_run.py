@@ -1,6 +1,6 @@
 """Show the effects of an adapter without carrying them out: results come from a recording, or are defaults.
 
-Without a recorded result no works are stored, every create succeeds and no agent reports a status.
+Without a recorded result no works are stored, every create of a valid work succeeds and no agent reports a status.
 """
 
 from collections import defaultdict, deque
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from maestropy.adapter.decide import api_paths, deviation
 from maestropy.adapter.decide.adapter_status import AdapterStatus
 from maestropy.adapter.decide.effects import (
     Apply,
@@ -62,6 +63,13 @@ class DryRun:
         """The statuses that would be reported."""
         return [effect.status for effect in self.effects if isinstance(effect, PutStatus)]
 
+    @property
+    def deviations(self) -> list[str]:
+        """How what would be changed and reported deviates from the recording; nothing without one that tells."""
+        recorded = self.inputs.recorded.writes if self.inputs.recorded else []
+        writes = [write for effect in self.effects if (write := deviation.write_of(effect)) is not None]
+        return deviation.deviations(recorded, writes) if recorded else []
+
     async def perform(self, effect: Effect) -> EffectResult:
         """Return the recorded result, or the default one."""
         self.effects.append(effect)
@@ -74,6 +82,8 @@ class DryRun:
             case Locate():
                 return self.inputs.consumer
             case Apply():
+                # As the client does before it sends a work.
+                effect.work.validate()
                 return _as_stored(effect)
             case Query() | Await():
                 return []
@@ -111,10 +121,17 @@ def lines(effect: Effect) -> list[str]:  # noqa: C901, PLR0911 - one case per ef
             conditions = [f"        {_shown(condition)}" for condition in effect.status.conditions]
             return [f"report  generation {effect.status.generation}", *conditions]
         case CallApi():
-            return [f"call    {effect.method} {effect.url}"]
+            return [f"call    {effect.method} {effect.url}", *_host_note(effect.url)]
         case ReadSurroundings():
             names = [*effect.variables, *effect.files]
             return [f"read    the environment: {', '.join(names)}"] if names else []
+
+
+def _host_note(url: str) -> list[str]:
+    """Return where a request with a host of its own really goes: a token is sent to the HyperFleet API only."""
+    if "://" not in url:
+        return []
+    return [f"        a real run asks HYPERFLEET_API_URL for {api_paths.full_path(url)}, whatever host the task names"]
 
 
 def _shown(condition: Condition) -> str:

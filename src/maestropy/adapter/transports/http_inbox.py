@@ -8,7 +8,8 @@
 | 413 | the event is too large |
 | 503 with Retry-After | the event was not handled: send it again |
 
-`/healthz` is for liveness probes; `/readyz` fails while the queue is full, and after `close`. Probes need no token.
+`/healthz` is for liveness probes, and fails once too many functions of the adapter have not returned. `/readyz` fails
+while the queue is full, and after `close`. Probes need no token.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from maestropy.adapter import liveness
 from maestropy.adapter.service import Delivery, EventDone, EventRejected, EventRetry, Settlement
 
 _RETRY_AFTER_SECONDS = "5"
@@ -36,10 +38,11 @@ class HttpInbox:
         self._token = token
         """Returns the bearer token that events must carry; without it, anybody who can connect may send events."""
         self._is_closed = False
+        self._in_progress: set[asyncio.Future[Settlement]] = set()
         self.app = Starlette(
             routes=[
                 Route("/", self._receive, methods=["POST"]),
-                Route("/healthz", _alive, methods=["GET"]),
+                Route("/healthz", liveness.alive, methods=["GET"]),
                 Route("/readyz", self._ready, methods=["GET"]),
             ]
         )
@@ -53,6 +56,12 @@ class HttpInbox:
         self._is_closed = True
         while not self._waiting.empty():
             await self._waiting.get_nowait().settle(EventRetry(_SHUTTING_DOWN))
+
+    def abandon(self) -> None:
+        """Let the events in progress be sent again too: their handlers have not returned."""
+        for settled in self._in_progress:
+            if not settled.done():
+                settled.set_result(EventRetry(_SHUTTING_DOWN))
 
     async def _receive(self, request: Request) -> Response:
         if not self._is_authenticated(request):
@@ -79,7 +88,11 @@ class HttpInbox:
             self._waiting.put_nowait(Delivery(body=bytes(body), headers=dict(request.headers), settle=settle))
         except asyncio.QueueFull:
             return _response(EventRetry("too many events are queued"))
-        return _response(await settled)
+        self._in_progress.add(settled)
+        try:
+            return _response(await settled)
+        finally:
+            self._in_progress.discard(settled)
 
     def _is_authenticated(self, request: Request) -> bool:
         if self._token is None:
@@ -94,10 +107,6 @@ class HttpInbox:
         if self._is_closed:
             return PlainTextResponse(f"{_SHUTTING_DOWN}\n", status_code=503)
         return PlainTextResponse("busy\n", status_code=503) if self._waiting.full() else PlainTextResponse("ok\n")
-
-
-async def _alive(_: Request) -> Response:
-    return PlainTextResponse("ok\n")
 
 
 def _response(settlement: Settlement) -> Response:

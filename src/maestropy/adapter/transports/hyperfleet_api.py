@@ -1,9 +1,13 @@
 """Read resources from the HyperFleet API and put adapter statuses.
 
 The API answers 204 without a reason when it discards a status; `StatusDiscarded` carries the likely reason. The token
-file is read for every request. Failures are errors of `maestropy.sdk.errors`, retried by the client's policy.
+file is read for every request. Failures are errors of `maestropy.sdk.errors`, retried by the client's policy. The
+address may lead to another service or to a proxy: responses are read up to a limit, and redirects are not followed.
 """
 
+import asyncio
+import json
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,11 +25,16 @@ from maestropy.adapter.event import Event
 from maestropy.adapter.resource import Resource
 from maestropy.aio.clock import Clock
 from maestropy.sdk import errors
+from maestropy.sdk import settings as client_settings
 from maestropy.sdk.retry import Retrier, RetryPolicy
+from maestropy.untrusted import printable
 
 API_VARIABLES = ("HYPERFLEET_API_URL", "HYPERFLEET_API_BASE_URL")
 TOKEN_VARIABLES = ("HYPERFLEET_API_TOKEN_FILE", "HYPERFLEET_API_AUTH_TOKEN_PATH")
 SCHEME_VARIABLES = ("HYPERFLEET_API_AUTH_SCHEME",)
+MOST_BYTES = 8 * 2**20
+"""The limit of one response; a resource has kilobytes."""
+_OTHER_SERVICE = f"check that {API_VARIABLES[0]} leads to the HyperFleet API"
 _SKEW_SECONDS = 5.0
 
 
@@ -42,6 +51,16 @@ class StatusDiscarded:
 
 
 StatusReceipt = StatusStored | StatusDiscarded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """A complete response."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
+    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +91,15 @@ class HyperFleetClient:
         self._settings = settings
         self._clock = clock or Clock()
         self._retrier = Retrier(policy=settings.retry, current_token=self._token)
+        advice = f"keep a token in a file, and set {TOKEN_VARIABLES[0]}"
+        client_settings.reject_login(settings.url, origin=API_VARIABLES[0], advice=advice)
         try:
-            self._http = httpx.AsyncClient(base_url=settings.url.rstrip("/"), timeout=settings.timeout)
+            address = httpx.URL(settings.url.rstrip("/"))
         except httpx.InvalidURL as error:
             raise errors.ConfigError(f"{API_VARIABLES[0]} is {settings.url!r}, which is not a URL") from error
+        if address.scheme not in ("http", "https") or not address.host:
+            raise errors.ConfigError(f"{API_VARIABLES[0]} is {settings.url!r}: use http://HOST or https://HOST")
+        self._http = httpx.AsyncClient(base_url=address, timeout=settings.timeout)
 
     async def __aenter__(self) -> Self:
         return self
@@ -97,8 +121,11 @@ class HyperFleetClient:
         doing = f"put the status of {event.kind} {event.resource_id}"
         now = self._clock.now()
         response = await self._ask("PUT", f"{path_of(event)}/statuses", doing=doing, body=status.to_api(now))
-        if response.status_code == httpx.codes.NO_CONTENT:
+        if response.status == httpx.codes.NO_CONTENT:
             return StatusDiscarded(_discard_reason(status, skew=_skew(response, now)))
+        if response.status != httpx.codes.CREATED or response.content:
+            # A login page before the API answers with 200, and has stored nothing.
+            _object(response, doing=doing)
         return StatusStored()
 
     async def call(self, effect: CallApi) -> Any:
@@ -117,24 +144,32 @@ class HyperFleetClient:
         doing: str,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
-        async def once() -> httpx.Response:
+    ) -> _Answer:
+        async def once() -> _Answer:
             token = self._token()
             authorization = {"Authorization": f"{self._settings.scheme} {token}"} if token else {}
             try:
-                # A header that a task sets replaces ours.
-                response = await self._http.request(
-                    method, path, json=body, headers={**authorization, **(headers or {})}
-                )
-            except httpx.TimeoutException as error:
+                # A header that a task sets replaces ours. The timeout of httpx is that of one read: a server that sends
+                # byte by byte would never reach it.
+                async with (
+                    asyncio.timeout(self._settings.timeout),
+                    self._http.stream(
+                        method, path, json=body, headers={**authorization, **(headers or {})}
+                    ) as response,
+                ):
+                    answer = await _read(response, doing=doing)
+            except (httpx.TimeoutException, TimeoutError) as error:
                 raise errors.Timeout("the HyperFleet API did not answer in time", doing=doing) from error
-            except httpx.HTTPError as error:
+            except (httpx.HTTPError, ssl.SSLError) as error:
+                # httpx does not translate the alert of a server that rejects the client after the handshake.
                 cause = str(error) or type(error).__name__
                 advice = f"check {API_VARIABLES[0]} ({self._settings.url})"
                 raise errors.Unavailable(cause, doing=doing, advice=advice) from error
-            if response.status_code >= 300:
-                raise error_from_response(response.status_code, _problem(response), doing=doing)
-            return response
+            if 300 <= answer.status < 400:
+                raise _redirect(answer, doing=doing)
+            if answer.status >= 400:
+                raise error_from_response(answer.status, _problem(answer), doing=doing)
+            return answer
 
         return await self._retrier.run(once)
 
@@ -143,11 +178,10 @@ class HyperFleetClient:
         if path is None:
             return ""
         try:
-            return path.read_text().strip()
-        except OSError as error:
-            raise errors.ConfigError(
-                f"the token file {path} cannot be read: {error.strerror}", advice=f"check {TOKEN_VARIABLES[0]}"
-            ) from error
+            return client_settings.read_token(path)
+        except errors.ConfigError as error:
+            error.advice = f"check {TOKEN_VARIABLES[0]}"
+            raise
 
 
 def error_from_response(status: int, problem: Mapping[str, Any], *, doing: str) -> errors.MaestroError:
@@ -180,30 +214,54 @@ def _discard_reason(status: AdapterStatus, *, skew: float | None) -> str:
     return f"the API has a newer status of this adapter, or does not know generation {status.generation}"
 
 
-def _skew(response: httpx.Response, now: datetime) -> float | None:
+def _skew(response: _Answer, now: datetime) -> float | None:
     try:
         return (now - parsedate_to_datetime(response.headers["Date"])).total_seconds()
     except (KeyError, ValueError, TypeError):
         return None
 
 
-def _problem(response: httpx.Response) -> Mapping[str, Any]:
+async def _read(response: httpx.Response, *, doing: str) -> _Answer:
+    """Read a response, up to the limit."""
+    content = bytearray()
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > MOST_BYTES:
+            reason = f"{response.url} sent more than {MOST_BYTES // 2**20} MiB, which is the limit of a response"
+            raise errors.ServerError(reason, doing=doing, advice=_OTHER_SERVICE)
+    return _Answer(status=response.status_code, headers=response.headers, content=bytes(content), url=str(response.url))
+
+
+def _redirect(response: _Answer, *, doing: str) -> errors.ServerError:
+    """Return the error of a redirect, which is not followed: a token would go to another server."""
+    location = printable.escape(response.headers.get("Location", ""))[:200] or "nowhere"
+    return errors.ServerError(
+        f"HTTP {response.status}: {response.url} redirects to {location}",
+        doing=doing,
+        advice=f"redirects are not followed; if that is the API, or a login page before it, correct {API_VARIABLES[0]}",
+    )
+
+
+def _problem(response: _Answer) -> Mapping[str, Any]:
     try:
-        body = response.json()
-    except ValueError:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
         return {}
     return body if isinstance(body, Mapping) else {}
 
 
-def _json(response: httpx.Response, *, doing: str) -> Any:
+def _json(response: _Answer, *, doing: str) -> Any:
     try:
-        return response.json()
-    except ValueError as error:
-        raise errors.ServerError("the response is not JSON", doing=doing) from error
+        return json.loads(response.content)
+    except (ValueError, RecursionError) as error:
+        kind = printable.escape(response.headers.get("Content-Type", ""))[:100] or "no type"
+        reason = f"{response.url} sent {len(response.content)} bytes of {kind}, which are not JSON"
+        raise errors.ServerError(reason, doing=doing, advice=_OTHER_SERVICE) from error
 
 
-def _object(response: httpx.Response, *, doing: str) -> Mapping[str, Any]:
+def _object(response: _Answer, *, doing: str) -> Mapping[str, Any]:
     body = _json(response, doing=doing)
     if not isinstance(body, Mapping):
-        raise errors.ServerError("the response is not a JSON object", doing=doing)
+        reason = f"{response.url} sent JSON that is not an object"
+        raise errors.ServerError(reason, doing=doing, advice=_OTHER_SERVICE)
     return body

@@ -5,7 +5,7 @@ up to its last condition. A failure is recorded with its class and its message. 
 tokens, only the names are recorded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from maestropy.adapter import resource as resources
-from maestropy.adapter.decide import effects
+from maestropy.adapter.decide import deviation, effects
 from maestropy.adapter.decide.effects import Apply, Await, Delete, Effect, EffectResult, Fetch, Locate, PutStatus, Query
 from maestropy.adapter.errors import BadAdapter, Interrupted
 from maestropy.adapter.event import Event
@@ -23,6 +23,7 @@ from maestropy.sdk import errors
 from maestropy.sdk.work import Work
 from maestropy.untrusted import files
 from maestropy.untrusted.errors import InputRejected
+from maestropy.wire import errors as wire_errors
 
 _RECORDING_BYTES = 64 * files.MIB
 
@@ -35,6 +36,12 @@ class Recording:
     """The data of the event."""
     answers: tuple[Mapping[str, Any], ...] = ()
 
+    @property
+    def writes(self) -> list[deviation.Write]:
+        """What the run changed and reported; a recording of an earlier version does not tell."""
+        noted = [entry["write"] for entry in self.answers if isinstance(entry.get("write"), Mapping)]
+        return [deviation.Write(summary=str(write.get("summary")), digest=str(write.get("digest"))) for write in noted]
+
     def save(self, path: Path) -> None:
         """Write it to a file that only its owner can read: manifests may be Secrets."""
         path.touch(mode=0o600)
@@ -45,13 +52,17 @@ class Recording:
         """Read it from a file."""
         try:
             document = orjson.loads(files.read(path, most=_RECORDING_BYTES))
-            return cls(event=dict(document["event"]), answers=tuple(dict(entry) for entry in document["answers"]))
+            loaded = cls(event=dict(document["event"]), answers=tuple(dict(entry) for entry in document["answers"]))
         except InputRejected as error:
             raise BadAdapter(str(error)) from error
         except OSError as error:
             raise BadAdapter(f"the recording {path} cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise BadAdapter(f"{path} is not a recording; create one with `maestro adapter run --record`") from error
+        for index, entry in enumerate(loaded.answers):
+            if problem := _problem(entry):
+                raise BadAdapter(f"the recording {path} is damaged: answers[{index}]: {problem}; record the run again")
+        return loaded
 
 
 @dataclass(slots=True)
@@ -65,6 +76,9 @@ class Recorder:
     async def perform(self, effect: Effect) -> EffectResult:
         """Carry one effect out and record its result."""
         entry: dict[str, Any] = {"effect": name_of(effect)}
+        write = deviation.write_of(effect)
+        if write is not None:
+            entry["write"] = {"summary": write.summary, "digest": write.digest}
         self.answers.append(entry)
         try:
             result = await self.inner.perform(effect)
@@ -112,6 +126,47 @@ def _plain(result: EffectResult) -> Any:
 
 def _work(body: Mapping[str, Any]) -> Work:
     return Work.wrap(Work.from_dict(body["work"]).manifest_work, observed_version=int(body["observed_version"]))
+
+
+def _problem(entry: Mapping[str, Any]) -> str:
+    """Return why an entry cannot be replayed; empty if it can."""
+    effect, failed = entry.get("effect"), entry.get("error")
+    if effect not in _READERS:
+        return f"there is no effect {effect!r}"
+    if failed is not None:
+        is_failure = isinstance(failed, Mapping) and all(isinstance(value, str) for value in failed.values())
+        return "" if is_failure and failed.get("kind") in _FAILURES else "its error is malformed"
+    # An effect that was interrupted has neither an answer nor an error.
+    if "answer" not in entry:
+        return ""
+    answer = entry["answer"]
+    is_well_formed = _ANSWERS.get(effect, lambda _: True)
+    try:
+        return "" if is_well_formed(answer) else f"its answer is malformed for the effect {effect}"
+    except (errors.MaestroError, wire_errors.WireError, KeyError, TypeError, ValueError):
+        return f"its answer is malformed for the effect {effect}"
+
+
+def _is_work(body: Any) -> bool:
+    return isinstance(body, Mapping) and isinstance(_work(body), Work)
+
+
+def _are_works(body: Any) -> bool:
+    return isinstance(body, list) and all(map(_is_work, body))
+
+
+_FAILURES = frozenset({Interrupted.__name__, *(name for name in vars(errors) if name[:1].isupper())})
+_ANSWERS: Mapping[str, Callable[[Any], bool]] = {
+    "fetch": lambda body: body is None or isinstance(body, Mapping),
+    "locate": lambda body: isinstance(body, str),
+    "query": _are_works,
+    "apply": _is_work,
+    "await": _are_works,
+    "delete": lambda body: body is None,
+    "putstatus": lambda body: body is None,
+    "readsurroundings": lambda body: isinstance(effects.Surroundings(**body), effects.Surroundings),
+}
+"""What an answer of each effect has to be; that of a call of the API may be any JSON."""
 
 
 def _works(body: Any, _: Event) -> list[Work]:

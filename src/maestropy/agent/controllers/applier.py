@@ -78,6 +78,8 @@ class ApplyOutcome:
     is_denied: bool = False
     read_denial: str = ""
     """Why the executor may not get the object, so that nothing of it is reported."""
+    is_applied_before: bool = False
+    """Whether the work applied the object when its executor still had the permission."""
     should_retry: bool = False
     """Whether a retry soon may succeed."""
     backoff_seconds: float = 0.0
@@ -97,7 +99,12 @@ class ApplyOutcome:
     @property
     def observation(self) -> work_status.ObservedObject:
         """The live object for the status."""
-        return work_status.ObservedObject(live=self.live, problem=self.problem, denial=self.read_denial)
+        # The work knows of the objects that it applied itself. Of all others it gets the same answer, whether they
+        # exist or not.
+        is_available = self.is_applied_before if self.is_denied else None
+        return work_status.ObservedObject(
+            live=self.live, problem=self.problem, denial=self.read_denial, is_available=is_available
+        )
 
 
 class _FieldConflict(Exception):
@@ -224,7 +231,15 @@ class Applier:
         self._journal.info(AgentPhrase.APPLY_FAILED, {**task.log_fields, LogKey.REASON: denial}, v=2)
         rejected = conditions.not_applied(denial, generation=task.generation)
         # The object is read for the AppliedManifestWork, which lists it.
-        return ApplyOutcome(step=task.step, condition=rejected, ref=ref, live=await self.read(ref), is_denied=True)
+        live = await self.read(ref)
+        return ApplyOutcome(
+            step=task.step,
+            condition=rejected,
+            ref=ref,
+            live=live,
+            is_denied=True,
+            is_applied_before=live is not None and ownership.is_applied_by(live, task.owner),
+        )
 
     async def read_denial(
         self, meta: status.ResourceMeta, executor: options.Executor | None, *, generation: int

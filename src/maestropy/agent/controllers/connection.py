@@ -6,6 +6,7 @@ each work only the newest status update is kept until it is sent, so an outage o
 
 import asyncio
 import contextlib
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
@@ -68,6 +69,10 @@ class ServerConnection:
         self._delays = delays
         self._on_resynced = on_resynced
         self._messages: dict[str, StatusMessage] = {}
+        self._waiting_since: dict[str, float] = {}
+        """Since when the server lacks the status of a work, by the time of the event loop."""
+        self._ready: OrderedDict[str, None] = OrderedDict()
+        """The works whose messages may be sent now: they are neither in flight nor postponed."""
         self._in_flight: set[str] = set()
         self._postponements: dict[str, int] = {}
         """How often the server could not take the update of a work."""
@@ -87,12 +92,15 @@ class ServerConnection:
     def enqueue(self, work_id: str, message: StatusMessage) -> None:
         """Keep `message` until it is sent; it replaces an older message of the same work."""
         self._messages[work_id] = message
+        self._waiting_since.setdefault(work_id, asyncio.get_running_loop().time())
         self._backing_off.discard(work_id)
-        self._changed.set()
+        self._offer(work_id)
 
     def withdraw(self, work_id: str) -> None:
         """Drop the message of a work."""
         self._messages.pop(work_id, None)
+        self._waiting_since.pop(work_id, None)
+        self._ready.pop(work_id, None)
         self._forget_attempts(work_id)
 
     def request_resync(self) -> None:
@@ -114,6 +122,14 @@ class ServerConnection:
         """How many messages wait to be sent."""
         return len(self._messages)
 
+    @property
+    def oldest_waiting_seconds(self) -> float:
+        """For how long the server lacks a status; of a work whose statuses replaced each other, since the first."""
+        if not self._waiting_since:
+            return 0.0
+        # In the order of insertion, and a replaced message keeps its place.
+        return asyncio.get_running_loop().time() - next(iter(self._waiting_since.values()))
+
     async def run(self) -> None:
         """Stay connected until cancelled."""
         waits = self._delays()
@@ -134,7 +150,8 @@ class ServerConnection:
 
     async def _connect(self) -> None:
         async with self._transport.connect() as connection:
-            self._journal.info(self._transport.subscribed_phrase, {LogKey.BROKER_HOST: self._transport.address})
+            for phrase, fields in self._transport.subscribed_records:
+                self._journal.info(phrase, fields)
             await self._run_connection(connection)
 
     async def _run_connection(self, connection: port.AgentConnection) -> None:
@@ -151,6 +168,7 @@ class ServerConnection:
         finally:
             # A task that is cancelled before its first step does not run its own cleanup.
             self._in_flight.clear()
+            self._ready = OrderedDict.fromkeys(key for key in self._messages if key not in self._backing_off)
             self._message_done.set()
 
     async def _request_resync(self, connection: port.AgentConnection) -> bool:
@@ -199,12 +217,11 @@ class ServerConnection:
     async def _send(self, connection: port.AgentConnection, group: asyncio.TaskGroup) -> None:
         """Send messages in order, several at the same time, but never two of the same work."""
         while True:
-            not_sendable = self._in_flight | self._backing_off
-            work_id = next((candidate_id for candidate_id in self._messages if candidate_id not in not_sendable), None)
-            if work_id is None or len(self._in_flight) >= _MAX_IN_FLIGHT:
+            if not self._ready or len(self._in_flight) >= _MAX_IN_FLIGHT:
                 self._changed.clear()
                 await self._changed.wait()
                 continue
+            work_id, _ = self._ready.popitem(last=False)
             self._in_flight.add(work_id)
             group.create_task(self._send_latest(connection, work_id), name=f"send {work_id}")
 
@@ -216,8 +233,14 @@ class ServerConnection:
                 await self._send_one(connection, work_id, message)
         finally:
             self._in_flight.discard(work_id)
-            self._changed.set()
+            self._offer(work_id)
             self._message_done.set()
+
+    def _offer(self, work_id: str) -> None:
+        """Let the message of a work be sent, if it has one that is neither in flight nor postponed."""
+        if work_id in self._messages and work_id not in self._in_flight and work_id not in self._backing_off:
+            self._ready.setdefault(work_id)
+        self._changed.set()
 
     async def _send_one(self, connection: port.AgentConnection, work_id: str, message: StatusMessage) -> None:
         async with self._encoding:
@@ -243,7 +266,15 @@ class ServerConnection:
         self._forget_attempts(work_id)
         if self._messages.get(work_id) is message:
             del self._messages[work_id]
+            self._waiting_since.pop(work_id, None)
+        else:
+            self._restart_wait(work_id)
         message.on_sent(outgoing)
+
+    def _restart_wait(self, work_id: str) -> None:
+        """The server has a status; a newer one replaced it meanwhile and waits since about now."""
+        if self._waiting_since.pop(work_id, None) is not None:
+            self._waiting_since[work_id] = asyncio.get_running_loop().time()
 
     async def _send_without_feedback(
         self, connection: port.AgentConnection, work_id: str, message: StatusMessage
@@ -276,7 +307,7 @@ class ServerConnection:
 
     def _end_backoff(self, work_id: str) -> None:
         self._backing_off.discard(work_id)
-        self._changed.set()
+        self._offer(work_id)
 
     def _log_sending(self, outgoing: event.CloudEvent) -> None:
         if self._journal.is_enabled(2):

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from maestropy.agent.state.work_cache import CachedWork, EventAttributes, WorkCache
 from maestropy.agent.telemetry import log_fields
+from maestropy.agent.telemetry.work_spans import WorkSpans
+from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.journal.fields import AgentPhrase, BrokerPhrase, LogKey
 from maestropy.wire import codec, errors, resync
@@ -47,13 +49,16 @@ class ServerInbox:
         consumer: str,
         journal: Journal,
         callbacks: InboxCallbacks,
-        monotonic: Callable[[], float],
+        clock: clocks.Clock,
+        spans: WorkSpans,
     ) -> None:
         self._works = works
         self._consumer = consumer
         self._journal = journal
         self._callbacks = callbacks
-        self._monotonic = monotonic
+        self._clock = clock
+        self._monotonic = clock.monotonic
+        self._spans = spans
         self._requests: dict[str, int] = {}
         """The numbers of the last spec resync requests, by their IDs."""
         self._request_count = 0
@@ -64,6 +69,14 @@ class ServerInbox:
         self._requests[request_id] = self._request_count
         for oldest in list(self._requests)[:-_REQUESTS_REMEMBERED]:
             del self._requests[oldest]
+
+    def note_resynced(self, received: event.CloudEvent) -> None:
+        """Note the end of an answer to a spec resync: the agent has received all works of this database time."""
+        try:
+            if not received.is_set(event.UNKNOWN_CONSUMER):
+                self._works.complete_at = received.timestamp(event.DATABASE_TIME)
+        except errors.WireError as error:
+            self._journal.error(AgentPhrase.DECODE_FAILED, {LogKey.EVENT_TYPE: received.type[:256]}, err=error)
 
     def receive(self, received: event.CloudEvent) -> None:
         """Handle one event; no event can stop the agent."""
@@ -87,6 +100,7 @@ class ServerInbox:
         if _is_orphan_deletion(received):
             self._receive_orphan(received)
             return
+        started = self._clock.epoch() if self._spans.is_on else 0.0
         try:
             incoming, problem = codec.work_from_spec_event(received), ""
         except errors.WireError as error:
@@ -114,6 +128,8 @@ class ServerInbox:
         if previous is not None and previous is not cached:
             # A status of the previous incarnation would confirm the deletion of the new one.
             self._callbacks.withdraw(cached.id)
+        if self._spans.is_on:
+            self._spans.received(received, start=started, now=self._clock.epoch())
         self._callbacks.reconcile(cached)
 
     def _answered_request(self, received: event.CloudEvent) -> int:
@@ -146,7 +162,9 @@ class ServerInbox:
             # Before the statuses are sent: the server would not accept them under an older sequence ID.
             self._callbacks.note_stored([mark.sequence_id for mark in marks], database_time.milliseconds)
         source_hashes = {mark.id: mark.hash for mark in marks}
-        current = [(cached.id, cached.status.hash()) for cached in self._works]
+        # A request comes in parts of a thousand works: each part looks at its own works, not at all.
+        named = filter(None, (self._works.get(mark.id) for mark in marks)) if marks else self._works
+        current = [(cached.id, cached.status.hash()) for cached in named]
         changed = [self._works.get(work_id) for work_id in resync.status_resync_response(current, source_hashes)]
         works = [cached for cached in changed if cached is not None and cached.status.body]
         started, unreported = self._monotonic(), {cached.id for cached in works}

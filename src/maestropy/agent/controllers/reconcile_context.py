@@ -18,6 +18,7 @@ from maestropy.agent.decide.status import conditions
 from maestropy.agent.state.applied_manifest_works import AppliedWorks
 from maestropy.agent.state.data_safety import DataSafety
 from maestropy.agent.state.work_cache import CachedWork, WorkCache
+from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.journal.fields import AgentPhrase, LogKey
@@ -74,6 +75,7 @@ class ReconcileContext:
     clock: clocks.Clock
     jitter: Callable[[], float]
     journal: Journal
+    spans: WorkSpans
 
     def now(self) -> timestamps.Timestamp:
         """Return the current time."""

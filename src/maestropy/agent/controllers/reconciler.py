@@ -67,6 +67,21 @@ class Reconciler:
 
     async def reconcile(self, key: str) -> RequeueAfter | None:
         """Reconcile the work and the AppliedManifestWork behind `key`."""
+        spans, clock = self._context.spans, self._context.clock
+        cached = self._cached_work(key) if spans.is_on else None
+        if cached is None or not spans.is_new(cached.id):
+            return await self._reconcile(key)
+        started, is_deleting, error = clock.epoch(), cached.is_deleting, "cancelled"
+        try:
+            requeue, error = await self._reconcile(key), ""
+        except Exception as failure:
+            error = str(failure)
+            raise
+        finally:
+            spans.reconciled(cached.id, is_deleting=is_deleting, start=started, now=clock.epoch(), error=error)
+        return requeue
+
+    async def _reconcile(self, key: str) -> RequeueAfter | None:
         applied_work = self._context.applied_works.get(key)
         cached = self._cached_work(key)
         deferred = self._deferred.pop(key, None)

@@ -6,7 +6,9 @@ from maestropy.agent.controllers.connection import ServerConnection, StatusMessa
 from maestropy.agent.decide.status import work_status
 from maestropy.agent.state.sequence_ids import SequenceIds
 from maestropy.agent.state.work_cache import CachedWork, StatusKey
+from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import clock as clocks
+from maestropy.telemetry import tracing
 from maestropy.wire import codec, timestamps
 from maestropy.wire.events import event
 from maestropy.wire.works import work
@@ -23,12 +25,14 @@ class StatusReporter:
         clock: clocks.Clock,
         new_id: Callable[[], str],
         on_deleted: Callable[[CachedWork], None],
+        spans: WorkSpans,
     ) -> None:
         self._connection = connection
         self._client_id = client_id
         self._clock = clock
         self._new_id = new_id
         self._on_deleted = on_deleted
+        self._spans = spans
         self._sequence_ids = SequenceIds(clock)
 
     def report(self, cached: CachedWork) -> None:
@@ -55,13 +59,17 @@ class StatusReporter:
         self, cached: CachedWork, action: event.EventAction, *, on_reported: Callable[[], None] = lambda: None
     ) -> None:
         encoded: StatusKey | None = None
+        span: tracing.Span | None = None
 
         def encode_event() -> event.CloudEvent:
-            nonlocal encoded
+            nonlocal encoded, span
             encoded = cached.status_key
             # Of two incarnations of one second, only this says which of them is deleted.
             created_at = cached.created if cached.status.is_deleted else ""
-            return self._event(cached.with_status(), action, status_hash=cached.status.hash(), created_at=created_at)
+            status = self._event(cached.with_status(), action, status_hash=cached.status.hash(), created_at=created_at)
+            if self._spans.is_on:
+                status, span = self._spans.send(status, now=self._clock.epoch())
+            return status
 
         def encode_without_feedback() -> event.CloudEvent | None:
             nonlocal encoded
@@ -74,6 +82,8 @@ class StatusReporter:
         cached.pending = cached.status_key
 
         def on_sent(_outgoing: event.CloudEvent) -> None:
+            if span is not None:
+                self._spans.sent(span, now=self._clock.epoch())
             cached.reported = encoded
             if cached.pending == cached.reported:
                 cached.pending = None

@@ -208,6 +208,11 @@ def is_recorded(to_record: SpecOrigin, *, previous: SpecOrigin | None) -> bool:
     )
 
 
+def is_same_spec(applied: SpecOrigin | None, incoming: SpecOrigin) -> bool:
+    """Return whether the recorded origin is that of a spec, whoever applied it."""
+    return applied is not None and replace(applied, is_adopted=False, consumer="") == incoming
+
+
 def other_consumer(applied: SpecOrigin | None, *, consumer: str) -> str:
     """Return the consumer whose agent applied a work, if it is not `consumer`; empty if it is or is not recorded."""
     return "" if applied is None or applied.consumer == consumer else applied.consumer

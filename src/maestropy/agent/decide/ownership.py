@@ -232,6 +232,12 @@ def is_owned_by_hub(live: Object, *, hub: str) -> bool:
     )
 
 
+def is_applied_by(live: Object, owner: OwnerReference) -> bool:
+    """Return whether this AppliedManifestWork owns the object, so that its work applied it."""
+    references = json_types.objects_at(live, "metadata", "ownerReferences")
+    return any(_refers_to(reference, owner) and reference.get("uid") == owner.uid for reference in references)
+
+
 def owner_references_patch(live: Object, owner: OwnerReference) -> dict[str, Any] | None:
     """Return the merge patch that sets or removes our reference on a live object, or None if nothing changes."""
     references = json_types.objects_at(live, "metadata", "ownerReferences")

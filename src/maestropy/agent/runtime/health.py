@@ -4,6 +4,7 @@
 |---|---|---|
 | /livez, /healthz | any | 200 `ok` while the process runs, also when dependencies are away: a restart would not help |
 | /readyz | any | 200 `ok`, with a note while another agent leads, or 503 with the missing dependencies |
+| /readyz?verbose | any | the same status, and every dependency with its reason |
 | /metrics | a token that may get this path; any client on a loopback address | 200, 401, 403, 429, 503 if unreviewed |
 
 The serving certificate is read from the mount path of operators and reloaded on change; without it a self-signed one
@@ -19,6 +20,7 @@ from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, Protocol
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
@@ -26,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from maestropy.agent.settings import ListenAddress
 from maestropy.agent.telemetry.metrics import AgentMetrics
+from maestropy.aio import checks
 from maestropy.aio.tasks import TaskOwner
 from maestropy.kube.client import ClientSettings, KubeClient
 from maestropy.kube.config.address import ClusterAddress
@@ -59,6 +62,8 @@ class AgentReadiness:
     """Dependencies that are missing, in words."""
     note: str = ""
     """Why the agent does nothing although no dependency is missing."""
+    dependencies: tuple[checks.Check, ...] = ()
+    """Every dependency with its reason."""
 
 
 class TokenReviews(Protocol):
@@ -114,12 +119,13 @@ def create_app(
 ) -> ASGIApp:
     """Return the ASGI app; without `metrics_access` every client may read the metrics."""
 
-    async def respond(path: str, headers: Headers, address: str) -> Response:
+    async def respond(path: str, query: str, headers: Headers, address: str) -> Response:
         match path:
             case "/livez" | "/healthz":
                 return PlainTextResponse("ok")
             case "/readyz":
-                return _readiness_response(readiness())
+                is_verbose = "verbose" in parse_qs(query, keep_blank_values=True)
+                return _verbose_response(readiness()) if is_verbose else _readiness_response(readiness())
             case "/metrics":
                 verdict = HTTPStatus.OK
                 if metrics_access:
@@ -135,7 +141,8 @@ def create_app(
             response = _error_response(HTTPStatus.METHOD_NOT_ALLOWED)
         else:
             address = peer_identity.host_of((scope.get("client") or ("", 0))[0])
-            response = await respond(scope["path"].rstrip("/"), Headers(scope=scope), address)
+            query = scope["query_string"].decode("latin-1")
+            response = await respond(scope["path"].rstrip("/"), query, Headers(scope=scope), address)
         await response(scope, receive, send)
 
     return app
@@ -146,6 +153,12 @@ def _readiness_response(readiness: AgentReadiness) -> Response:
         return PlainTextResponse(f"ok\n{readiness.note}\n" if readiness.note else "ok")
     text = "".join(f"[-]{dependency}\n" for dependency in readiness.missing)
     return PlainTextResponse(f"{text}readyz check failed\n", HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _verbose_response(readiness: AgentReadiness) -> Response:
+    status = HTTPStatus.SERVICE_UNAVAILABLE if readiness.missing else HTTPStatus.OK
+    note = f"{readiness.note}\n" if readiness.note else ""
+    return PlainTextResponse(note + checks.verbose(readiness.dependencies, title="readyz"), status)
 
 
 def _metrics_response(metrics: AgentMetrics) -> Response:

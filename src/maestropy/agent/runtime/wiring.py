@@ -26,7 +26,8 @@ from maestropy.agent.state.data_safety import DataSafety
 from maestropy.agent.state.drift_backoff import DriftBackoff
 from maestropy.agent.state.expression_throttle import ExpressionThrottle
 from maestropy.agent.state.work_cache import CachedWork, WorkCache
-from maestropy.aio import backoff, keyed_queue
+from maestropy.agent.telemetry.work_spans import WorkSpans
+from maestropy.aio import backoff, checks, keyed_queue
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.journal.fields import AgentPhrase, Logger, LogKey
@@ -39,6 +40,8 @@ from maestropy.wire.events import event
 
 _HOLD_REPORT_SECONDS = 1.0
 _ANSWERS_REMEMBERED = 64
+_RECHECK_PATIENCE_SECONDS = 30.0
+"""For how long new and changed works are reconciled before those that only have to be checked after a start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,9 @@ class AgentDependencies:
     """Called when a status resync request is answered, with its source and the duration in seconds."""
     on_budget_exceeded: Callable[[Limit], None] = lambda _limit: None
     """Called when the expressions of a work exceeded a limit."""
+    on_database_time: Callable[[float], None] = lambda _seconds: None
+    """Called with how far this host is ahead of the server's database, in seconds, when the server says the time."""
+    spans: WorkSpans = field(default_factory=WorkSpans)
     on_held: Callable[[Mapping[data_safety.HoldReason, int]], None] = lambda _counts: None
     """Called with the number of held works by reason when it changed."""
 
@@ -116,6 +122,7 @@ class Agent:
             clock=dependencies.clock,
             new_id=dependencies.new_id,
             on_deleted=self._forget,
+            spans=dependencies.spans,
         )
         self._inbox = ServerInbox(
             self.works,
@@ -130,7 +137,8 @@ class Agent:
                 on_status_resynced=dependencies.on_status_resynced,
                 resync=self.connection.request_resync,
             ),
-            monotonic=dependencies.clock.monotonic,
+            clock=dependencies.clock,
+            spans=dependencies.spans,
         )
         self._applied_works = applied_manifest_works.AppliedWorks(
             dependencies.client,
@@ -156,6 +164,18 @@ class Agent:
     def is_ready(self) -> bool:
         """Whether the AppliedManifestWorks are listed and the server is connected."""
         return self._applied_works.synced.is_set() and self.connection.is_connected
+
+    def dependencies(self) -> list[checks.Check]:
+        """Return the API server and the server or broker, each with the reason why it is missing."""
+        cluster = checks.ok("cluster")
+        if not self._applied_works.synced.is_set():
+            problem = self._applied_works.problem or "not listed yet"
+            cluster = checks.failed("cluster", f"AppliedManifestWorks: {problem}")
+        connection = self.connection
+        if connection.is_connected:
+            return [cluster, checks.ok("server")]
+        reason = connection.problem or connection.last_error or "not connected yet"
+        return [cluster, checks.failed("server", reason)]
 
     def readiness_note(self) -> str:
         """Return what operators should know of an agent that is ready; empty if nothing."""
@@ -248,6 +268,7 @@ class Agent:
             clock=dependencies.clock,
             jitter=dependencies.jitter,
             journal=self._journal,
+            spans=dependencies.spans,
         )
         return Reconciler(context)
 
@@ -258,6 +279,8 @@ class Agent:
             # An eviction that has begun for the previous database must not go on.
             for name in self._applied_works:
                 self._queue.add(name)
+            # A broker may deliver a spec of the previous database after the resync that would have named its work.
+            self.connection.request_resync()
         adopted = self.data_safety.adopted_by(received)
         if adopted:
             fields = {LogKey.HOLD_ID: self.data_safety.hold_id, LogKey.COUNT: len(adopted)}
@@ -266,11 +289,14 @@ class Agent:
             self._queue.forget(name)
             self._queue.add(name)
         if ends_resync:
+            self._inbox.note_resynced(received)
             self._judge_orphans()
         else:
             self._inbox.receive(received)
 
     def _note_stored(self, sequence_ids: Iterable[str], database_ms: int) -> None:
+        dependencies = self._dependencies
+        dependencies.on_database_time(dependencies.clock.epoch() - database_ms / 1000)
         ahead_ms = self._reporter.note_stored(sequence_ids, database_ms=database_ms)
         if ahead_ms:
             seconds = f"{ahead_ms / 1000:.0f} s ahead of the database; correct the clock"
@@ -311,9 +337,20 @@ class Agent:
             reported = summary
 
     def _reconcile_now(self, cached: CachedWork) -> None:
+        key = self._key(cached)
         # Failures of the previous spec do not count for the new one.
-        self._queue.forget(self._key(cached))
-        self._queue.add(self._key(cached))
+        self._queue.forget(key)
+        if cached.reconciled is None and not cached.is_deleting and self._is_applied(key, cached):
+            self._queue.add_behind(key, max_delay_seconds=_RECHECK_PATIENCE_SECONDS)
+        else:
+            self._queue.add(key)
+
+    def _is_applied(self, key: str, cached: CachedWork) -> bool:
+        """Whether this spec was applied before the agent started, so that it is only checked again."""
+        applied_work = self._applied_works.get(key)
+        if applied_work is None or not ownership.applied_resources(applied_work):
+            return False
+        return data_safety.is_same_spec(data_safety.read_origin(applied_work), cached.origin)
 
     async def _reconcile(self, key: str) -> keyed_queue.RequeueAfter | None:
         assert self._reconciler is not None
@@ -372,7 +409,7 @@ class Agent:
         if self._resynced_at is None:
             self._resynced_at = self._now()
             for name in self._applied_works:
-                self._queue.add(name)
+                self._queue.add_behind(name, max_delay_seconds=_RECHECK_PATIENCE_SECONDS)
 
     def _on_error(self, key: str, error: Exception) -> None:
         # The error is in the conditions already; this record explains the retry.

@@ -71,6 +71,8 @@ class AppliedWorks:
         self._deleted_uids: set[str] = set()
         """UIDs of AppliedManifestWorks that are gone before the watch reported it; their later events are stale."""
         self.synced = asyncio.Event()
+        self.problem = ""
+        """Why they cannot be watched; empty while they are."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._applied_works))
@@ -285,10 +287,12 @@ class AppliedWorks:
             self._callbacks.changed(name)
 
     def _on_open(self) -> None:
+        self.problem = ""
         if self._is_interrupted:
             self._is_interrupted = False
             self._callbacks.recovered()
 
     def _on_trouble(self, error: errors.KubeError) -> None:
         self._is_interrupted = True
+        self.problem = str(error)
         self._journal.warning(AgentPhrase.APPLIED_WORK_WATCH_INTERRUPTED, err=error)

@@ -128,6 +128,8 @@ class WorkCache:
         self._by_name: dict[str, CachedWork] = {}
         self._deleted: dict[str, CachedWork] = {}
         """The works that were deleted last, without spec and status, by resource ID."""
+        self.complete_at: timestamps.Timestamp | None = None
+        """Database time of the last answer to a spec resync that was received completely; None if there is none."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -150,16 +152,19 @@ class WorkCache:
         """
         cached = self._by_id.get(incoming.uid)
         known = cached or self._deleted.get(incoming.uid)
-        if known is None or not event.database or event.answers > known.known_since:
+        if not event.database or event.answers > (known.known_since if known else 0):
             return False
         origin = _origin(incoming, event)
+        was_absent = late_events.was_absent(event.created, complete_at=self.complete_at)
+        if known is None:
+            return was_absent and not incoming.deletion_timestamp
         if incoming.deletion_timestamp:
             return cached is not None and late_events.is_late_deletion(known.origin, origin)
         if cached is not None and cached.is_deleting and not cached.is_deleted:
             # The server says whether it uses the database of the deletion or that of this event.
             return _is_deletion_of_other_database(cached, event)
         if cached is None or cached.is_deleted:
-            return late_events.is_deleted_before(known.origin, origin)
+            return was_absent or late_events.is_deleted_before(known.origin, origin)
         return late_events.is_late_spec(known.origin, origin)
 
     def put(

@@ -2,11 +2,9 @@
 
 import itertools
 
-import msgspec
-
 from maestropy.journal.fields import LogKey
 from maestropy.wire import timestamps
-from maestropy.wire.events import event
+from maestropy.wire.events import event, log_tracing
 
 _SHOWN_MAX = 4096
 _EXTENSIONS_SHOWN = 64
@@ -14,7 +12,9 @@ _EXTENSIONS_SHOWN = 64
 
 def event_fields(passing: event.CloudEvent) -> dict[str, object]:
     """Return the log fields of an event that is sent or received."""
-    fields: dict[str, object] = {LogKey.OP_ID: operation_id} if (operation_id := _operation(passing)) else {}
+    fields: dict[str, object] = (
+        {LogKey.OP_ID: operation_id} if (operation_id := log_tracing.operation_id(passing)) else {}
+    )
     fields[LogKey.EVENT_TYPE] = _shortened(passing.type)
     extensions: dict[str, object] = {
         _shortened(name): value.rfc3339()
@@ -33,13 +33,3 @@ def event_fields(passing: event.CloudEvent) -> dict[str, object]:
 def _shortened(text: str) -> str:
     """Return a text of which others decide the length, cut with a note: the log is written between events."""
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}… ({len(text)} characters)"
-
-
-def _operation(passing: event.CloudEvent) -> str:
-    text = passing.optional_text(event.LOG_TRACING)
-    if event.OPERATION_ID_KEY not in text:
-        return ""
-    try:
-        return msgspec.json.decode(text, type=dict[str, str]).get(event.OPERATION_ID_KEY, "")[:128]
-    except msgspec.DecodeError:
-        return ""

@@ -5,10 +5,11 @@ dashboards and alerts. The six controllers of the Go agent share one queue here,
 metrics has one value, that of the controller which applies.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 from maestropy.agent.decide.data_safety import HoldReason
 from maestropy.transport.http import metrics_text
@@ -17,6 +18,18 @@ from maestropy.wire.events import event
 QUEUE: Final = "ManifestWorkController"
 
 _REQUEST_SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60)
+
+
+class AgentState(NamedTuple):
+    """What the gauges of the agent show."""
+
+    is_connected: bool
+    is_leading: bool
+    works: int
+    statuses_waiting: int
+    oldest_waiting_seconds: float
+    api_server_skew_seconds: float | None
+    """How far the clock of this host is ahead of that of the API server; None if unknown."""
 
 
 class EventTypeLabels(NamedTuple):
@@ -76,6 +89,7 @@ class AgentMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register all metrics with `registry`, once."""
         self._registry = registry
+        ProcessCollector(registry=registry)
         parts = ["type", "subresource", "action"]
         self._received = Counter(
             "cloudevents_received_total", "Events from the server.", ["source", *parts], registry=registry
@@ -120,11 +134,59 @@ class AgentMetrics:
             ["limit"],
             registry=registry,
         )
+        self._expiry = Gauge(
+            "maestropy_certificate_expiry_timestamp_seconds",
+            "When a configured certificate expires, in seconds since 1970; 0 if its file cannot be read.",
+            ["certificate"],
+            registry=registry,
+        )
+        self._skew = Gauge(
+            "maestropy_clock_skew_seconds",
+            "How far the clock of this host is ahead of the reference; negative if it is behind.",
+            ["reference"],
+            registry=registry,
+        )
+        self._is_connected = Gauge(
+            "maestropy_agent_connected",
+            "1 while the agent is connected to the server or the broker.",
+            registry=registry,
+        )
+        self._is_leading = Gauge(
+            "maestropy_agent_leading",
+            "1 while this agent is the one that acts: it leads, or there is no leader election.",
+            registry=registry,
+        )
+        self._works = Gauge("maestropy_agent_works", "Works of the consumer.", registry=registry)
+        self._waiting = Gauge(
+            "maestropy_agent_statuses_waiting", "Status updates that the server has not accepted.", registry=registry
+        )
+        self._oldest_waiting = Gauge(
+            "maestropy_agent_oldest_status_waiting_seconds",
+            "For how long the oldest of these status updates waits.",
+            registry=registry,
+        )
         self.queue = WorkQueueMetrics(registry)
 
     def render(self) -> tuple[bytes, str]:
         """Return body and content type of the response to a scrape."""
         return metrics_text.text(self._registry.collect(), bare_counters=()).encode(), metrics_text.PLAIN_TEXT
+
+    def observe(self, read: Callable[[], AgentState]) -> None:
+        """Read the state of the agent at every scrape."""
+        self._is_connected.set_function(lambda: read().is_connected)
+        self._is_leading.set_function(lambda: read().is_leading)
+        self._works.set_function(lambda: read().works)
+        self._waiting.set_function(lambda: read().statuses_waiting)
+        self._oldest_waiting.set_function(lambda: read().oldest_waiting_seconds)
+        self._skew.labels("api-server").set_function(lambda: _number(read().api_server_skew_seconds))
+
+    def certificate_expires(self, certificate: str, seconds: float) -> None:
+        """Set when a certificate expires, in seconds since 1970; 0 if it cannot be read."""
+        self._expiry.labels(certificate).set(seconds)
+
+    def database_clock_skew(self, seconds: float) -> None:
+        """Set how far the clock of this host is ahead of that of the server's database."""
+        self._skew.labels("database").set(seconds)
 
     def event_received(self, source: str, kind: EventTypeLabels) -> None:
         """Count an event from the server."""
@@ -155,3 +217,7 @@ class AgentMetrics:
         """Count a request to the API server; `code` is its status, or `<error>` without a response."""
         self._requests.labels(code, host, method).inc()
         self._request_seconds.labels(host, method).observe(seconds)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

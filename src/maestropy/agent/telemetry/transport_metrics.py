@@ -1,6 +1,6 @@
 """Count the events that a transport sends and receives."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from maestropy.agent.telemetry.metrics import AgentMetrics, EventTypeLabels
@@ -22,9 +22,9 @@ class CountedTransport:
         return self._transport.address
 
     @property
-    def subscribed_phrase(self) -> str:
-        """The log message for an established subscription."""
-        return self._transport.subscribed_phrase
+    def subscribed_records(self) -> Sequence[port.LogRecord]:
+        """The log records for an established subscription."""
+        return self._transport.subscribed_records
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[port.AgentConnection]:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from maestropy.adapter.transports.broker_config import BrokerConfig
     from maestropy.adapter.transports.broker_inbox import BrokerInbox
 
-_DRAIN_SECONDS = 15.0
-"""For the events in progress after SIGTERM; Kubernetes kills a pod after 30 seconds."""
-
 EXAMPLES = """\
 Examples:
 
@@ -36,8 +33,10 @@ Examples:
 
 The broker file is HyperFleet's (BROKER_CONFIG_FILE); variables such as BROKER_RABBITMQ_URL come before it. Statuses
 go to the HyperFleet API (HYPERFLEET_API_URL). An event is settled after it was handled. /healthz and /readyz of the
-health port are for probes; /metrics of the metrics port has the metrics hyperfleet_adapter_*. SIGTERM fails /readyz,
-lets the events in progress end, and exits with 0."""
+health port are for probes; /readyz fails during an outage of the broker. A RabbitMQ that cannot be reached at the start
+ends the command with 1. /metrics of the metrics port has the metrics hyperfleet_adapter_*. /healthz fails when 32
+calls of handlers have not returned: restart the adapter. SIGTERM fails /readyz, waits 15 seconds for the events in
+progress, and exits with 0; what still runs after 25 seconds is ended with code 1."""
 
 app = App(
     name="consume",
@@ -82,9 +81,9 @@ def act(  # noqa: PLR0913 - one parameter per flag
     connection: ConnectionFlags | None = None,
 ) -> int:
     """Consume events."""
-    from maestropy.adapter.tooling import loading
     from maestropy.adapter.transports import broker_config
 
+    dependencies.check_ports({"--health-port": health_port, "--metrics-port": metrics_port})
     if workers < 1:
         raise UsageError(f"--workers is {workers}; give 1 or more")
     settings = broker_config.parse(
@@ -93,8 +92,7 @@ def act(  # noqa: PLR0913 - one parameter per flag
         topic=topic or os.environ.get(broker_config.TOPIC_VARIABLE, ""),
         subscription=subscription or os.environ.get(broker_config.SUBSCRIPTION_VARIABLE, ""),
     )
-    with dependencies.tracebacks(verbose=verbose):
-        loaded = loading.load(adapter)
+    loaded = dependencies.loaded(adapter, verbose=verbose)
     consuming = _Consuming(
         broker=settings,
         workers=workers,
@@ -203,10 +201,11 @@ async def _consume_until(
                 sys.stdout.flush()
                 listening.set()
                 await stop.wait()
+                lifecycle.exit_after(dependencies.STOP_SECONDS)
                 metrics.stopping()
                 health.stopping()
                 performer.stop()
-                await inbox.close(seconds=_DRAIN_SECONDS)
+                await inbox.close(seconds=dependencies.DRAIN_SECONDS)
                 working.cancel()
 
     async with asyncio.TaskGroup() as group:

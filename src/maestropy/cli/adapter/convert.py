@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from maestropy.cli import screen
+from maestropy.cli import overwriting, screen
 from maestropy.cli.errors import UsageError
 from maestropy.untrusted import printable
 
@@ -49,7 +49,7 @@ def act(
     from maestropy.adapter.tasks import python_source
     from maestropy.adapter.tasks.load import routing, task_file
 
-    _check_files(task, config, output=None if force else output)
+    _check_files(task, config, output=output, force=force)
     read = task_file.read(task, deployment_path=config)
     problems = [str(problem) for problem in read.errors]
     if not problems and not task_file.is_task(read.document):
@@ -73,9 +73,18 @@ def act(
     return 0
 
 
-def _check_files(task: Path, config: Path | None, *, output: Path | None) -> None:
+def _check_files(task: Path, config: Path | None, *, output: Path | None, force: bool) -> None:
     for path in (task, *([config] if config else ())):
         if not path.is_file():
             raise UsageError(f"there is no file {path}")
-    if output is not None and output.exists():
+    problem = overwriting.problem({"--output": output}, _sources(task, config), noun="file of a task")
+    if problem:
+        raise UsageError(problem)
+    if output is not None and output.exists() and not force:
         raise UsageError(f"{output} exists; name another file, or give --force to replace it")
+
+
+def _sources(task: Path, config: Path | None) -> list[Path]:
+    """Return the files that a conversion may read: the task, the deployment file, and what lies beside the task."""
+    beside = [path for path in task.absolute().parent.iterdir() if path.suffix in (".yaml", ".yml", ".json")]
+    return [task, *([config] if config else ()), *beside]

@@ -1,8 +1,8 @@
 """Open the connections of an adapter from flags and environment: a transport, a target, the HyperFleet API."""
 
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from maestropy.adapter.transports.performer import LivePerformer, WorkTransport
 
 _GROUP = Group("Connections", sort_key=80)
+_LARGEST_PORT = 65535
+
+DRAIN_SECONDS = 15.0
+"""For the events in progress of a service after SIGTERM."""
+STOP_SECONDS = 25.0
+"""For everything after SIGTERM; Kubernetes kills a pod after 30 seconds."""
 
 
 @Parameter(name="*")
@@ -89,11 +95,14 @@ def _with_source(environ: Mapping[str, str], name: str) -> dict[str, str]:
     return dict(environ) if is_set else {**environ, VARIABLES["source"][0]: name}
 
 
-@contextmanager
-def tracebacks(*, verbose: bool) -> Iterator[None]:
-    """Write the traceback of an adapter that cannot be imported to standard error, if `verbose`."""
+def loaded(reference: str, *, verbose: bool) -> "Adapter":
+    """Import and return an adapter; if `verbose`, the traceback of a failure is written to standard error."""
+    from maestropy.adapter import standard_streams
+    from maestropy.adapter.tooling import loading
+
+    standard_streams.keep()
     try:
-        yield
+        return loading.load(reference)
     except Exception as error:  # whatever it is goes on; only its traceback is written
         if verbose and error.__cause__ is not None:
             import traceback
@@ -102,6 +111,15 @@ def tracebacks(*, verbose: bool) -> Iterator[None]:
 
             screen.write_error("".join(traceback.format_exception(error.__cause__)))
         raise
+    finally:
+        standard_streams.repair()
+
+
+def check_ports(ports: Mapping[str, int]) -> None:
+    """Raise UsageError for the first flag whose value is no port; the system would take another one."""
+    for flag, port in ports.items():
+        if not 0 <= port <= _LARGEST_PORT:
+            raise UsageError(f"{flag} is {port}; give a port from 1 to {_LARGEST_PORT}, or 0 for a free one")
 
 
 def seconds(text: str, *, flag: str) -> float:

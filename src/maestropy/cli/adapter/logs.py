@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from typing import TextIO
 
 from maestropy.untrusted import printable
 
@@ -19,9 +20,18 @@ class OneLineFormatter(logging.Formatter):
         return "\t" + printable.escape_lines(trace).replace("\n", "\n\t")
 
 
+class _StandardError(logging.StreamHandler[TextIO]):
+    """Writes to standard error as it is now: the adapter's own code may have closed the one of the start."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def write_to_standard_error(level: int, *, line_format: str, verbose: bool = False) -> None:
     """Write the log records of libraries from `level` on to standard error; `verbose` adds the adapter's details."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StandardError()
     handler.setFormatter(OneLineFormatter(line_format))
     logging.basicConfig(level=level, handlers=[handler])
     # An adapter retries for a minute and a half: without this line a Job whose server is away says nothing meanwhile.

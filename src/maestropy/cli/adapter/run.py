@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from maestropy.cli import errors, lifecycle, screen
+from maestropy.cli import errors, lifecycle, overwriting, screen
 from maestropy.cli.adapter import dependencies
 from maestropy.cli.adapter.dependencies import ConnectionFlags
 from maestropy.cli.errors import UsageError
@@ -43,7 +43,8 @@ Examples:
   maestro adapter run adapter.py --replay run.json
       record a run, and replay it without a fleet
 
-Exit codes: 0 the status was reported; 1 the adapter failed, and a retry cannot help; 75 run it again;
+Exit codes: 0 the status was reported; 1 the adapter failed, and a retry cannot help, or a replay deviates from
+its recording; 75 run it again;
 2 a mistake in the command line or the environment, such as a missing results directory.
 SIGTERM ends the wait, reports the works as they are and exits with 75."""
 
@@ -78,26 +79,32 @@ def act(  # noqa: PLR0913 - one parameter per flag
     connection: ConnectionFlags | None = None,
 ) -> int:
     """Handle one event."""
-    from maestropy.adapter.tooling import loading
+    from maestropy.cli.adapter import early_failure
 
-    with dependencies.tracebacks(verbose=verbose):
-        loaded = loading.load(adapter)
-    recorded = _recording(replay)
-    parsed = _event(event, recorded=recorded)
-    loaded_resource = _resource(resource, parsed)
+    is_shown = dry_run or replay is not None
+    if not is_shown:
+        read = [*_adapter_files(adapter), *(path for path in (event, resource, _resource_file()) if path)]
+        _check_outputs(early_failure.named_results(results), record=record, read=read)
+    early = early_failure.EarlyRun(results=None if is_shown else early_failure.named_results(results))
     flags = connection or ConnectionFlags()
-    _log_to_standard_error(verbose=verbose)
-    if dry_run or recorded is not None:
-        return lifecycle.run(lambda _: _show(loaded, parsed, resource=loaded_resource, recorded=recorded, flags=flags))
-    job = _Job(
-        loaded,
-        parsed,
-        resource=loaded_resource,
-        wait=dependencies.seconds(wait, flag="--wait"),
-        results=_results(results),
-        record=record,
-    )
-    return lifecycle.run(lambda stop: job.run(flags, stop))
+    with early.stop_written():
+        with early.failure_written():
+            loaded = dependencies.loaded(adapter, verbose=verbose)
+            early.adapter = loaded.name
+            recorded = _recording(replay)
+            parsed = _event(event, recorded=recorded)
+            early.generation, early.is_deleting = parsed.generation, parsed.is_deleting
+            loaded_resource = _resource(resource, parsed)
+            if loaded_resource is not None:
+                early.is_deleting = loaded_resource.is_deleting
+            seconds = dependencies.seconds(wait, flag="--wait")
+        _log_to_standard_error(verbose=verbose)
+        if is_shown:
+            return lifecycle.run(
+                lambda _: _show(loaded, parsed, resource=loaded_resource, recorded=recorded, flags=flags)
+            )
+        job = _Job(loaded, parsed, resource=loaded_resource, wait=seconds, results=early.results, record=record)
+        return lifecycle.run(lambda stop: job.run(flags, stop))
 
 
 class _Job:
@@ -119,6 +126,7 @@ class _Job:
     async def run(self, flags: ConnectionFlags, stop: lifecycle.Stop) -> int:
         """Handle the event and write the results, also after a failure."""
         from maestropy.adapter import runner
+        from maestropy.cli.adapter import early_failure
 
         if self.results is not None:
             self.results.check()
@@ -130,10 +138,10 @@ class _Job:
         try:
             await lifecycle.run_until(stop, work(), grace_seconds=_STOP_SECONDS)
         except BaseException as error:
-            self._write(self._failed("NotStarted", errors.sentence(errors.innermost(error))))
+            self._write(self._failed(early_failure.NOT_STARTED, errors.sentence(errors.innermost(error))))
             raise
         if not outcomes:
-            self._write(self._failed("Interrupted", "the adapter was stopped before it finished"))
+            self._write(self._failed(early_failure.INTERRUPTED, "the adapter was stopped before it finished"))
             return runner.AGAIN
         outcome = outcomes[0]
         if outcome.status is not None:
@@ -147,10 +155,14 @@ class _Job:
         from maestropy.adapter import runner
         from maestropy.adapter.transports import recording
         from maestropy.adapter.transports.interruptible import InterruptiblePerformer
+        from maestropy.cli.adapter import watchdog
 
         limit = dependencies.seconds(flags.event_timeout, flag="--event-timeout")
         timeouts = runner.EventTimeouts(wait_seconds=self.wait, event_seconds=limit)
-        async with dependencies.opened(self.adapter, flags, resource=self.resource) as performer:
+        async with (
+            watchdog.ends_after(limit + _STOP_SECONDS),
+            dependencies.opened(self.adapter, flags, resource=self.resource) as performer,
+        ):
             interruptible = InterruptiblePerformer(performer)
             recorder = recording.Recorder(interruptible, self.event)
             async with asyncio.TaskGroup() as group:
@@ -166,7 +178,10 @@ class _Job:
     def _failed(self, reason: str, message: str) -> "AdapterStatus":
         from maestropy.adapter.decide import adapter_status
 
-        return adapter_status.failed(self.adapter.name, self.event.generation, reason=reason, message=message)
+        is_deleting = self.event.is_deleting if self.resource is None else self.resource.is_deleting
+        return adapter_status.failed(
+            self.adapter.name, self.event.generation, reason=reason, message=message, is_deleting=is_deleting
+        )
 
     def _write(self, status: "AdapterStatus") -> None:
         if self.results is not None:
@@ -228,7 +243,12 @@ async def _show(
         screen.write("".join(f"{printable.escape(line)}\n" for line in dry_run.lines(effect)))
     if recorded is None and outcome.status is not None and outcome.status.finalized.status == "True":
         screen.write("note    assuming that no works exist; record a real run with --record, and --replay it\n")
-    return runner.exit_code(outcome, is_awaited=False)
+    code = runner.exit_code(outcome, is_awaited=False)
+    if not dry.deviations:
+        return code
+    listed = "".join(f"  {printable.escape(deviation)}\n" for deviation in dry.deviations)
+    screen.write_error(f"Error: the run deviates from the recording:\n{listed}")
+    return code or runner.FAILED
 
 
 def _event(path: Path | None, *, recorded: "Recording | None") -> "Event":
@@ -236,11 +256,10 @@ def _event(path: Path | None, *, recorded: "Recording | None") -> "Event":
     from maestropy.adapter.errors import MalformedEvent
 
     if path is not None:
-        text = _text(path, "--event")
         try:
-            return event.parse(text)
+            return event.parse(_text(path, "--event"))
         except MalformedEvent as error:
-            raise UsageError(f"{path}{_position(text)}: {error}") from error
+            raise UsageError(f"{path}: {error}") from error
     if recorded is not None:
         import orjson
 
@@ -255,19 +274,53 @@ def _event(path: Path | None, *, recorded: "Recording | None") -> "Event":
 
 
 def _resource(path: Path | None, event: "Event") -> "Resource | None":
-    named = path or (Path(os.environ["RESOURCE_FILE"]) if os.environ.get("RESOURCE_FILE") else None)
+    named = path or _resource_file()
     if named is None:
         return None
+    from maestropy.adapter import event as events
     from maestropy.adapter import resource
-    from maestropy.wire import json_types
-    from maestropy.wire.errors import WireError
+    from maestropy.adapter.errors import MalformedEvent
+    from maestropy.sdk.errors import Invalid
 
-    text = _text(named, "--resource")
     try:
-        document = json_types.decode_object(text, label=str(named))
-    except WireError as error:
-        raise UsageError(f"{named}{_position(text)}: {error}") from error
-    return resource.parse(document, event)
+        return resource.parse(events.decode_object(_text(named, "--resource"), label="the resource"), event)
+    except MalformedEvent as error:
+        raise UsageError(f"{named}: {error}") from error
+    except Invalid as error:
+        raise UsageError(f"{named}: {error.reason}") from error
+
+
+def _resource_file() -> Path | None:
+    return Path(os.environ["RESOURCE_FILE"]) if os.environ.get("RESOURCE_FILE") else None
+
+
+def _adapter_files(reference: str) -> list[Path]:
+    path = Path(reference.partition(":")[0])
+    return list(path.glob("*.py")) if path.is_dir() else [path]
+
+
+def _check_outputs(results: "Results | None", *, record: Path | None, read: list[Path]) -> None:
+    """Raise UsageError for an output that would overwrite an input, and for a recording that cannot be written."""
+    outputs: dict[str, Path | None] = {"--record": record}
+    if results is not None:
+        outputs |= {"--results": results.result, "the report of --results": results.report}
+    problem = overwriting.problem(outputs, read)
+    if not problem and record is not None:
+        problem = _record_problem(record)
+    if problem:
+        raise UsageError(problem)
+
+
+def _record_problem(record: Path) -> str:
+    """Return why a recording cannot be written; found before works are applied, not after."""
+    folder = record.absolute().parent
+    if not folder.is_dir():
+        return f"--record {record}: there is no folder {folder}; create it, or name another file"
+    if record.exists() and not record.is_file():
+        return f"--record {record} is not a regular file; name another file"
+    if not os.access(record if record.exists() else folder, os.W_OK):
+        return f"--record {record} cannot be written: Permission denied; name another file"
+    return ""
 
 
 def _recording(path: Path | None) -> "Recording | None":
@@ -276,26 +329,6 @@ def _recording(path: Path | None) -> "Recording | None":
     from maestropy.adapter.transports.recording import Recording
 
     return Recording.load(path)
-
-
-def _results(path: Path | None) -> "Results | None":
-    from maestropy.adapter.results import VARIABLE, Results
-
-    named = path or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
-    return Results(named) if named else None
-
-
-def _position(text: bytes) -> str:
-    """Return the line and column where a text stops to be JSON; empty if it is JSON."""
-    import json
-
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return f", line {error.lineno}, column {error.colno}"
-    except (UnicodeDecodeError, RecursionError):
-        return ""
-    return ""
 
 
 def _text(path: Path, flag: str) -> bytes:

@@ -13,6 +13,8 @@ from maestropy.cli import lifecycle
 from maestropy.cli.adapter import dependencies
 from maestropy.cli.adapter.dependencies import ConnectionFlags
 from maestropy.cli.errors import UsageError
+from maestropy.untrusted import tokens
+from maestropy.untrusted.errors import InputRejected
 
 if TYPE_CHECKING:
     from maestropy.adapter.definition import Adapter
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from maestropy.transport.http.listener import HttpListener
 
 _LOOPBACK = "127.0.0.1"
-_DRAIN_SECONDS = 15.0
-"""For the events in progress after SIGTERM; Kubernetes kills a pod after 30 seconds."""
 
 EXAMPLES = """\
 Examples:
@@ -33,7 +33,9 @@ Examples:
       in a pod: senders must present the token of the file (Authorization: Bearer ...)
 
 Statuses go to the HyperFleet API (HYPERFLEET_API_URL). /healthz and /readyz are for probes; /metrics of the metrics
-port has the metrics hyperfleet_adapter_*. SIGTERM fails /readyz, lets the events in progress end, and exits with 0."""
+port has the metrics hyperfleet_adapter_*. /healthz fails when 32 calls of handlers have not returned: restart the
+adapter. SIGTERM fails /readyz, waits 15 seconds for the events in progress, and exits with 0; what still runs after
+25 seconds is ended with code 1."""
 
 app = App(
     name="serve",
@@ -56,22 +58,34 @@ class _Listening:
     verbose: bool
 
     def check(self) -> None:
-        """Raise UsageError unless senders are authenticated, or on this machine."""
+        """Raise UsageError unless senders are authenticated, or on this machine, and the numbers are usable."""
+        dependencies.check_ports({"--port": self.port, "--metrics-port": self.metrics_port})
+        if self.workers < 1:
+            raise UsageError(f"--workers is {self.workers}; give 1 or more")
         if self.token_file is None and not _is_loopback(self.host):
             raise UsageError(
                 f"--host={self.host or '*'} lets other machines send events; give --token-file with the token that "
                 f"senders present, or listen on {_LOOPBACK}"
             )
         if self.token_file is not None:
-            self.token()
+            try:
+                tokens.read(self.token_file)
+            except InputRejected as error:
+                raise UsageError(f"--token-file: {error}") from None
 
     def token(self) -> str:
-        """Return the token that senders must present; read for every event, so that it can be rotated."""
+        """Return the token that senders must present; read for every event, so that it can be rotated.
+
+        It is empty, which admits nobody, while the file holds none.
+        """
+        import logging
+
         assert self.token_file
         try:
-            return self.token_file.read_text().strip()
-        except OSError as error:
-            raise UsageError(f"--token-file={self.token_file} cannot be read: {error.strerror}") from error
+            return tokens.read(self.token_file)
+        except InputRejected as error:
+            logging.getLogger(__name__).warning("no sender is admitted: %s", error)
+            return ""
 
 
 @app.default
@@ -94,14 +108,11 @@ def act(  # noqa: PLR0913 - one parameter per flag
     connection: ConnectionFlags | None = None,
 ) -> int:
     """Serve events."""
-    from maestropy.adapter.tooling import loading
-
     listening = _Listening(
         host=host, port=port, metrics_port=metrics_port, token_file=token_file, workers=workers, verbose=verbose
     )
     listening.check()
-    with dependencies.tracebacks(verbose=verbose):
-        loaded = loading.load(adapter)
+    loaded = dependencies.loaded(adapter, verbose=verbose)
     return lifecycle.run(lambda stop: _run(loaded, connection or ConnectionFlags(), listening=listening, stop=stop))
 
 
@@ -140,13 +151,15 @@ async def _run(adapter: "Adapter", flags: ConnectionFlags, *, listening: _Listen
             group.create_task(exporter.serve(tls=None), name="adapter-metrics")
             _announce(adapter.name, listener, exporter)
             await stop.wait()
+            lifecycle.exit_after(dependencies.STOP_SECONDS)
             # No event is begun any more, those in progress end, and only then the listeners close.
             metrics.stopping()
             await inbox.close()
             performer.stop()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_DRAIN_SECONDS):
+                async with asyncio.timeout(dependencies.DRAIN_SECONDS):
                     await service.drained()
+            inbox.abandon()
             listener.stop()
             await serving
             exporter.stop()

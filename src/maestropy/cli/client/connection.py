@@ -5,7 +5,6 @@ configuration file, and that overrides the default. An error names the flag, var
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import Group, Parameter
 
-from maestropy.cli import environments
+from maestropy.cli import environments, screen
 from maestropy.wire import source_ids
 
 if TYPE_CHECKING:
@@ -39,10 +38,6 @@ SETTINGS: Mapping[str, str] = {
 _DEFAULT_ADDRESS_ADVICE = (
     "this is the default address: give --rest-url and --grpc-server-address, "
     "or store them with `maestro config set-env`"
-)
-_CLOSED_AFTER_HANDSHAKE = re.compile(r"socket closed|connection reset|certificate.required", re.IGNORECASE)
-_CLIENT_CERTIFICATE_ADVICE = (
-    "the server may ask for a client certificate: give --grpc-client-cert-file and --grpc-client-key-file"
 )
 _GROUP = Group("Connection", sort_key=90)
 
@@ -162,6 +157,18 @@ def resolve(
             yield ResolvedSetting(key=key, name=name, value=DEFAULTS[name], origin="default")
 
 
+def overridden(resolved: list[ResolvedSetting], stored: Mapping[str, str], *, environment: str) -> str:
+    """Return a warning about variables that override other values of the environment that `--env` names."""
+    winners = [
+        f"{setting.origin} overrides {setting.key}"
+        for setting in resolved
+        if setting.key in stored and setting.value != stored[setting.key] and setting.origin != f"--{setting.key}"
+    ]
+    if not winners:
+        return ""
+    return f"Warning: {', '.join(winners)} of --env {environment}; unset the variable to use that environment\n"
+
+
 def resolve_settings(rest: RestAddress | None, grpc: GrpcFlags | None = None) -> list[ResolvedSetting]:
     """Return the validated settings of this command."""
     from maestropy.sdk import settings
@@ -203,7 +210,12 @@ def options(resolved: list[ResolvedSetting]) -> "ClientOptions":
 def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> Iterator["Maestro"]:
     """Open a client from flags, variables, the chosen environment and defaults; close it at the end."""
     resolved = resolve_settings(rest, grpc)
+    if rest is not None and rest.env:
+        stored = environments.read(environments.default_path(os.environ)).get(rest.env)
+        screen.write_error(overridden(resolved, stored, environment=rest.env))
     from maestropy.sdk import errors, settings
+
+    screen.write_error(_variables_warning(resolved, os.environ, settings.VARIABLES))
     from maestropy.sdk.blocking import Maestro
     from maestropy.sdk.retry import RetryPolicy
 
@@ -221,14 +233,23 @@ def open_client(rest: RestFlags | None, grpc: GrpcFlags | None = None) -> Iterat
             raise
 
 
+def _variables_warning(
+    resolved: list[ResolvedSetting], environ: Mapping[str, str], variables: Mapping[str, tuple[str, ...]]
+) -> str:
+    """Return which variables of one setting differ, and which of them counts; empty if none do."""
+    lines = []
+    for setting in resolved:
+        names = variables[setting.name]
+        others = [name for name in names if environ.get(name, setting.value) not in ("", setting.value)]
+        if setting.origin in names and others:
+            lines.append(f"Warning: {setting.origin} counts, and {' and '.join(others)} differs; unset one of them\n")
+    return "".join(lines)
+
+
 def _advice(reason: str, resolved: list[ResolvedSetting]) -> str:
     """Return what the settings say about a failed connection; empty if nothing."""
     if any(setting.origin == "default" and setting.value in reason for setting in resolved):
         return _DEFAULT_ADDRESS_ADVICE
-    names = {setting.name for setting in resolved}
-    # A server that asks for a client certificate ends the connection after the handshake, without a word about it.
-    if "ca_file" in names and "client_cert_file" not in names and _CLOSED_AFTER_HANDSHAKE.search(reason):
-        return _CLIENT_CERTIFICATE_ADVICE
     return ""
 
 

@@ -1,7 +1,5 @@
-"""`maestro consumer`: create, list, update, delete and adopt consumers."""
+"""`maestro consumer`: create, list, update, delete and adopt consumers; `actions` has the other operator actions."""
 
-import getpass
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from maestropy.cli import screen
-from maestropy.cli.client import inputs, listing
+from maestropy.cli.client import actions, inputs, listing
 from maestropy.cli.client import output as rendering
+from maestropy.cli.client.actions import NO_FLAGS, ActionFlags, Key, TranslatedErrors, Yes, operator
 from maestropy.cli.client.connection import RestFlags, open_client
 from maestropy.cli.client.formats import TABLE, Format, OutputFlag
 from maestropy.cli.client.listing import ListFlags
@@ -24,12 +23,13 @@ if TYPE_CHECKING:
 
 app = App(
     name="consumer",
-    help="Create, list, update, delete and adopt consumers, the target clusters of works.",
+    help="Create, list, update, delete, pause, resync, retire and adopt consumers, the target clusters of works.",
     help_epilogue=epilogue(
         "maestro consumer create us-east-mgmt-01 --label region=us-east",
         "maestro consumer list -l region=us-east -o name",
         "maestro consumer update us-east-mgmt-01 --label tier=prod",
         "maestro consumer delete us-east-mgmt-01 --yes",
+        "maestro consumer pause us-east-mgmt-01 --reason 'node upgrade' --dry-run",
         "maestro consumer adopt us-east-mgmt-01 --dry-run",
     ),
     help_format="plaintext",
@@ -42,8 +42,6 @@ _NAMED_WORKS = 50
 LabelArguments = Annotated[
     tuple[str, ...], Parameter(name="--label", help="A label key=value; may be repeated.", negative=())
 ]
-Key = Annotated[str, Parameter(help="The ID or the name.")]
-Yes = Annotated[bool, Parameter(name=("-y", "--yes"), help="Do not ask for confirmation.", negative=())]
 
 
 @app.command(
@@ -72,13 +70,21 @@ def show_list(client: "Maestro", flags: ListFlags, *, output: Format) -> None:
     result = collection.read(flags)
     # After the consumers: an error is then about what was asked for.
     holds = client.consumers.holds() if output.is_table else {}
+    pauses = client.consumers.pauses() if output.is_table else {}
     missing = _missing_consumers(client, holds)
-    reasons = {name: rendering.hold_cell(hold) for name, hold in holds.items()}
-    columns = rendering.consumers_with_holds(reasons) if holds else rendering.CONSUMERS
+    columns = rendering.CONSUMERS
+    if holds:
+        columns = rendering.with_column(
+            columns, "HOLD", {name: rendering.hold_cell(hold) for name, hold in holds.items()}
+        )
+    if pauses:
+        since = {name: f"since {rendering.moment(pause.paused_at)}" for name, pause in pauses.items()}
+        columns = rendering.with_column(columns, "PAUSED", since)
     screen.write(rendering.listing(result, output=output, columns=columns, headers=not flags.no_headers))
     screen.write_error(listing.rest_of(result, flags))
     if holds:
         screen.write_error(rendering.hold_lines(holds, missing=missing))
+    screen.write_error(rendering.pause_lines(list(pauses.values())))
 
 
 def _collection(client: "Maestro", flags: ListFlags) -> listing.Collection:
@@ -115,10 +121,17 @@ def get(key: Key, /, *, output: OutputFlag = TABLE, rest: RestFlags | None = Non
 
 def read(client: "Maestro", key: str) -> dict[str, object]:
     """Return a consumer with its data-safety hold; raises CommandError."""
-    with _TranslatedErrors():
+    with TranslatedErrors():
         consumer = client.consumers.get(key)
         hold = client.consumers.hold(consumer.id)
+        pause = client.consumers.pauses().get(consumer.name)
     row = _as_dict(consumer)
+    if pause is not None:
+        row["delivery_pause"] = {
+            "paused_at": pause.paused_at,
+            "paused_by": pause.paused_by,
+            "reason": pause.reason,
+        }
     if hold is not None:
         names = ("id", "reason", "message", "database_id", "since", "work_count")
         pending = {} if hold.pending is None else {"pending_evictions": asdict(hold.pending)}
@@ -136,8 +149,7 @@ def adopt(
     key: Key,
     /,
     *,
-    dry_run: Annotated[bool, Parameter(help="Only print what would happen.", negative=())] = False,
-    yes: Yes = False,
+    action: ActionFlags = NO_FLAGS,
     rest: RestFlags | None = None,
 ) -> int:
     """Let the database of the server decide about works that a data-safety hold keeps.
@@ -148,7 +160,7 @@ def adopt(
     """
     from maestropy.sdk import errors
 
-    with open_client(rest) as client, _TranslatedErrors():
+    with open_client(rest) as client, TranslatedErrors():
         try:
             consumer = client.consumers.get(key)
         except errors.NotFound:
@@ -158,11 +170,11 @@ def adopt(
             screen.write(f"Consumer {printable.escape(consumer.name)} has no data-safety hold; nothing to adopt\n")
             return 0
         screen.write(rendering.adoption(hold, names=_work_names(client, hold)))
-        if dry_run:
+        if action.dry_run:
             return 0
-        inputs.confirm(f"Adopt the database for consumer {consumer.name}?", yes=yes)
+        inputs.confirm(f"Adopt the database for consumer {consumer.name}?", yes=action.yes)
         try:
-            client.consumers.adopt(consumer.id, hold_id=hold.id, requested_by=f"{getpass.getuser()}@{platform.node()}")
+            client.consumers.adopt(consumer.id, hold_id=hold.id, reason=action.reason, requested_by=operator())
         except errors.AlreadyExists as error:
             raise CommandError(f"{error.reason}") from error
     screen.write(f"Hold {printable.escape(hold.id)} adopted; the agent learns of it within a minute\n")
@@ -179,7 +191,7 @@ def create(
     rest: RestFlags | None = None,
 ) -> int:
     """Create a consumer."""
-    with open_client(rest) as client, _TranslatedErrors():
+    with open_client(rest) as client, TranslatedErrors():
         created = client.consumers.create(name, labels=parse_labels(label))
     screen.write(rendering.single(_as_dict(created), output=output, fields=rendering.consumer_fields))
     return 0
@@ -202,7 +214,7 @@ def update(
 ) -> int:
     """Set and remove labels of a consumer; other labels stay."""
     changes: dict[str, str | None] = {**parse_labels(label), **dict.fromkeys(_split(remove_label))}
-    with open_client(rest) as client, _TranslatedErrors():
+    with open_client(rest) as client, TranslatedErrors():
         changed = client.consumers.update(key, labels=changes)
     screen.write(rendering.single(_as_dict(changed), output=output, fields=rendering.consumer_fields))
     return 0
@@ -224,7 +236,7 @@ def delete(
     """Delete consumers that have no works, by ID, name or labels."""
     if bool(keys) == bool(selector):
         raise UsageError("name consumers by ID or name, or give -l LABELS; one of the two")
-    with open_client(rest) as client, _TranslatedErrors():
+    with open_client(rest) as client, TranslatedErrors():
         # All are looked up first: if one does not exist, nothing is deleted.
         chosen = client.consumers.list(labels=selector) if selector else map(client.consumers.get, keys)
         consumers = {consumer.id: consumer for consumer in chosen}
@@ -249,8 +261,8 @@ def _delete_one(client: "Maestro", consumer_id: str, *, name: str) -> None:
         works = client.resource_bundles.page(search=f"consumer_name = {selector.quoted(name)}")["items"]
         if any(work.get("deleted_at") for work in works):
             error.advice = (
-                f"{error.advice}; those in deletion stay until the agent of this consumer has confirmed it: if it "
-                "never comes back, run another agent with this consumer name, on an empty cluster"
+                f"{error.advice}; those in deletion stay until the agent of this consumer has confirmed it. If it "
+                f"never comes back: maestro consumer retire {name} --release --dry-run"
             )
         raise
 
@@ -295,22 +307,32 @@ def _split(arguments: tuple[str, ...]) -> list[str]:
     return [part for argument in arguments for part in argument.split(",")]
 
 
-class _TranslatedErrors:
-    """Translates errors to the messages of the Go command line, which scripts match."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        from maestropy.sdk import errors
-
-        if isinstance(error, errors.NotFound):
-            raise CommandError(f"consumer not found: {printable.escape(error.reason)}") from error
-        if isinstance(error, errors.AlreadyExists):
-            raise CommandError("consumer already exists") from error
-
-
 def _as_dict(consumer: object) -> dict[str, object]:
     values = {name: getattr(consumer, name) for name in ("created_at", "id", "labels", "name", "updated_at")}
     values |= {"href": f"/api/maestro/v1/consumers/{values['id']}", "kind": "Consumer"}
     return {name: dict(values[name]) if name == "labels" else values[name] for name in sorted(values) if values[name]}
+
+
+app.command(
+    actions.pause,
+    name="pause",
+    help_epilogue=epilogue(
+        "maestro consumer pause us-east-mgmt-01 --dry-run",
+        "maestro consumer pause us-east-mgmt-01 --reason 'node upgrade' --yes",
+    ),
+)
+app.command(actions.resume, name="resume", help_epilogue=epilogue("maestro consumer resume us-east-mgmt-01 --yes"))
+app.command(actions.resync, name="resync", help_epilogue=epilogue("maestro consumer resync us-east-mgmt-01 --dry-run"))
+app.command(
+    actions.retire,
+    name="retire",
+    help_epilogue=epilogue(
+        "maestro consumer retire us-east-mgmt-01 --release --dry-run",
+        "maestro consumer retire us-east-mgmt-01 --delete --reason 'cluster is gone' --yes",
+    ),
+)
+app.command(
+    actions.sweep,
+    name="sweep",
+    help_epilogue=epilogue("maestro consumer sweep --dry-run", "maestro consumer sweep --class hold --yes"),
+)

@@ -8,6 +8,7 @@ from cyclopts import App
 from maestropy.cli import screen
 from maestropy.cli.client import consumer, listing, row_watch
 from maestropy.cli.client import output as rendering
+from maestropy.cli.client.actions import Key
 from maestropy.cli.client.bundles import reads, steps
 from maestropy.cli.client.bundles.reads import BundleKey, Scope
 from maestropy.cli.client.connection import GrpcFlags, RestFlags, open_client
@@ -84,7 +85,7 @@ def _existing(client: "Maestro", ids: "Sequence[str]") -> "list[Row]":
     )
 )
 def consumers(
-    *keys: consumer.Key,
+    *keys: Key,
     flags: ListFlags | None = None,
     output: OutputFlag = TABLE,
     rest: RestFlags | None = None,

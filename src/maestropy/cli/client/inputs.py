@@ -21,17 +21,13 @@ def documents(path: Path) -> list[dict[str, Any]]:
     from maestropy.sdk._manifests import sources
     from maestropy.sdk.errors import Invalid
 
-    if path == STDIN:
-        return sources.read(_standard_input())
-    if path.is_dir():
+    if path != STDIN and path.is_dir():
         return [document for file in _files_in(path) for document in documents(file)]
     try:
-        return sources.read(path)
+        return sources.read(_standard_input() if path == STDIN else path)
     except Invalid as error:
-        # Too large or nested: the same exit code as for standard input.
-        if isinstance(error.__cause__, InputRejected):
-            raise UsageError(f"{error.reason}; {error.advice}") from error
-        raise
+        # Whatever is wrong with an input, the exit code is the same.
+        raise UsageError(f"{error.reason}; {error.advice}") from error
 
 
 def _files_in(folder: Path) -> list[Path]:

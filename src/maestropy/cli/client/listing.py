@@ -32,7 +32,9 @@ class ListFlags:
         Parameter(help="The number of items per page; --all and --selector show all.", validator=_AT_LEAST_ONE),
     ] = _SIZE
     all: Annotated[bool, Parameter(name=("-A", "--all"), help="Show all, not only one page.", negative=())] = False
-    search: Annotated[str, Parameter(help="A search of the REST API: \"name like 'web%'\".", show_default=False)] = ""
+    search: Annotated[
+        str, Parameter(help="A search of the REST API: \"created_at > '2026-11-01'\".", show_default=False)
+    ] = ""
     selector: Annotated[
         str, Parameter(name=("-l", "--selector"), help="Only those with these labels: app=web,!canary.")
     ] = ""

@@ -5,11 +5,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from maestropy.cli import screen
 from maestropy.cli.client import formats
 from maestropy.cli.client.formats import Format
 from maestropy.untrusted import printable
 
 if TYPE_CHECKING:
+    from maestropy.sdk.actions import ActionWork, DeliveryPause, OperatorAction
     from maestropy.sdk.consumers import DataSafetyHold
 
 Output = Literal["table", "wide", "json", "yaml", "name"]
@@ -19,6 +21,7 @@ GONE = "is_gone"
 """The mark of a row that a watch no longer finds."""
 _GAP = "   "
 _HOLD_MESSAGE = "data-safety hold"
+_SHOWN_PAUSES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,8 @@ def as_yaml(value: Any) -> str:
 
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
     # Unprintable characters, such as bidirectional overrides, are escaped with all others beyond ASCII.
-    return text if printable.is_safe(text) else yaml.safe_dump(value, sort_keys=False, allow_unicode=False)
+    is_shown = printable.is_safe(text) and screen.can_encode(text)
+    return text if is_shown else yaml.safe_dump(value, sort_keys=False, allow_unicode=False)
 
 
 def consumer_cells(row: Row) -> list[str]:
@@ -118,6 +122,10 @@ def consumer_fields(row: Row) -> Iterable[tuple[str, str]]:
     yield "Labels", labels(row.get("labels"))
     yield "Created", moment(row.get("created_at"))
     yield "Updated", moment(row.get("updated_at"))
+    pause = row.get("delivery_pause")
+    if pause:
+        why = f": {pause['reason']}" if pause["reason"] else ""
+        yield "Paused", f"since {moment(pause['paused_at'])} by {pause['paused_by']}{why}"
     hold = row.get("data_safety_hold")
     if hold:
         works = works_text(hold["work_count"])
@@ -241,13 +249,41 @@ def bundle_status(row: Row) -> str:
 CONSUMERS = Columns(heads=("ID", "NAME", "LABELS", "CREATED"), cells=consumer_cells, narrow=4)
 
 
-def consumers_with_holds(reasons: Mapping[str, str]) -> Columns:
-    """Return the columns of consumers when there are data-safety holds; `reasons` by consumer name."""
+def with_column(columns: Columns, head: str, texts: Mapping[str, str]) -> Columns:
+    """Return the columns of consumers with one more; `texts` are its cells by consumer name."""
 
     def cells(row: Row) -> list[str]:
-        return [*consumer_cells(row), reasons.get(str(row.get("name", "")), "")]
+        return [*columns.cells(row), texts.get(str(row.get("name", "")), "")]
 
-    return Columns(heads=(*CONSUMERS.heads, "HOLD"), cells=cells, narrow=5)
+    return Columns(heads=(*columns.heads, head), cells=cells, narrow=columns.narrow + 1)
+
+
+def pause_lines(pauses: "Sequence[DeliveryPause]") -> str:
+    """Return who paused the delivery to the first consumers, since when and why, and what ends it."""
+    lines = [
+        f"Delivery to consumer {pause.consumer} is paused by {pause.paused_by} since {moment(pause.paused_at)}"
+        f"{f': {pause.reason}' if pause.reason else ''}; maestro consumer resume {pause.consumer}"
+        for pause in pauses[:_SHOWN_PAUSES]
+    ]
+    if len(pauses) > _SHOWN_PAUSES:
+        lines.append(f"Delivery to {len(pauses) - _SHOWN_PAUSES} more consumers is paused")
+    return "".join(f"{printable.escape(line)}\n" for line in lines)
+
+
+def action(plan: "OperatorAction") -> str:
+    """Return what an action does, or would do."""
+    lines = [*plan.effects, *(f"Warning: {warning}." for warning in plan.warnings)]
+    if plan.works:
+        lines.append(f"Works: {plan.work_count}")
+        lines.extend(_action_work(work) for work in plan.works)
+        if plan.work_count > len(plan.works):
+            lines.append(f"  and {plan.work_count - len(plan.works)} more")
+    return "".join(f"{printable.escape(line)}\n" for line in lines)
+
+
+def _action_work(work: "ActionWork") -> str:
+    deleting = ", being deleted" if work.is_deleting else ""
+    return f"  {work.id} {work.name or '-'} version {work.version}{deleting}"
 
 
 BUNDLES = Columns(

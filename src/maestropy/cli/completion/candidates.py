@@ -20,11 +20,13 @@ NamesSource = Callable[[str, Mapping[str, str]], list[str]]
 
 _BY_FLAG: Mapping[str, str] = {"--consumer": "consumers", "--env": "environments"}
 _BY_COMMAND: Mapping[tuple[str, ...], str] = {
-    **{("resourcebundle", name): "works" for name in ("get", "delete", "describe", "edit", "status", "wait")},
+    **{("resourcebundle", name): "works" for name in ("get", "delete", "describe", "edit", "resend", "status", "wait")},
     **{("consumer", name): "consumers" for name in ("adopt", "delete", "get", "update")},
+    **{("consumer", name): "consumers" for name in ("pause", "resume", "resync", "retire")},
     **{("config", name): "environments" for name in ("delete", "set-env", "show", "use")},
     ("consumer", "create"): "",
     ("get", "works"): "works",
+    ("history",): "works",
     ("get", "consumers"): "consumers",
 }
 """What the arguments of a command are; those of other commands are files."""

@@ -6,7 +6,7 @@ help, `settings_apps` provides their completion.
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from maestropy.cli.errors import UsageError
 from maestropy.cli.parsing import go_flags
@@ -24,6 +24,8 @@ class SettingsCommand:
     execute: Callable[[Mapping[str, str]], int]
     text: str
     examples: str
+    removed: Mapping[str, str] = field(default_factory=dict)
+    """Flags that only older versions of the Go command have, and where their purpose is served now; empty: nowhere."""
 
     def run(self, arguments: Sequence[str]) -> int:
         """Run the command with `arguments`, or print its help."""
@@ -34,8 +36,9 @@ class SettingsCommand:
             flags = list(self.flags.values())
             sys.stdout.write(settings_help.page(self.name, text=self.text, flags=flags, examples=self.examples))
             return 0
-        for argument in line.remaining:
-            raise UsageError(f"{_complaint(argument, self.flags)}; see `maestro {self.name} --help`")
+        if line.remaining:
+            complaint = self._removed_flags(line.remaining) or _complaint(line.remaining[0], self.flags)
+            raise UsageError(f"{complaint}; see `maestro {self.name} --help`")
         if line.ignored:
             sys.stderr.write(
                 f"warning: {', '.join(line.ignored)} without effect: the log goes to standard error, not to files\n"
@@ -46,6 +49,18 @@ class SettingsCommand:
                 raise UsageError(f"{name} requires an argument; see `maestro {self.name} --help`")
             values[name] = value
         return self.execute(values)
+
+    def _removed_flags(self, arguments: Iterable[str]) -> str:
+        """Return what to do about flags of older Go versions: all at once, since a chart sets several of them."""
+        written = {name.replace("_", "-"): name for name in map(_name, arguments)}
+        found = [name for name in written if name in self.removed]
+        if not found:
+            return ""
+        names = ", ".join(written[name] for name in found)
+        subject = f"{names} is a flag" if len(found) == 1 else f"{names} are flags"
+        instead = "; ".join(dict.fromkeys(filter(None, (self.removed[name] for name in found))))
+        remedy = f"leave {'it' if len(found) == 1 else 'them'} out" + (f" ({instead})" if instead else "")
+        return f"{subject} of older Go Maestro without effect; {remedy}"
 
 
 def read(arguments: Sequence[str], flags: Iterable[Flag]) -> go_flags.CommandLine:
@@ -60,7 +75,11 @@ def _complaint(argument: str, flags: Iterable[str]) -> str:
         return f"unexpected argument {argument}: this command takes only flags"
     import difflib
 
-    # Without the value, which may be a secret.
-    name = argument.partition("=")[0]
+    name = _name(argument)
     close = difflib.get_close_matches(name, list(flags), n=1)
     return f"Unknown option: {name}" + (f". Did you mean {close[0]}?" if close else "")
+
+
+def _name(argument: str) -> str:
+    """Return a flag without its value, which may be a secret."""
+    return argument.partition("=")[0]

@@ -6,13 +6,21 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maestropy.aio import backoff
 from maestropy.cli import lifecycle, screen
 from maestropy.server import settings as configuration
 from maestropy.store.dsn import Dsn
 
-_SECRET_FLAGS = {"--db-dsn": "MAESTRO_DB_DSN", "--db-listen-dsn": "MAESTRO_DB_LISTEN_DSN"}
+if TYPE_CHECKING:
+    from maestropy.server.runtime.mounts import Mount
+
+_SECRET_FLAGS = {
+    "--db-dsn": "MAESTRO_DB_DSN",
+    "--db-listen-dsn": "MAESTRO_DB_LISTEN_DSN",
+    "--db-read-dsn": "MAESTRO_DB_READ_DSN",
+}
 
 
 async def serve(
@@ -32,8 +40,17 @@ async def serve(
         address = await stack.enter_async_context(with_login(address, settings.database))
         if settings.instance.worker_index is not None:
             lifecycle.stop_when_input_closes(sys.stdin.fileno(), stop)
-        await lifecycle.run_until(stop, run(settings, dsn=address))
+        await lifecycle.run_until(stop, run(settings, dsn=address, mount=_console(settings)))
     return 0
+
+
+def _console(settings: configuration.ServerSettings) -> "Mount | None":
+    if not settings.http.enable_console:
+        return None
+    # Imported here: a server without the console starts faster.
+    from maestropy.cli.server.console_mount import mount
+
+    return mount()
 
 
 def _embedded(settings: configuration.ServerSettings) -> AbstractAsyncContextManager[Dsn]:

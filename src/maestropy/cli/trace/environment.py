@@ -59,7 +59,8 @@ def complete_work_access(access: WorkAccess, choice: EnvironmentChoice, environ:
             if key in stored
         }
         changes |= {"agent_namespace": stored["agent-namespace"]} if "agent-namespace" in stored else {}
-    if not changes.keys() - {"namespace", "agent_namespace"}:
+        changes |= {"logs": stored["logs"]} if "logs" in stored else {}
+    if not changes.keys() - {"namespace", "agent_namespace", "logs"}:
         return replace(access, **changes)
     config = f"--config {shlex.quote(str(choice.config))}" if choice.config else ""
     beside = " ".join(filter(None, (config, access.flags)))
@@ -82,6 +83,29 @@ def complete_hcp_access(access: HcpAccess, choice: EnvironmentChoice, environ: M
         choices = _management_choices(stored)
         changes |= {"mgmt_choices": choices} if choices else {}
     return replace(access, **changes, environment=name if changes else "")
+
+
+def endpoints(choice: EnvironmentChoice, environ: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the addresses of health and of metrics ports that the environment names."""
+    _, _, stored = _chosen(choice, environ)
+    return tuple(_several(stored.get("health-url", ""))), tuple(_several(stored.get("metrics-url", "")))
+
+
+def hcp_access_of(access: WorkAccess, choice: EnvironmentChoice, environ: Mapping[str, str]) -> HcpAccess:
+    """Return the access to the systems of a hosted control plane with the clusters of a work trace."""
+    given = HcpAccess(
+        urls={System.MAESTRO: access.rest_url} if access.rest_url and not access.environment else {},
+        svc_kubeconfig="" if access.environment else access.svc_kubeconfig,
+        svc_context="" if access.environment else access.svc_context,
+        mgmt_choices=() if access.environment else _given_management(access),
+        timeout_seconds=access.timeout_seconds,
+    )
+    return complete_hcp_access(given, choice, environ) if access.environment else given
+
+
+def _given_management(access: WorkAccess) -> tuple[ManagementChoice, ...]:
+    stored = {"mgmt-context": ",".join(access.mgmt_contexts), "mgmt-kubeconfig": ",".join(access.mgmt_kubeconfigs)}
+    return _management_choices(stored)
 
 
 def _chosen(choice: EnvironmentChoice, environ: Mapping[str, str]) -> tuple[str, Path, Mapping[str, str]]:

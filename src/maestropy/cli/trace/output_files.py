@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from maestropy.cli import overwriting
 from maestropy.trace.errors import InvalidArguments
 
 
 def write(pieces: Iterable[str], path: Path, *, option: str) -> None:
     """Write a file; raise InvalidArguments, which names the option, if it cannot be written."""
     try:
-        if _is_special(path):
+        if overwriting.is_special(path):
             with path.open("w", encoding="utf-8") as stream:
                 stream.writelines(pieces)
         else:
@@ -27,34 +28,9 @@ def write(pieces: Iterable[str], path: Path, *, option: str) -> None:
 
 def check(outputs: Mapping[str, Path | None], inputs: Sequence[Path]) -> None:
     """Raise InvalidArguments for an output that is a file to read, by whichever name, or is another output."""
-    read = {_identity(path): path for path in inputs if path.is_file()}
-    options: dict[object, str] = {}
-    for option, path in outputs.items():
-        if path is None or _is_special(path):
-            continue
-        identity = _identity(path)
-        if identity in read:
-            raise InvalidArguments(f"{option} {path} would overwrite the log {read[identity]}; name another file")
-        if identity in options:
-            raise InvalidArguments(f"{options[identity]} and {option} name the same file {path}; name two files")
-        options[identity] = option
-
-
-def _identity(path: Path) -> object:
-    """Return what all names of a file have in common."""
-    try:
-        status = path.stat()
-    except (OSError, ValueError):
-        return os.path.realpath(path)
-    return status.st_dev, status.st_ino
-
-
-def _is_special(path: Path) -> bool:
-    """Say whether a path is a device or a pipe, which nothing can be renamed to."""
-    with suppress(OSError, ValueError):
-        mode = path.stat().st_mode
-        return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-    return False
+    problem = overwriting.problem(outputs, inputs, noun="log")
+    if problem:
+        raise InvalidArguments(problem)
 
 
 def _replace(pieces: Iterable[str], path: Path) -> None:

@@ -1,5 +1,7 @@
 """Open the gRPC and REST connections of a client on first use, and again when a certificate file changes."""
 
+import asyncio
+import os
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -32,17 +34,31 @@ class ReloadingConnection(Generic[Connection]):
         self._files = files
         self._stamp: tuple[object, ...] = ()
         self._opened: list[Connection] = []
+        self._process = os.getpid()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
     def current(self) -> Connection:
         """Return the connection to use now."""
         if self._is_closed:
             raise MaestroError("the client is closed", advice="create a new one")
+        if self._opened and os.getpid() != self._process:
+            raise MaestroError(
+                "the client was used before this process was forked, and its connections belong to the parent",
+                advice="create the client after the fork, or start processes with the method spawn",
+            )
+        loop = asyncio.get_running_loop()
+        if self._opened and loop is not self._loop:
+            raise MaestroError(
+                "the client was used in another event loop before, and its connections belong to that loop",
+                advice="create a client in each loop, such as in each asyncio.run()",
+            )
+        self._loop = loop
         stamp = tuple(map(_stamp, self._files))
         if not self._opened or stamp != self._stamp:
             # Calls in progress finish on the older connection, so it stays open until the client is closed.
             self._opened.append(self._open())
-            self._stamp = stamp
+            self._stamp, self._process = stamp, os.getpid()
         return self._opened[-1]
 
     async def close(self) -> None:
@@ -76,8 +92,10 @@ def grpc_connection(settings: Settings) -> ReloadingConnection[GrpcClient]:
     return ReloadingConnection(open_, close=GrpcClient.close, files=settings.certificate_files)
 
 
-def rest_connection(settings: Settings) -> ReloadingConnection[httpx.AsyncClient]:
-    """Return the REST connection, for reads."""
+def rest_connection(
+    settings: Settings, *, transport: httpx.AsyncBaseTransport | None = None
+) -> ReloadingConnection[httpx.AsyncClient]:
+    """Return the REST connection, for reads; `transport` sends its requests in place of the network."""
 
     def open_() -> httpx.AsyncClient:
         base = f"{settings.needs('api_url')}/api/maestro/v1"
@@ -88,6 +106,7 @@ def rest_connection(settings: Settings) -> ReloadingConnection[httpx.AsyncClient
             limits=httpx.Limits(max_connections=_MAX_CONNECTIONS),
             headers={"Accept": "application/json"},
             trust_env=False,
+            transport=transport,
         )
 
     return ReloadingConnection(open_, close=httpx.AsyncClient.aclose, files=settings.certificate_files)

@@ -5,8 +5,9 @@ decide only if no message matches. The first matching row of a table counts. Pur
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from maestropy.sdk import errors
 from maestropy.sdk.errors import MaestroError
@@ -19,6 +20,22 @@ class Operation:
 
     doing: str
     operation_id: str = ""
+    span: Any = None
+    """The span of the application's OpenTelemetry that publishes it; None if it uses none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What the client presents to a server, as far as errors depend on it."""
+
+    uses_tls: bool = False
+    client_cert_file: str = ""
+    """Empty: the client presents no certificate."""
+    current_token: Callable[[], str] = str
+    """Returns the current token; empty without one."""
+
+
+NO_CREDENTIALS = Credentials()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +64,26 @@ _NOT_GRPC = ErrorMeaning(
     errors.Unavailable,
     "this is not a Maestro gRPC endpoint; check MAESTRO_GRPC_URL (--grpc-server-address): it may be that of REST",
 )
+
+_MAYBE_TLS = ErrorMeaning(
+    errors.Unavailable, "check that the server runs; if it uses TLS, write https:// in the address, not http://"
+)
+
+_GIVE_CERTIFICATE = (
+    "give client_cert_file and client_key_file "
+    "(MAESTRO_GRPC_CLIENT_CERT_FILE and …_KEY_FILE, or --grpc-client-cert-file and --grpc-client-key-file)"
+)
+_CLOSED = re.compile(
+    r"socket closed|connection reset|closed the connection|disconnected without|broken pipe", re.IGNORECASE
+)
+"""How a server ends a connection after the handshake if it says nothing about the client certificate that it misses."""
+_CERTIFICATE_REQUIRED = re.compile(r"certificate.required", re.IGNORECASE)
+_UNKNOWN_AUTHORITY = re.compile(r"alert.unknown.ca\b", re.IGNORECASE)
+_CERTIFICATE_REJECTED = re.compile(
+    r"alert.(bad.certificate|unsupported.certificate|certificate.(unknown|expired|revoked)|handshake.failure)",
+    re.IGNORECASE,
+)
+"""Alerts about the certificate of a client; with TLS 1.2 a client without one may get them too."""
 
 _TEXTS: tuple[tuple[re.Pattern[str], ErrorMeaning], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), meaning)
@@ -127,22 +164,35 @@ _STATUSES: Mapping[int, ErrorMeaning] = {
     504: ErrorMeaning(errors.Timeout, "retry, or allow more time"),
 }
 
-_NOT_MAESTRO = ErrorMeaning(errors.NotFound, "check that the address leads to Maestro's REST API")
-"""A 404 without Maestro's error code may come from another server."""
+_NOT_MAESTRO = ErrorMeaning(errors.ServerError, "check that the address leads to Maestro's REST API")
+"""A 404 without Maestro's error code comes from another server: it does not say that an object is gone."""
+_NO_SUCH_PATH = "The requested resource '"
+"""How a server answers for a path that it does not know; what does not exist under a known path reads differently."""
 _REST_TOKEN = ErrorMeaning(errors.Unauthorized, "check the token file (--token-file, MAESTRO_TOKEN_FILE)")
 _NEEDS_ROLE = ErrorMeaning(errors.Forbidden, "use a token of that role: --jwt-role-* of the server say which have it")
 _FAILED = ErrorMeaning(errors.ServerError)
 _FAILED_TRANSIENT = ErrorMeaning(errors.ServerError, is_retryable=True)
 
 
-def from_grpc(code: StatusCode, text: str, *, request: Operation) -> MaestroError:
+class UnknownPath(errors.ServerError):
+    """The server does not know the path: a Go server or one of an earlier version, or the address is not Maestro's."""
+
+    default_advice = "check that the address leads to Maestro's REST API, and has no path of its own"
+
+
+def from_grpc(
+    code: StatusCode, text: str, *, request: Operation, credentials: Credentials = NO_CREDENTIALS
+) -> MaestroError:
     """Return the error for a rejected gRPC call."""
-    meaning = _by_text(text) or _CODES.get(code, _FAILED)
+    about_certificate = _about_certificate(text, credentials) if code is StatusCode.UNAVAILABLE else None
+    meaning = about_certificate or _by_text(text) or _CODES.get(code, _FAILED)
     return _error(meaning, text or code.name, request=request)
 
 
 def from_http(status: int, *, code: str, reason: str, request: Operation) -> MaestroError:
-    """Return the error for an HTTP response; `code` is Maestro's own (`maestro-7`), empty without a body."""
+    """Return the error for an HTTP response; `code` is Maestro's own (`maestro-7`), empty if the body has none."""
+    if status == 404 and code and reason.startswith(_NO_SUCH_PATH):
+        return UnknownPath(reason, doing=request.doing, operation_id=request.operation_id)
     text = f"{code}: {reason}" if code else reason
     needs_role = _NEEDS_ROLE if "it needs the role" in reason else None
     rejected_token = _REST_TOKEN if status == 401 else None
@@ -158,13 +208,43 @@ def from_http(status: int, *, code: str, reason: str, request: Operation) -> Mae
     return _error(meaning, reason or f"HTTP {status}", request=request)
 
 
-def from_no_response(text: str, *, request: Operation, was_sent: bool, in_time: bool) -> MaestroError:
+def from_no_response(
+    text: str, *, request: Operation, was_sent: bool, in_time: bool, credentials: Credentials = NO_CREDENTIALS
+) -> MaestroError:
     """Return the error for a missing response: a timeout or a lost connection."""
     timed_out = ErrorMeaning(errors.Timeout, "retry, or allow more time")
-    meaning = _by_text(text) or (ErrorMeaning(errors.Unavailable) if in_time else timed_out)
+    by_text = _about_certificate(text, credentials) or _by_text(text)
+    without_tls = _MAYBE_TLS if "http://" in text and _CLOSED.search(text) else None
+    meaning = by_text or (without_tls or ErrorMeaning(errors.Unavailable) if in_time else timed_out)
     error = _error(meaning, text, request=request)
     error.was_sent = was_sent
     return error
+
+
+def _about_certificate(text: str, credentials: Credentials) -> ErrorMeaning | None:
+    """Return the meaning of a connection that the server ended because of the client certificate, as far as it says."""
+    if not credentials.uses_tls:
+        return None
+    file = credentials.client_cert_file
+    is_untrusted = _UNKNOWN_AUTHORITY.search(text) is not None
+    is_rejected = is_untrusted or _CERTIFICATE_REJECTED.search(text) is not None
+    if _CERTIFICATE_REQUIRED.search(text):
+        advice = f"the server asks for a client certificate: {_GIVE_CERTIFICATE}"
+        return ErrorMeaning(errors.Unavailable, advice, is_retryable=False)
+    if not is_rejected and not _CLOSED.search(text):
+        return None
+    if not file:
+        advice = f"the server may ask for a client certificate: {_GIVE_CERTIFICATE}"
+    elif is_untrusted:
+        advice = (
+            f"the server does not trust the issuer of the client certificate {file}: "
+            "set client_cert_file to a certificate of a CA that it trusts, or let it trust this CA"
+        )
+    elif is_rejected:
+        advice = f"the server rejects the client certificate {file} (client_cert_file): check its issuer and its dates"
+    else:
+        advice = f"check that the server runs, and that it trusts the issuer of the client certificate {file}"
+    return ErrorMeaning(errors.Unavailable, advice, is_retryable=not is_rejected)
 
 
 def _by_text(text: str) -> ErrorMeaning | None:

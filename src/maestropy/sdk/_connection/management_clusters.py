@@ -4,6 +4,9 @@ The list may be a bare array, or pages under `items` with a `total`. Retryable f
 `targeting` chooses a cluster from the list.
 """
 
+import asyncio
+import json
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +15,17 @@ from typing import Any
 import httpx
 
 from maestropy.sdk import settings
-from maestropy.sdk._connection import error_mapping
+from maestropy.sdk._connection import error_mapping, responses
 from maestropy.sdk.errors import ConfigError, Invalid, NotFound, ServerError
 from maestropy.sdk.retry import Retrier, RetryPolicy
 
 PATH = "/api/v1/management-clusters"
 PAGE_SIZE = 100
+_GRACE_SECONDS = 0.1
+"""httpx, which knows the step that took too long, reports its own timeouts first."""
+_MOST_BYTES = 8 * 2**20
+"""The limit of one page, which has kilobytes."""
+_OTHER_SERVICE = "check that the address leads to the HyperFleet API"
 _MAX_PAGES = 1000
 """A server with more pages, a hundred thousand clusters, repeats itself."""
 
@@ -44,6 +52,10 @@ class ManagementClusterList:
     token_file: Path | None = None
     timeout: float = 10.0
     """Seconds for one response, and for all retries."""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for an address that errors must not show."""
+        settings.reject_login(self.api_url, origin="api_url")
 
     async def read(self) -> list[TargetCluster]:
         """Return all clusters of the list, each once."""
@@ -74,29 +86,35 @@ class ManagementClusterList:
     async def _ask(self, client: httpx.AsyncClient, number: int) -> Any:
         request = error_mapping.Operation(doing=f"list management clusters of {self.api_url}")
         query = {**self.query, "page": str(number), "size": str(PAGE_SIZE)}
+        url = f"{self.api_url.rstrip('/')}{PATH}"
         try:
-            response = await client.get(f"{self.api_url.rstrip('/')}{PATH}", params=query, headers=self._headers())
+            async with (
+                asyncio.timeout(self.timeout + _GRACE_SECONDS),
+                client.stream("GET", url, params=query, headers=self._headers()) as response,
+            ):
+                content = await responses.read_body(response, request=request, most=_MOST_BYTES, advice=_OTHER_SERVICE)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise ConfigError(
                 f"{self.api_url} is not an address: {error}", advice="write http(s)://host:port"
             ) from error
-        except httpx.TransportError as error:
+        except (httpx.TransportError, ssl.SSLError, TimeoutError) as error:
             raise error_mapping.from_no_response(
                 f"no response: {str(error) or type(error).__name__}",
                 request=request,
                 was_sent=True,
-                in_time=not isinstance(error, httpx.TimeoutException),
+                in_time=not isinstance(error, httpx.TimeoutException | TimeoutError),
             ) from error
         if response.status_code == 404:
             advice = f"check the address: it must serve {PATH}"
             raise NotFound("the API has no such list (HTTP 404)", doing=request.doing, advice=advice)
+        if response.is_redirect:
+            raise responses.redirect(response, request=request, advice=_OTHER_SERVICE)
         if not response.is_success:
             raise error_mapping.from_http(response.status_code, code="", reason="", request=request)
         try:
-            return response.json()
-        except ValueError as error:
-            advice = "check that the address leads to the HyperFleet API"
-            raise ServerError("the response is not JSON", doing=request.doing, advice=advice) from error
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ServerError("the response is not JSON", doing=request.doing, advice=_OTHER_SERVICE) from error
 
     def _headers(self) -> dict[str, str]:
         if self.token_file is None:

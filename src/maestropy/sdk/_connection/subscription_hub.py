@@ -8,11 +8,12 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from maestropy.aio import backoff, tasks
-from maestropy.sdk._connection import error_mapping, publisher
+from maestropy.sdk._connection import client_spans, error_mapping, publisher
 from maestropy.sdk._connection.connections import ReloadingConnection
-from maestropy.sdk.errors import MaestroError, Unavailable
+from maestropy.sdk.errors import ConfigError, MaestroError, Unavailable
 from maestropy.transport.grpc.client import GrpcClient
 from maestropy.wire import errors as wire_errors
 from maestropy.wire.events import event, grpc_binding
@@ -112,11 +113,13 @@ class SubscriptionHub:
         source: str,
         jitter: Callable[[], float],
         address: str = "",
+        credentials: error_mapping.Credentials = error_mapping.NO_CREDENTIALS,
     ) -> None:
         self._connection = connection
         self._source = source
         self._jitter = jitter
         self._address = address
+        self._credentials = credentials
         self._queues: list[EventQueue] = []
         self._task_owner = tasks.TaskOwner()
         self._live: object | None = None
@@ -148,8 +151,10 @@ class SubscriptionHub:
 
     async def close(self) -> None:
         """End all watches."""
+        closed = Unavailable("the client was closed", doing="watch works", advice="create a new one")
+        closed.is_retryable = False
         for queue in self._queues:
-            queue.fail(Unavailable("the client was closed", doing="watch works"))
+            queue.fail(closed)
         self._queues.clear()
         await self._stop()
 
@@ -170,6 +175,7 @@ class SubscriptionHub:
                     self._connected(run_id)
                     pauses = self._pauses()
                     async for received in events:
+                        client_spans.status_received(received)
                         for queue in self._queues:
                             queue.put(received)
             except Exception as error:  # noqa: BLE001 - every watch must get the error that ended the stream
@@ -188,7 +194,10 @@ class SubscriptionHub:
 
     def _is_reconnectable(self, error: Exception) -> bool:
         try:
-            failure = publisher.translated(error, request=error_mapping.Operation(doing="watch works"))
+            request = error_mapping.Operation(doing="watch works")
+            failure = publisher.translated(error, request=request, credentials=self._credentials)
+            with suppress(ConfigError):
+                failure.hide(self._credentials.current_token())
         except Exception as unknown:  # noqa: BLE001 - not an error of the connection: a reconnect cannot help
             failure = MaestroError(f"something unexpected happened: {unknown!r}", doing="watch works")
         self.last_error = failure

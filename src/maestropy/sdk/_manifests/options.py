@@ -24,7 +24,7 @@ def settings(
     if feedback == "WellKnownStatus":
         config["feedbackRules"] = [{"type": "WellKnownStatus"}]
     elif isinstance(feedback, Mapping):
-        paths = [{"name": name, "path": _path(path)} for name, path in feedback.items()]
+        paths = [{"name": name, "path": _path(name, path)} for name, path in feedback.items()]
         config["feedbackRules"] = [{"type": "JSONPaths", "jsonPaths": paths}]
     elif feedback is not None:
         raise Invalid(f"feedback is {feedback!r}", advice='give {"status": ".status"} or "WellKnownStatus"')
@@ -71,7 +71,15 @@ def _strategy(strategy: str, apply: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": strategy, "serverSideApply": dict(apply)} if apply else {"type": strategy}
 
 
-def _path(path: str) -> str:
+def _path(name: object, path: object) -> str:
+    if not isinstance(name, str) or not isinstance(path, str):
+        raise Invalid(f"feedback[{name!r}] is {path!r}", advice='give names and JSON paths: {"status": ".status"}')
+    # In a quoted text brackets need no counterpart.
+    if not {"'", '"'} & set(path) and any(path.count(left) != path.count(right) for left, right in ("[]", "{}", "()")):
+        raise Invalid(
+            f"feedback[{name!r}]: the JSON path {path!r} has a bracket without its counterpart",
+            advice="write it such as .status or .status.conditions[0].status",
+        )
     if not path.startswith((".", "@", "{", "[")):
         raise Invalid(f"the JSON path {path!r} is malformed", advice=f"begin it with a dot: .{path}")
     return path

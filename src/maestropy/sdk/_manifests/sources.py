@@ -3,6 +3,7 @@
 Pure, except that it reads files.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
@@ -27,17 +28,19 @@ class HasToDict(Protocol):
 
 
 Source = Mapping[str, Any] | HasToDict | str | Path
-"""A dict, an object with `to_dict`, a YAML or JSON string, or the path of such a file."""
+"""A dict, an object with `to_dict`, a YAML or JSON string, or the `pathlib.Path` of such a file."""
 
 _IRREGULAR = {"Endpoints": "endpoints"}
 _LISTS = ("List", "ConfigMapList")
+_PATH = re.compile(r"\s*\S*(/\S*|\.(ya?ml|json))\s*")
+"""A string that is most likely meant as the path of a file."""
 
 
 def read(source: Source | Iterable[Source]) -> list[Document]:
     """Return the manifests of a source, in order; a file may hold several, and a List counts as its items."""
     match source:
         case Path():
-            return _from_yaml(_text_of(source), origin=str(source))
+            return _from_yaml(_text_of(source), origin=str(source), is_file=True)
         case str():
             _check_length(source)
             return _from_yaml(source, origin="the YAML text")
@@ -49,7 +52,7 @@ def read(source: Source | Iterable[Source]) -> list[Document]:
             return [document for item in source for document in read(item)]
         case _:
             raise Invalid(
-                f"a manifest cannot be of type {type(source).__name__}", advice="give a dict, YAML or a file's path"
+                f"a manifest cannot be of type {type(source).__name__}", advice="give a dict, YAML or a pathlib.Path"
             )
 
 
@@ -95,7 +98,7 @@ def _text_of(path: Path) -> str:
         raise Invalid(f"{path} is not UTF-8 (byte {error.start})", advice="save it as UTF-8") from error
 
 
-def _from_yaml(text: str, *, origin: str) -> list[Document]:
+def _from_yaml(text: str, *, origin: str, is_file: bool = False) -> list[Document]:
     try:
         loaded = manifest_text.load_all(text)
         documents = [document for document in loaded if document is not None]
@@ -111,9 +114,10 @@ def _from_yaml(text: str, *, origin: str) -> list[Document]:
         raise Invalid(f"{origin}: {str(error).splitlines()[0]}", advice="correct the YAML") from error
     for number, document in enumerate(documents, start=1):
         if not isinstance(document, dict):
-            raise Invalid(
-                f"{origin}: document {number} is not an object", advice="a manifest begins with `apiVersion:`"
-            )
+            advice = "a manifest begins with `apiVersion:`"
+            if not is_file and _PATH.fullmatch(text):
+                advice = f"a string is YAML or JSON; to read a file give pathlib.Path({text.strip()!r})"
+            raise Invalid(f"{origin}: document {number} is not an object", advice=advice)
         problems = json_values.problems(document)
         if problems:
             raise Invalid(f"{origin}: {kubernetes_names.join(problems)}", advice="correct the values")

@@ -86,12 +86,16 @@ async def apply_many(
     on_progress: OnProgress | None,
 ) -> AppliedMany:
     """Apply `works`, at most `concurrency` at once."""
-    if concurrency < 1:
+    if not isinstance(concurrency, int) or concurrency < 1:
         raise errors.Invalid(f"concurrency is {concurrency}", advice="use 1 or more")
     run = _Run(works, apply, on_progress)
-    async with asyncio.TaskGroup() as group:
-        for number in range(min(concurrency, len(works))):
-            group.create_task(run.work(), name=f"apply-many-{number}")
+    try:
+        async with asyncio.TaskGroup() as group:
+            for number in range(min(concurrency, len(works))):
+                group.create_task(run.work(), name=f"apply-many-{number}")
+    except BaseExceptionGroup as group_of_errors:
+        # Failures of works are results: what is raised is the exception of the caller's own callback.
+        raise group_of_errors.exceptions[0] from None
     return run.result()
 
 

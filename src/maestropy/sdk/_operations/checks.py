@@ -1,6 +1,8 @@
 """Check the arguments of operations before anything is sent. Pure."""
 
+import sys
 from collections.abc import Mapping
+from typing import cast
 
 from maestropy.sdk.errors import Invalid
 from maestropy.sdk.work import Work
@@ -23,3 +25,25 @@ def is_work(work: object) -> None:
     """Raise Invalid for an object that is no Work."""
     if not isinstance(work, Work):
         raise Invalid(f"the work is of type {type(work).__name__}", advice='give a Work: Work("name").add(manifest)')
+
+
+def timeout_seconds(seconds: object, *, doing: str) -> None:
+    """Raise Invalid for a timeout that is no number of seconds; None means without end."""
+    if seconds is None:
+        return
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= cast("float", seconds) <= sys.float_info.max:
+        shown = (
+            "an integer of many digits" if isinstance(seconds, int) and seconds > sys.float_info.max else repr(seconds)
+        )
+        raise Invalid(f"timeout is {shown}", doing=doing, advice="give 0 seconds or more; None waits without end")
+
+
+def wait_condition(condition: object, *, doing: str) -> None:
+    """Raise Invalid for what is neither the type of a condition nor a predicate."""
+    if not (isinstance(condition, str) and condition) and not callable(condition):
+        raise Invalid(
+            f"condition is {condition!r}",
+            doing=doing,
+            advice='give a type such as "Available", or a function of the work',
+        )

@@ -1,5 +1,7 @@
 """Summarize the state of a work in one sentence: stored, reported, applied, available. Pure."""
 
+import difflib
+
 from maestropy.sdk.work import Work
 from maestropy.wire.works import status
 
@@ -11,7 +13,8 @@ def sentence(work: Work) -> str:
         requested = "its deletion was requested, but " if work.is_deleting else ""
         return f"{requested}its agent keeps it as it is: data-safety hold {hold.reason}: {hold.message}"
     if work.is_deleting:
-        return "its deletion was requested, and the agent has not confirmed it yet"
+        blocked = deletion_progress(work)
+        return f"its deletion was requested, and the agent has not confirmed it yet{f': {blocked}' if blocked else ''}"
     if not work.is_reported:
         return "it is stored, and the agent has not reported on it yet"
     if work.is_stale:
@@ -54,12 +57,31 @@ def _not_yet(work: Work, condition_type: str) -> str:
     return f"{condition_type} is {condition.status}: {reason}"
 
 
+def deletion_progress(work: Work) -> str:
+    """Return what the agent says about a deletion under way, such as what it waits for; empty if nothing."""
+    condition = work.condition(status.DELETING)
+    return condition.message if condition is not None and condition.status == status.TRUE else ""
+
+
+def reported_conditions(work: Work, condition_type: str) -> str:
+    """Return which reported condition a misspelt type may mean, or all of them."""
+    types = [condition.type for condition in work.conditions]
+    similar = difflib.get_close_matches(condition_type.lower(), [kind.lower() for kind in types], n=1)
+    meant = next((kind for kind in types if similar and kind.lower() == similar[0]), "")
+    return f"did you mean {meant}?" if meant else f"its conditions are {', '.join(types) or 'none'}"
+
+
 def missing(work: Work | None, condition_type: str) -> str:
     """Return why a condition of a work is not True."""
     if work is None:
         return "no status event was received"
     if work.is_stale or not work.is_reported:
         return sentence(work)
-    if work.condition(condition_type) is None and not all(map(work.is_true, (status.APPLIED, status.AVAILABLE))):
-        return sentence(work)
-    return _not_yet(work, condition_type)
+    if work.condition(condition_type) is not None:
+        return _not_yet(work, condition_type)
+    is_done = all(map(work.is_true, (status.APPLIED, status.AVAILABLE)))
+    # Every agent reports these two, sooner or later: they are not misspelt.
+    if condition_type in (status.APPLIED, status.AVAILABLE):
+        return _not_yet(work, condition_type) if is_done else sentence(work)
+    unknown = f"{_not_yet(work, condition_type)}; {reported_conditions(work, condition_type)}"
+    return unknown if is_done else f"{sentence(work)}; {unknown}"

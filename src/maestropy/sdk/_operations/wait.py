@@ -1,7 +1,8 @@
 """Wait for a condition or the deletion of one work, with a watch; a timeout names what is missing."""
 
 import asyncio
-from collections.abc import Callable
+import inspect
+from collections.abc import Awaitable, Callable
 
 from maestropy.sdk._operations import summary
 from maestropy.sdk.errors import MaestroError, NotFound, Timeout
@@ -10,8 +11,8 @@ from maestropy.sdk.watch_events import EventType
 from maestropy.sdk.work import Work
 from maestropy.wire.works import status
 
-WaitCondition = str | Callable[[Work], bool]
-"""The type of a condition that must be True, or a predicate."""
+WaitCondition = str | Callable[[Work], bool | Awaitable[bool]]
+"""The type of a condition that must be True, or a predicate, which may be asynchronous."""
 
 
 async def until_true(watch: WorkWatch, condition: WaitCondition, *, doing: str, seconds: float | None) -> Work:
@@ -24,11 +25,28 @@ async def until_true(watch: WorkWatch, condition: WaitCondition, *, doing: str, 
                     raise NotFound("there is no such work", doing=doing)
                 if event.type is not EventType.SYNCED:
                     last = event.work
-                    if last.is_true(condition) if isinstance(condition, str) else condition(last):
+                    if await _holds(condition, last):
                         return last
     except TimeoutError as error:
-        raise _timed_out(watch, last, condition, doing=doing, seconds=seconds) from error
+        if watch.disconnection is not None:
+            raise _out_of_reach(watch.disconnection, doing=doing, seconds=seconds) from error
+        raise _timed_out(last, condition, doing=doing, within=f"within {seconds:g} seconds") from error
     raise Timeout("the watch ended", doing=doing)
+
+
+async def true_now(work: Work, condition: WaitCondition, *, doing: str) -> Work:
+    """Return the work if the condition holds; raises Timeout, as a wait of no seconds does."""
+    if await _holds(condition, work):
+        return work
+    raise _timed_out(work, condition, doing=doing, within="now")
+
+
+async def _holds(condition: WaitCondition, work: Work) -> bool:
+    if isinstance(condition, str):
+        return work.is_true(condition)
+    answer = condition(work)
+    # A coroutine that is not awaited counts as true.
+    return bool(await answer if inspect.isawaitable(answer) else answer)
 
 
 async def until_gone(watch: WorkWatch, *, doing: str, seconds: float | None) -> None:
@@ -44,24 +62,27 @@ async def until_gone(watch: WorkWatch, *, doing: str, seconds: float | None) -> 
     except TimeoutError as error:
         if watch.disconnection is not None:
             raise _out_of_reach(watch.disconnection, doing=doing, seconds=seconds) from error
-        advice = "the agent deletes its objects; check that it runs and that no finalizer blocks them"
-        if last is not None and last.condition(status.DATA_SAFETY_HOLD) is not None:
-            advice = f"{summary.sentence(last)}; see docs/data-safety.md"
-        raise Timeout(f"it still exists after {seconds:g} seconds", doing=doing, advice=advice) from error
+        raise still_exists(last, doing=doing, after=f"after {seconds:g} seconds") from error
 
 
-def _timed_out(
-    watch: WorkWatch, last: Work | None, condition: WaitCondition, *, doing: str, seconds: float | None
-) -> Timeout:
-    if watch.disconnection is not None:
-        return _out_of_reach(watch.disconnection, doing=doing, seconds=seconds)
+def still_exists(last: Work | None, *, doing: str, after: str) -> Timeout:
+    """Return the timeout of a deletion, with what the agent says about it."""
+    reason, advice = f"it still exists {after}", "check that its agent runs"
+    if last is not None and last.condition(status.DATA_SAFETY_HOLD) is not None:
+        advice = f"{summary.sentence(last)}; see docs/data-safety.md"
+    elif last is not None and (progress := summary.deletion_progress(last)):
+        reason, advice = f"{reason}: {progress}", "the agent goes on as soon as nothing blocks the objects"
+    return Timeout(reason, doing=doing, advice=advice)
+
+
+def _timed_out(last: Work | None, condition: WaitCondition, *, doing: str, within: str) -> Timeout:
     applied = last.condition(status.APPLIED) if last is not None and not last.is_stale else None
     if last is not None and applied is not None and applied.status == status.FALSE:
         # Waiting longer does not help: the agent repeats the same attempt until the work or the cluster changes.
         reason = summary.missing(last, status.APPLIED)
         advice = "correct the work, or on the cluster what this names; the agent tries again by itself"
-        return Timeout(f"not within {seconds:g} seconds: {reason}", doing=doing, advice=advice)
-    return Timeout(f"not within {seconds:g} seconds: {_missing(last, condition)}", doing=doing)
+        return Timeout(f"not {within}: {reason}", doing=doing, advice=advice)
+    return Timeout(f"not {within}: {_missing(last, condition)}", doing=doing)
 
 
 def _out_of_reach(cause: MaestroError, *, doing: str, seconds: float | None) -> Timeout:

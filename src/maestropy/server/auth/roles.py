@@ -20,10 +20,10 @@ class Role(IntEnum):
     NONE = 0
     READ = 1
     WRITE = 2
-    """Create and label consumers, delete resource bundles."""
+    """Create, label and resync consumers, delete and resend resource bundles."""
 
     ADMIN = 3
-    """Delete consumers; never limited to sources."""
+    """Delete, pause and retire consumers, sweep, adopt; never limited to sources."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,8 @@ class ConnectedBroker(ABC, Generic[_Client, _Message]):
     """A broker outside of this process; each instance has one connection to it."""
 
     capabilities = CAPABILITIES
+    kind: str
+    """The value of `--message-broker-type`."""
 
     def __init__(
         self, context: Context, *, address: str, client_id: str, delays: Callable[[], Iterator[float]]
@@ -68,6 +70,13 @@ class ConnectedBroker(ABC, Generic[_Client, _Message]):
         self._stopping = asyncio.Event()
         self._offline_since: float | None = context.clock.monotonic()
         self.problem = ""
+        """What an operator has to change before all messages can be exchanged; empty if nothing is known."""
+        self.last_error = ""
+        """Why the last connection failed or ended; empty while connected."""
+        self._note_connected(is_connected=False)
+
+    def _note_connected(self, *, is_connected: bool) -> None:
+        self._context.metrics.dependencies.broker_connected(self.kind, is_connected=is_connected)
 
     @abstractmethod
     def _connect(self, on_lost: Callable[[object], None]) -> AbstractAsyncContextManager[_Client]:
@@ -140,6 +149,7 @@ class ConnectedBroker(ABC, Generic[_Client, _Message]):
                     await self._serve(client, receiver, handlers)
             except transport.Disconnected as error:
                 self.problem = str(error) if isinstance(error, transport.Misconfigured) else ""
+                self.last_error = str(error)
                 self._journal.error(BrokerPhrase.DISCONNECTED, {LogKey.BROKER_HOST: self._address}, err=error)
             except store_errors.StoreError as error:
                 self._journal.error(BrokerPhrase.SUBSCRIBE_FAILED, err=error)
@@ -152,7 +162,8 @@ class ConnectedBroker(ABC, Generic[_Client, _Message]):
         await self._subscribe(client)
         self._waits = self._delays()
         self._client = client
-        self.problem = ""
+        self.problem = self.last_error = ""
+        self._note_connected(is_connected=True)
         self._offline_since = None
         self._online.set()
         try:
@@ -163,6 +174,7 @@ class ConnectedBroker(ABC, Generic[_Client, _Message]):
         finally:
             self._client = None
             self._online.clear()
+            self._note_connected(is_connected=False)
             self._offline_since = self._context.clock.monotonic()
 
     async def _handle(self, incoming: _Message, receiver: port.Receiver) -> None:

@@ -24,6 +24,8 @@ from maestropy.wire.events import mqtt_binding as binding
 class MqttBroker(ConnectedBroker[connection.MqttClient, connection.Incoming]):
     """The broker of agents that connect to an MQTT broker."""
 
+    kind = "mqtt"
+
     def __init__(
         self, context: Context, endpoint: MqttEndpoint, *, client_id: str, delays: Callable[[], Iterator[float]]
     ) -> None:
@@ -42,12 +44,12 @@ class MqttBroker(ConnectedBroker[connection.MqttClient, connection.Incoming]):
 
     async def send(self, outgoing: event.CloudEvent, address: port.Address) -> port.SendResult:
         """Publish one event; returns when the broker has acknowledged it."""
-        topic = mqtt_topics.source_events(
-            self._endpoint.topics, source=self._context.source_id, consumer=address.consumer
-        )
         if self._client is None:
             return port.SendResult(port.Outcome.OFFLINE, "the cloudevents client is not ready")
         try:
+            topic = mqtt_topics.source_events(
+                self._endpoint.topics, source=self._context.source_id, consumer=address.consumer
+            )
             message = binding.encode(outgoing)
             has_listener = await self._client.publish(topic, message, qos=self._endpoint.publish_qos)
         except (errors.WireError, connection.MessageTooLarge) as error:

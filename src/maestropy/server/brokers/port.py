@@ -29,6 +29,8 @@ class Outcome(enum.Enum):
     """The event cannot be sent as it is; a newer version of the resource may be."""
     OFFLINE = enum.auto()
     """The broker cannot be reached, or no agent of the consumer is connected here."""
+    PAUSED = enum.auto()
+    """Not sent: an operator has paused the delivery to the consumer. The event waits until it is resumed."""
 
 
 DONE = frozenset((Outcome.SENT, Outcome.NO_SUBSCRIBER, Outcome.NEVER))
@@ -128,6 +130,10 @@ class MessageBroker(Broker, Protocol):
     @property
     def problem(self) -> str:
         """What an operator has to change before all messages can be exchanged; empty if nothing is known."""
+
+    @property
+    def last_error(self) -> str:
+        """Why the last connection failed or ended; empty while connected."""
 
     @property
     def is_within_grace(self) -> bool:

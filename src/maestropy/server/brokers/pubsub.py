@@ -25,6 +25,7 @@ from maestropy.wire.events import pubsub_binding as binding
 class PubsubBroker(ConnectedBroker[connection.PubsubClient, connection.Incoming]):
     """The broker of agents that connect to Pub/Sub."""
 
+    kind = "pubsub"
     max_event_bytes = resync.EVENT_MAX_BYTES
 
     def __init__(

@@ -5,10 +5,14 @@ newest message of each resource is disconnected with a reason. It subscribes aga
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from maestropy.aio import mailbox, tasks
+
+_SLICE_SECONDS = 0.1
+"""Streams that are ended gradually end in slices of this time."""
 
 
 class SubscriberTooSlow(Exception):
@@ -86,6 +90,25 @@ class Subscribers:
         """End every stream, after the messages that are queued."""
         for of_topic in list(self._by_topic.values()):
             for subscriber in of_topic.values():
+                subscriber.box.close(ServerStopping())
+
+    @property
+    def count(self) -> int:
+        """How many streams are open."""
+        return sum(map(len, self._by_topic.values()))
+
+    async def close_gradually(self, *, seconds: float) -> None:
+        """End the streams that are open now, some at a time, within `seconds`.
+
+        All subscribers at once would wait for each other at the instance that they connect to next.
+        """
+        waiting = [subscriber for of_topic in self._by_topic.values() for subscriber in of_topic.values()]
+        slices = 1 + int(seconds / _SLICE_SECONDS)
+        at_once = max(1, math.ceil(len(waiting) / slices))
+        for start in range(0, len(waiting), at_once):
+            if start:
+                await asyncio.sleep(_SLICE_SECONDS)
+            for subscriber in waiting[start : start + at_once]:
                 subscriber.box.close(ServerStopping())
 
     def close_topic(self, topic: str) -> None:

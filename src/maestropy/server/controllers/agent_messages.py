@@ -43,6 +43,8 @@ class Handlers:
     dispatch_pending: Callable[[], None]
     owns: Callable[[str], bool]
     owned: Callable[[], Awaitable[Iterable[str]]]
+    note_seen: Callable[[str], None] = lambda _consumer: None
+    """Notes that an agent of a consumer has sent something."""
 
 
 class AgentMessages:
@@ -76,6 +78,7 @@ class AgentMessages:
             raise errors.UnsupportedEvent(f"unsupported event type {received.type[:256]}: agents send statuses")
         self._handlers.intake.log_received(received)
         self._context.metrics.event_received(EventLabels.of(received))
+        self._handlers.note_seen(received.optional_text(event.CLUSTER_NAME))
         if is_resync:
             self._answer_resync(received, acknowledge)
         elif await self._store(self._handlers.intake.read(received, kind)):

@@ -4,13 +4,13 @@ Wake-ups can be lost, agents can stay silent, and tables grow. Maintenance lets 
 unconfirmed resources again, and purges events that are finished. It sends nothing itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
 from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
 from maestropy.server.context import Context
-from maestropy.store import events, instances
+from maestropy.store import actions, consumers, data_safety, events, instances, statuses
 from maestropy.store.postgres import locks
 
 _PURGE_LIMIT = 5000
@@ -48,7 +48,11 @@ class Maintenance:
         *,
         thresholds: Thresholds,
         rescan: Callable[[], None],
+        connected_consumers: Callable[[], Collection[str] | None] = lambda: None,
     ) -> None:
+        """Prepare; `connected_consumers` are those whose agents are connected here, None if that cannot be known."""
+        self._connected_consumers = connected_consumers
+        self._started_at = context.now()
         self._context = context
         self._journal = context.journal.bind({LogKey.LOGGER: Logger.CONTROLLERS})
         self._thresholds = thresholds
@@ -87,11 +91,23 @@ class Maintenance:
 
     async def measure(self) -> None:
         """Read the gauges."""
+        now, connected = self._context.now(), self._connected_consumers()
+        # What was stored before this instance was registered is not for it.
+        since = max(self._started_at, now - _STATUS_EVENT_LIFETIME)
         async with self._context.database.connection() as connection:
-            age = await events.oldest_pending_age(connection, now=self._context.now())
+            age = await events.oldest_pending_age(connection, now=now)
             usage = await events.notification_queue_usage(connection)
+            status_age = await statuses.oldest_missed_age(connection, self._context.instance_id, since=since, now=now)
+            counts = await consumers.count_with_works(connection, connected=connected or ())
+            held_works, held_consumers = await data_safety.held(connection)
+            paused = await actions.count_pauses(connection, now=now)
         self._context.metrics.oldest_event(age)
         self._context.metrics.notification_queue(usage)
+        dependencies = self._context.metrics.dependencies
+        dependencies.oldest_status_event(status_age)
+        dependencies.consumers(counts, knows_agents=connected is not None)
+        dependencies.held(works=held_works, consumers=held_consumers)
+        dependencies.paused(consumers=paused.consumers, oldest_seconds=paused.oldest_seconds)
 
     async def _republish(self) -> None:
         now = self._context.now()

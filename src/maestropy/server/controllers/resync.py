@@ -17,12 +17,13 @@ from maestropy.server.decide import delivery, orphans
 from maestropy.server.dispatch.spec_sender import RESOURCES_AT_ONCE, SpecSender
 from maestropy.store import data_safety, events, resources
 from maestropy.store import errors as store_errors
-from maestropy.wire import resync
+from maestropy.wire import resync, timestamps
 from maestropy.wire.events import event
 
 # All agents of a fleet may wait. Reads come one after the other, so a slow database wants few of them, but each
-# consumer may have thousands of resources; sizes are numbers of resources here.
-_READS = batches.BatchLimits(batch_items=128, batch_bytes=10_000, waiting_items=20_000)
+# consumer may have thousands of resources; sizes are numbers of resources here. Agents that reconnect together arrive
+# one by one: without a moment's wait a read would serve three of them.
+_READS = batches.BatchLimits(batch_items=128, batch_bytes=10_000, waiting_items=20_000, linger_seconds=0.02)
 _PARTS = batches.BatchLimits(batch_bytes=RESOURCES_AT_ONCE, waiting_items=20_000)
 
 
@@ -51,6 +52,8 @@ class ResyncDiff:
     is_hold_stored: bool
     ends_hold: bool
     """Whether a stored hold of this consumer is over."""
+    read_at: timestamps.Timestamp
+    """Database time of the comparison: what was created before is part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,9 @@ class Resync:
         diff = await self._diffs.submit(reported, key=consumer, size=len(request.versions))
         await self._store_hold(consumer, diff)
         outcomes = await self._resend(consumer, diff.send, resync_id=request.marker)
+        if Outcome.PAUSED in outcomes:
+            self._note_paused(consumer)
+            return
         for start in range(0, len(diff.orphans), RESOURCES_AT_ONCE):
             await self._broker.wait_for_room(consumer)
             outcomes |= await self._sender.delete_orphans(consumer, diff.orphans[start : start + RESOURCES_AT_ONCE])
@@ -111,6 +117,9 @@ class Resync:
         if not self._broker.reaches(consumer):
             return  # the agent has gone; it resyncs when it is back
         _raise_if_undelivered(outcomes)
+        if Outcome.PAUSED in outcomes:
+            self._note_paused(consumer)
+            return
         if Outcome.NO_SUBSCRIBER in outcomes:
             raise port.NoSubscriber(consumer)
         await self._reconcile(diff.pending)
@@ -150,6 +159,14 @@ class Resync:
             marks = await resources.status_hashes_of_resources(connection, ids, consumer=consumer)
         # Not the key of a resync of all statuses: one must not replace the other in the mailbox of an agent.
         await self._request(marks, consumer=consumer, key="/status-recheck")
+
+    def _note_paused(self, consumer: str) -> None:
+        """Log a resync that is not answered: the events stay pending, and a resumption sends all works.
+
+        Not even its end is sent, also when the consumer is resumed meanwhile: the agent would take works that it has
+        not received for works that the server does not have.
+        """
+        self._journal.info(ResyncPhrase.PAUSED, {LogKey.CONSUMER: consumer})
 
     async def _resend(self, consumer: str, ids: Sequence[str], *, resync_id: str = "") -> set[Outcome]:
         """Send resources as fast as the consumer takes them; stop when it is not reached, or the broker fails."""
@@ -193,6 +210,7 @@ class Resync:
     async def _compare(self, agents: Sequence[ReportedVersions]) -> Sequence[ResyncDiff]:
         """Compare the versions of several agents with the database in one read."""
         consumers = {agent.consumer for agent in agents}
+        read_at = self._context.timestamp()
         async with self._context.database.connection() as connection:
             # Before the versions are read: this answer does not cover an event that comes later.
             pending = await events.pending_of_consumers(connection, consumers)
@@ -211,6 +229,7 @@ class Resync:
                 agent,
                 response=response,
                 pending=pending[agent.consumer],
+                read_at=read_at,
                 facts=_HoldFacts(
                     hold=hold,
                     is_adopted=hold is not None and hold.id in adopted,
@@ -224,6 +243,9 @@ class Resync:
     async def _store_hold(self, consumer: str, diff: ResyncDiff) -> None:
         """Keep what the agent holds, for operators."""
         if diff.hold is None and not diff.ends_hold:
+            return
+        if diff.hold is not None and not self._broker.reaches(consumer):
+            # The request is late: the agent has connected elsewhere, where it may have reported the end of the hold.
             return
         async with self._context.database.transaction() as connection:
             if diff.hold is None:
@@ -281,7 +303,12 @@ def _response(agent: ReportedVersions, stored: Sequence[resync.StoredVersion]) -
 
 
 def _diff(
-    agent: ReportedVersions, *, response: resync.SpecResyncResponse, pending: Sequence[str], facts: _HoldFacts
+    agent: ReportedVersions,
+    *,
+    response: resync.SpecResyncResponse,
+    pending: Sequence[str],
+    read_at: timestamps.Timestamp,
+    facts: _HoldFacts,
 ) -> ResyncDiff:
     may_delete = orphans.may_delete(
         agent.request,
@@ -302,12 +329,13 @@ def _diff(
         ends_hold=facts.is_stored
         and facts.hold is None
         and (agent.request.states_hold or agent.request.has_versions_only),
+        read_at=read_at,
     )
 
 
 def _extensions(diff: ResyncDiff) -> dict[str, event.Attribute]:
     """Return what the end of an answer tells the agent about data safety."""
-    extensions: dict[str, event.Attribute] = {}
+    extensions: dict[str, event.Attribute] = {event.DATABASE_TIME: diff.read_at}
     if not diff.is_consumer_known:
         extensions[event.UNKNOWN_CONSUMER] = True
     if diff.hold is not None or (diff.is_hold_stored and not diff.ends_hold):

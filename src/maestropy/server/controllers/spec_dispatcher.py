@@ -43,6 +43,10 @@ class SpecDispatcher:
         self._resting: dict[str, float] = {}
         """Until when a consumer is left out whose messages the broker rejects, by the monotonic clock."""
 
+    def measure(self) -> None:
+        """Set the gauges of the queue."""
+        self._loop.measure()
+
     async def run(self) -> None:
         """Dispatch for ever."""
         await self._loop.run(

@@ -4,7 +4,7 @@ Requests that arrive while a transaction runs share the next one. Row, event and
 caller gets the verdict after it. `decide.admission` decides; the spec dispatcher sends.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from maestropy.aio import batches
 from maestropy.journal.fields import LogKey, SpecWriterPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import admission, rejection
+from maestropy.server.decide.history import kinds, spec_changes
 from maestropy.server.resource_locks import locked
 from maestropy.server.telemetry import log_fields
 from maestropy.store import errors as store_errors
@@ -33,9 +34,14 @@ class SpecWriter:
     """Stores spec requests in batches."""
 
     def __init__(
-        self, context: Context, *, problem_with: Callable[[stored_event.StoredParts], str] = lambda _: ""
+        self,
+        context: Context,
+        *,
+        problem_with: Callable[[stored_event.StoredParts], str] = lambda _: "",
+        keeps_history: bool = False,
     ) -> None:
         self._context = context
+        self._keeps_history = keeps_history
         self._problem_with = problem_with
         self._batcher: batches.Batcher[admission.SpecRequest, admission.Verdict] = batches.Batcher(self._handle)
 
@@ -47,7 +53,12 @@ class SpecWriter:
         return await self._batcher.submit(request, key=request.id, size=request.size)
 
     async def mark_deleting(
-        self, resource_id: str, operation_id: str, *, sources: frozenset[str] | None = None
+        self,
+        resource_id: str,
+        operation_id: str,
+        *,
+        sources: frozenset[str] | None = None,
+        requester: rows.Requester = rows.UNKNOWN_REQUESTER,
     ) -> rejection.Rejection | None:
         """Mark a resource for deletion on behalf of an operator; does nothing if there is none.
 
@@ -65,6 +76,7 @@ class SpecWriter:
             parts=no_parts,
             is_from_operator=True,
             operator_sources=sources,
+            requester=requester,
         )
         verdict = await self.submit(request)
         return verdict if isinstance(verdict, rejection.Rejection) else None
@@ -81,15 +93,22 @@ class SpecWriter:
         creations = [request for request in requests if request.action == event.EventAction.CREATE_REQUEST]
         changes = [request for request in requests if request.action != event.EventAction.CREATE_REQUEST]
         outcomes: dict[str, Outcome] = {}
+        spans, clock = self._context.spans, self._context.clock
+        started = clock.epoch() if spans.is_on else 0.0
         if creations:
             outcomes |= await self._isolate(self._create, creations)
         if changes:
             outcomes |= await self._isolate(self._change, changes)
+        if spans.is_on:
+            spans.specs_committed(requests, outcomes, start=started, now=clock.epoch())
         updates = sum(isinstance(outcome, admission.Update) for outcome in outcomes.values())
         if updates:
             self._context.metrics.resources_processed(updates)
         for request in requests:
             self._log(request, outcomes[request.id])
+        # A server that is killed right after its answer must not take along that it received the request: the tracer
+        # would not know of it. One write for the whole batch.
+        self._context.journal.flush()
         return [outcomes[request.id] for request in requests]
 
     async def _isolate(
@@ -143,23 +162,46 @@ class SpecWriter:
             outcomes: dict[str, Outcome] = {
                 request.id: admission.decide_change(request, stored.get(request.id)) for request in requests
             }
-            await self._write(connection, requests, outcomes)
+            await self._write(connection, requests, outcomes, stored=stored)
         return outcomes
 
     async def _write(
-        self, connection: pool.Connection, requests: Sequence[admission.SpecRequest], outcomes: dict[str, Outcome]
+        self,
+        connection: pool.Connection,
+        requests: Sequence[admission.SpecRequest],
+        outcomes: dict[str, Outcome],
+        *,
+        stored: Mapping[str, rows.StoredSpec],
     ) -> None:
         now = self._context.now()
-        candidates = [self._new_spec(request, outcomes[request.id]) for request in requests]
+        candidates = [
+            self._new_spec(request, outcomes[request.id], before=stored.get(request.id)) for request in requests
+        ]
         specs = [spec for spec in candidates if spec is not None]
         if specs:
             await resources.write_updates(connection, specs, now=now)
-        deleting = [request.id for request in requests if isinstance(outcomes[request.id], admission.MarkDeleting)]
+        deleting = [request for request in requests if isinstance(outcomes[request.id], admission.MarkDeleting)]
         if deleting:
             event_ids = [self._context.new_id() for _ in deleting]
-            await resources.mark_deleting(connection, deleting, event_ids=event_ids, now=now)
+            records = [self._record(request, spec_changes.deletion(stored[request.id].parts)) for request in deleting]
+            ids = [request.id for request in deleting]
+            await resources.mark_deleting(connection, ids, event_ids=event_ids, now=now, records=records)
 
-    def _new_spec(self, request: admission.SpecRequest, outcome: Outcome) -> rows.NewSpec | None:
+    def _record(self, request: admission.SpecRequest, detail: str) -> rows.Record | None:
+        if not self._keeps_history:
+            return None
+        return rows.Record(request.requester, kinds.short(request.operation_id), detail)
+
+    def _history_of(self, request: admission.SpecRequest, before: rows.StoredSpec | None) -> rows.Record | None:
+        if not self._keeps_history:
+            return None
+        if before is None:
+            return self._record(request, spec_changes.created(request.parts))
+        return self._record(request, spec_changes.updated(before.parts, request.parts))
+
+    def _new_spec(
+        self, request: admission.SpecRequest, outcome: Outcome, *, before: rows.StoredSpec | None = None
+    ) -> rows.NewSpec | None:
         if not isinstance(outcome, admission.Create | admission.Update):
             return None
         return rows.NewSpec(
@@ -170,6 +212,7 @@ class SpecWriter:
             parts=request.parts,
             event_id=self._context.new_id(),
             created_by=request.event_id,
+            history=self._history_of(request, before),
         )
 
     def _log(self, request: admission.SpecRequest, outcome: Outcome) -> None:

@@ -14,7 +14,7 @@ from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
 from maestropy.server.decide import admission, delivery
 from maestropy.server.dispatch.dispatch_loop import DispatchLoop
-from maestropy.server.telemetry import log_fields
+from maestropy.server.telemetry import log_fields, request_spans
 from maestropy.store import errors as store_errors
 from maestropy.store import resources, rows, statuses
 from maestropy.wire import errors as wire_errors
@@ -42,6 +42,10 @@ class StatusDispatcher:
         self._unrecorded: list[str] = []
         self._scan_from = context.now()
         self._in_order = asyncio.Lock()
+
+    def measure(self) -> None:
+        """Set the gauges of the queue."""
+        self._loop.measure()
 
     async def run(self) -> None:
         """Dispatch for ever; maintenance finds the events that failed, since they are not recorded as dispatched."""
@@ -89,7 +93,8 @@ class StatusDispatcher:
         for start in range(0, len(resource_ids), _ROWS_AT_ONCE):
             await self._send_current(resource_ids[start : start + _ROWS_AT_ONCE])
         self._remember(ids)
-        self._measure(subscribed, seconds=self._context.clock.monotonic() - started)
+        # Events without a subscriber count too, as in a Go server.
+        self._measure(events, seconds=self._context.clock.monotonic() - started)
 
     async def _send_current(self, ids: Collection[str], *, can_wait: bool = False) -> list[str]:
         """Queue the current statuses of resources; with `can_wait`, return those for which there was no room."""
@@ -101,7 +106,7 @@ class StatusDispatcher:
                 if can_wait and not self._subscribers.has_room(status.source):
                     waiting.append(status.id)
                 else:
-                    self._queue(status, is_final=False)
+                    self._queue(status, is_final=False, is_resync=can_wait)
         return waiting
 
     async def _send_final(self, event_ids: Collection[str]) -> None:
@@ -111,12 +116,16 @@ class StatusDispatcher:
             for status in final:
                 self._queue(status, is_final=True)
 
-    def _queue(self, status: rows.ResourceStatus, *, is_final: bool) -> None:
+    def _queue(self, status: rows.ResourceStatus, *, is_final: bool, is_resync: bool = False) -> None:
         subscribers = self._subscribers.of(status.source)
         if not subscribers:
             return
+        spans, clock = self._context.spans, self._context.clock
         try:
             outgoing = delivery.status_event(status)
+            sending = spans.dispatch_status(outgoing, is_resync=is_resync, now=clock.epoch()) if spans.is_on else None
+            if sending is not None:
+                outgoing = request_spans.with_parent(outgoing, sending)
             message = grpc_binding.encode_event(outgoing)
         except wire_errors.WireError as error:
             # A status that cannot be encoded must not stop the dispatch of the others.
@@ -140,6 +149,8 @@ class StatusDispatcher:
                 subscriber.send(f"{status.id}/deleted", message)
             else:
                 subscriber.send(status.id, message)
+        if sending is not None:
+            spans.status_dispatched(sending, subscribers=len(subscribers), is_final=is_final, now=clock.epoch())
 
     async def answer_resync(self, source: str, body: bytes) -> None:
         """Send a source the statuses it misses, by comparing hashes; an empty list asks for all."""

@@ -5,11 +5,13 @@ One path for all brokers. How an agent learns that its update was rejected or fa
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from maestropy.journal.fields import Logger, LogKey, StatusWriterPhrase, Verbosity
 from maestropy.server.context import Context
 from maestropy.server.decide import admission, status_intake
 from maestropy.server.telemetry import log_fields
+from maestropy.store import rows
 from maestropy.wire import errors, storable_json
 from maestropy.wire.events import event
 
@@ -37,13 +39,21 @@ class StatusIntake:
             fields |= log_fields.event_fields(self._journal, received, whole_from=Verbosity.BROKER_DETAIL)
             self._journal.info(StatusWriterPhrase.RECEIVED, fields, v=Verbosity.BROKER)
 
-    def read(self, received: event.CloudEvent, kind: event.CloudEventType) -> status_intake.StatusUpdate:
+    def read(
+        self,
+        received: event.CloudEvent,
+        kind: event.CloudEventType,
+        *,
+        requester: rows.Requester = rows.UNKNOWN_REQUESTER,
+    ) -> status_intake.StatusUpdate:
         """Decode and check a status update; raises `WireError`."""
         if kind.subresource != event.Subresource.STATUS:
             raise errors.UnsupportedEvent(f"unsupported event type {received.type[:256]}: agents send statuses")
         storable_json.check_json(received.data or b"{}", label="event data")
         operation_id = admission.operation_id(received)
-        return status_intake.read_status_update(received, source_id=self._context.source_id, operation_id=operation_id)
+        return status_intake.read_status_update(
+            received, source_id=self._context.source_id, operation_id=operation_id, requester=requester
+        )
 
     async def store(self, update: status_intake.StatusUpdate) -> status_intake.Verdict | None:
         """Return the verdict on an update when it is durable; None: another instance owns the consumer.
@@ -54,4 +64,10 @@ class StatusIntake:
             fields = log_fields.with_operation(update.operation_id, update.id)
             self._journal.info(StatusWriterPhrase.NOT_OWNED, fields, v=Verbosity.DETAIL)
             return None
-        return await self._submit(update)
+        spans, clock = self._context.spans, self._context.clock
+        if not spans.may_trace(update.operation_id):
+            return await self._submit(update)
+        arrival = spans.arrive(update.trace_parent, now=clock.epoch())
+        verdict = await self._submit(replace(update, arrival_span=arrival.span_id))
+        spans.status_received(arrival, update, verdict, now=clock.epoch())
+        return verdict

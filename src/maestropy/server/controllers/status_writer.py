@@ -4,20 +4,24 @@ A caller gets the verdict only when it is durable, so an agent can rely on it. `
 that are locked with the same locks that a Go server takes. Sources are notified by the status dispatcher.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from maestropy.aio import batches
 from maestropy.journal.fields import Logger, LogKey, StatusWriterPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import status_intake, status_order
+from maestropy.server.decide.history import kinds, spec_changes
 from maestropy.server.resource_locks import locked
+from maestropy.server.status_transitions import FoundTransition, StatusTransitions
 from maestropy.server.telemetry import log_fields
 from maestropy.server.unordered_updates import UnorderedUpdates
 from maestropy.store import errors as store_errors
 from maestropy.store import pool, rows, statuses
+from maestropy.wire.events import stored_event
 
 Outcome = status_intake.Verdict | store_errors.StoreError
+Decided = tuple[rows.StoredStatus | None, status_intake.StatusUpdate, status_intake.Verdict]
 
 
 class StatusWriter:
@@ -30,12 +34,14 @@ class StatusWriter:
         agents_get_errors: bool = True,
         reaches: Callable[[str], bool] = lambda _consumer: True,
         recheck: Callable[[str, str], None] = lambda _consumer, _resource_id: None,
+        keeps_history: bool = False,
     ) -> None:
         """Prepare the writer; `recheck` asks the agent of a consumer, if it `reaches` one, for a status."""
         self._context = context
         self._agents_get_errors = agents_get_errors
         self._reaches = reaches
         self._recheck = recheck
+        self._transitions = StatusTransitions(monotonic=context.clock.monotonic) if keeps_history else None
         self._unordered = UnorderedUpdates(monotonic=context.clock.monotonic)
         self._journal = context.journal.bind({LogKey.LOGGER: Logger.SERVER})
         self._batcher: batches.Batcher[status_intake.StatusUpdate, status_intake.Verdict] = batches.Batcher(
@@ -87,6 +93,8 @@ class StatusWriter:
     ) -> Sequence[Outcome]:
         ids = [update.id for update in updates]
         now = self._context.now()
+        spans, clock = self._context.spans, self._context.clock
+        started = clock.epoch() if spans.is_on else 0.0
         async with locked(self._context, ids, kind="resource_status", waits_for_locks=waits_for_locks) as connection:
             current = await statuses.read_for_status_update(connection, ids)
             unclear = [
@@ -107,7 +115,12 @@ class StatusWriter:
             decided = [
                 (current.get(update.id), update, verdict) for update, verdict in zip(updates, verdicts, strict=True)
             ]
-            await self._write(connection, decided, now=now)
+            transitions = await self._find_transitions(connection, decided)
+            await self._write(connection, decided, transitions, now=now)
+        if spans.is_on:
+            spans.statuses_committed(zip(updates, verdicts, strict=True), start=started, now=clock.epoch())
+        if self._transitions is not None:
+            self._transitions.note(transitions.values())
         for before, update, verdict in decided:
             self._log(before, update, verdict, now=now)
             self._note_order(update, verdict)
@@ -138,7 +151,8 @@ class StatusWriter:
     async def _write(
         self,
         connection: pool.Connection,
-        decided: Sequence[tuple[rows.StoredStatus | None, status_intake.StatusUpdate, status_intake.Verdict]],
+        decided: Sequence[Decided],
+        transitions: Mapping[str, FoundTransition],
         *,
         now: datetime,
     ) -> None:
@@ -150,9 +164,11 @@ class StatusWriter:
                 continue
             match verdict:
                 case status_intake.Store(sequence_id):
-                    stored.append(self._new_status(current, update, sequence_id=sequence_id))
+                    record = transitions[update.id].record if update.id in transitions else None
+                    stored.append(self._new_status(current, update, sequence_id=sequence_id, record=record))
                 case status_intake.Remove(sequence_id):
-                    removed.append(self._new_status(current, update, sequence_id=sequence_id))
+                    record = self._record_of_removal(current, update)
+                    removed.append(self._new_status(current, update, sequence_id=sequence_id, record=record))
                 case status_intake.Redeliver():
                     redelivered.append(update.id)
         if stored:
@@ -164,14 +180,45 @@ class StatusWriter:
             event_ids = [self._context.new_id() for _ in redelivered]
             await statuses.redeliver(connection, redelivered, event_ids=event_ids, now=now)
 
+    async def _find_transitions(
+        self, connection: pool.Connection, decided: Sequence[Decided]
+    ) -> Mapping[str, FoundTransition]:
+        """Return what the history records of the statuses that are stored, by resource ID."""
+        if self._transitions is None:
+            return {}
+        stored = [
+            (current, update)
+            for current, update, verdict in decided
+            if current is not None and isinstance(verdict, status_intake.Store)
+        ]
+        unknown = [current.id for current, _ in stored if self._transitions.needs_status_of(current)]
+        read = await statuses.read_status_data(connection, unknown) if unknown else {}
+        return {
+            current.id: self._transitions.find(current, update, stored_data=read.get(current.id))
+            for current, update in stored
+        }
+
+    def _record_of_removal(self, current: rows.StoredStatus, update: status_intake.StatusUpdate) -> rows.Record | None:
+        if self._transitions is None:
+            return None
+        self._transitions.forget(update.id)
+        name = spec_changes.deletion(stored_event.StoredParts(envelope=b"", metadata=current.metadata, data=b""))
+        return rows.Record(update.requester, kinds.short(update.operation_id), name)
+
     def _new_status(
-        self, current: rows.StoredStatus, update: status_intake.StatusUpdate, *, sequence_id: str
+        self,
+        current: rows.StoredStatus,
+        update: status_intake.StatusUpdate,
+        *,
+        sequence_id: str,
+        record: rows.Record | None,
     ) -> rows.NewStatus:
         return rows.NewStatus(
             id=update.id,
             source=current.source,
             document=status_intake.status_document(current, update, sequence_id=sequence_id),
             event_id=self._context.new_id(),
+            history=record,
         )
 
     def _log(

@@ -4,7 +4,7 @@ Requests arrive twice, late, and from sources that do not own the resource. Pure
 `maestropy.server.controllers.spec_writer` carries the verdict out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -12,6 +12,7 @@ from maestropy.server.decide import rejection
 from maestropy.store import rows
 from maestropy.wire import errors
 from maestropy.wire.events import event, stored_event
+from maestropy.wire.events.log_tracing import operation_id as operation_id
 
 # Set by the server or by client libraries; a change of these fields is no change of the desired state.
 _VOLATILE_METADATA = frozenset(("resourceVersion", "generation", "creationTimestamp", "managedFields", "uid"))
@@ -32,8 +33,11 @@ class SpecRequest:
     is_from_operator: bool = False
     operator_sources: frozenset[str] | None = None
     """Sent over REST: an authenticated operator may delete the resources of every source."""
+    requester: rows.Requester = rows.UNKNOWN_REQUESTER
     problem: str = ""
     """Why the manifests are invalid, or an empty string; a rejection only if they would be stored."""
+    arrival_span: int = 0
+    """The ID of the span that accepts it; 0 without tracing."""
 
     @property
     def size(self) -> int:
@@ -59,6 +63,9 @@ class Update:
 class MarkDeleting:
     """The resource is marked for deletion."""
 
+    stored: rows.StoredSpec | None = field(default=None, compare=False, repr=False)
+    """What is deleted, for its trace."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
@@ -70,7 +77,9 @@ class Unchanged:
 Verdict = Create | Update | MarkDeleting | Unchanged | rejection.Rejection
 
 
-def read_spec_request(received: event.CloudEvent, action: event.EventAction) -> SpecRequest:
+def read_spec_request(
+    received: event.CloudEvent, action: event.EventAction, *, requester: rows.Requester = rows.UNKNOWN_REQUESTER
+) -> SpecRequest:
     """Read a create, update or delete request; raises `WireError` that names the wrong attribute."""
     request = SpecRequest(
         action=action,
@@ -81,6 +90,7 @@ def read_spec_request(received: event.CloudEvent, action: event.EventAction) -> 
         event_id=received.id,
         operation_id=operation_id(received),
         parts=stored_event.to_parts(received),
+        requester=requester,
     )
     if action == event.EventAction.CREATE_REQUEST and not _is_path_segment(request.id):
         raise errors.MalformedMessage(
@@ -93,18 +103,6 @@ def read_spec_request(received: event.CloudEvent, action: event.EventAction) -> 
     # The value is stored and sent on; an agent that cannot parse it would drop the whole event.
     received.timestamp(event.DELETION_TIMESTAMP)
     return request
-
-
-def operation_id(received: event.CloudEvent) -> str:
-    """Return the operation ID that the source set for tracing, or an empty string."""
-    text = received.optional_text(event.LOG_TRACING)
-    if event.OPERATION_ID_KEY not in text:
-        return ""
-    try:
-        value = msgspec.json.decode(text, type=dict[str, str]).get(event.OPERATION_ID_KEY, "")
-    except msgspec.DecodeError:
-        return ""
-    return value[:128]
 
 
 def decide_create(request: SpecRequest) -> Create | rejection.Rejection:
@@ -171,7 +169,7 @@ def _decide_deletion(request: SpecRequest, stored: rows.StoredSpec | None) -> Ve
         return foreign
     if stored.is_deleting:
         return Unchanged("the resource is being deleted already")
-    return MarkDeleting()
+    return MarkDeleting(stored)
 
 
 def _reject_foreign(

@@ -11,10 +11,11 @@ import msgspec
 
 from maestropy.server.decide import status_order
 from maestropy.store import rows
-from maestropy.wire import errors, ordering, timestamps
+from maestropy.wire import errors, json_types, ordering, timestamps
 from maestropy.wire.events import event, stored_event
 
 _DELETED = "Deleted"
+_NOT_STORED = frozenset((event.CREATED_AT, event.TRACE_PARENT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,11 @@ class StatusUpdate:
     received: event.CloudEvent
     envelope: bytes
     """The event in its stored form, without metadata and data."""
+    requester: rows.Requester = rows.UNKNOWN_REQUESTER
+    trace_parent: str = ""
+    """The span of the agent that sent it; empty without tracing, and from Go agents."""
+    arrival_span: int = 0
+    """The ID of the span that receives it; 0 without tracing."""
 
     @property
     def size(self) -> int:
@@ -115,13 +121,20 @@ _status_data = msgspec.json.Decoder(_StatusData)
 _metadata = msgspec.json.Decoder(_Metadata)
 
 
-def read_status_update(received: event.CloudEvent, *, source_id: str, operation_id: str) -> StatusUpdate:
+def read_status_update(
+    received: event.CloudEvent,
+    *,
+    source_id: str,
+    operation_id: str,
+    requester: rows.Requester = rows.UNKNOWN_REQUESTER,
+) -> StatusUpdate:
     """Read a status event; raises `WireError` that names the wrong attribute."""
     deleted = _reports_deleted(received.data)
     created_at = _timestamp(received.optional_text(event.CREATED_AT)) if deleted else None
-    # For this decision only: sources, and Go servers of the same database, get the attributes of a Go agent.
+    trace_parent = received.optional_text(event.TRACE_PARENT)
+    # Not to be stored: sources, and Go servers of the same database, get the attributes of a Go agent.
     received = replace(
-        received, extensions={name: value for name, value in received.extensions.items() if name != event.CREATED_AT}
+        received, extensions={name: value for name, value in received.extensions.items() if name not in _NOT_STORED}
     )
     update = StatusUpdate(
         id=received.text(event.RESOURCE_ID),
@@ -138,6 +151,8 @@ def read_status_update(received: event.CloudEvent, *, source_id: str, operation_
         # Built here, where one update can be rejected, and not under the locks of a whole batch.
         # Without the agent's copy of the metadata: the source's metadata is stored instead.
         envelope=stored_event.envelope_of(received),
+        requester=requester,
+        trace_parent=trace_parent,
     )
     event.check_name(update.id, label="failed to get resourceid extension: it")
     original_source = received.text(event.ORIGINAL_SOURCE)
@@ -283,9 +298,12 @@ def _timestamp(text: str) -> timestamps.Timestamp | None:
 
 def _reports_deleted(data: bytes) -> bool:
     if not data:
-        return False
+        # It would erase the stored status, and no agent sends it: one without conditions sends an empty object.
+        raise errors.MalformedMessage("the status update has no data; send the status of the work as a JSON object")
     try:
         status: _StatusData = _status_data.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise errors.MalformedMessage(f"failed to unmarshal event data: {str(error)[:200]}") from error
+        raise errors.MalformedMessage(
+            f"failed to unmarshal event data: {json_types.decode_problem(error, data)}"
+        ) from error
     return any(condition.type == _DELETED and condition.status == "True" for condition in status.conditions or ())

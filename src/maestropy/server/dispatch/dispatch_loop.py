@@ -26,6 +26,13 @@ class DispatchLoop:
         self._queue = queue
         self._controller = controller
         self.wake_ups = wake_ups.WakeUps(now=context.clock.monotonic)
+        self._busy_since: float | None = None
+
+    def measure(self) -> None:
+        """Set the gauges of the queue, also while a dispatch does not end: that is when the queue grows."""
+        busy = self._monotonic() - self._busy_since if self._busy_since is not None else 0.0
+        self._queue.set_depth(len(self.wake_ups))
+        self._queue.busy(unfinished=busy, longest=busy)
 
     async def run(
         self, dispatch: Dispatch, *, is_idle: Callable[[], bool], journal: Journal, failed: str, repeats: bool
@@ -39,7 +46,7 @@ class DispatchLoop:
                 continue  # nothing to send to; a new connection or subscription asks for everything
             started, waited = self._monotonic(), self.wake_ups.waited
             self._queue.added(len(ids))
-            self._queue.set_depth(len(self.wake_ups))
+            self._busy_since = started
             try:
                 dispatched = await dispatch(ids, everything=everything)
                 if everything:
@@ -53,5 +60,6 @@ class DispatchLoop:
                 if everything:
                     self._controller.synced("error")
                 journal.error(failed, {LogKey.COUNT: len(ids)}, err=error)
+            self._busy_since = None
             if ids:
                 self._queue.finished(waited=waited, worked=self._monotonic() - started)

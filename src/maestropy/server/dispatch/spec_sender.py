@@ -9,7 +9,6 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 from maestropy.journal.fields import Logger, LogKey, SpecDispatcherPhrase
@@ -17,8 +16,8 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context
 from maestropy.server.decide import delete_recovery, delivery
-from maestropy.server.telemetry import log_fields
-from maestropy.store import data_safety, pool, resources, rows
+from maestropy.server.telemetry import log_fields, request_spans
+from maestropy.store import actions, data_safety, pool, resources, rows
 from maestropy.store.postgres import locks
 from maestropy.wire import codec, errors, resync
 from maestropy.wire.events import event
@@ -69,24 +68,38 @@ class SpecSender:
 
     async def delete_orphans(self, consumer: str, orphans: Sequence[resync.StoredVersion]) -> set[Outcome]:
         """Tell the agents of `consumer` that the server does not have these works."""
-        return await self._delete(consumer, orphans, build=delivery.orphan_deletion)
+        return await self._delete(consumer, orphans, build=delivery.orphan_deletion, honours_pause=True)
 
     async def delete_removed(self, consumer: str, removed: Sequence[resync.StoredVersion]) -> set[Outcome]:
-        """Tell the agents of `consumer` to delete resources that have been deleted and confirmed elsewhere."""
-        return await self._delete(consumer, removed, build=delivery.removal)
+        """Tell the agents of `consumer` to delete resources that have been deleted and confirmed elsewhere.
+
+        Also while it is paused: another agent of the consumer was sent the same before the pause.
+        """
+        return await self._delete(consumer, removed, build=delivery.removal, honours_pause=False)
 
     async def end_resync(
         self, consumer: str, marker: str, *, extensions: Mapping[str, event.Attribute]
     ) -> set[Outcome]:
-        """Tell the agent of `consumer` that its spec resync is answered, and by which database."""
+        """Tell the agent of `consumer` that its spec resync is answered, and by which database.
+
+        Not while it is paused: the agent would take works that it has not received for works that the server lacks.
+        """
         ending = functools.partial(delivery.orphan_deletion, extensions=extensions)
-        return await self._delete(consumer, [resync.StoredVersion(marker, 0, is_deleting=True)], build=ending)
+        end = [resync.StoredVersion(marker, 0, is_deleting=True)]
+        return await self._delete(consumer, end, build=ending, honours_pause=True)
 
     async def _delete(
-        self, consumer: str, absent: Sequence[resync.StoredVersion], *, build: Callable[..., event.CloudEvent]
+        self,
+        consumer: str,
+        absent: Sequence[resync.StoredVersion],
+        *,
+        build: Callable[..., event.CloudEvent],
+        honours_pause: bool,
     ) -> set[Outcome]:
         ids = [version.id for version in absent]
         async with self._in_order(ids) as connection:
+            if honours_pause and await actions.is_paused(connection, consumer):
+                return {Outcome.PAUSED}
             # A resource that was created meanwhile is not absent any more.
             existing = {spec.id for spec in await resources.read_specs(connection, ids)}
             database_id = await data_safety.identity(connection)
@@ -119,8 +132,10 @@ class SpecSender:
         resync_ids: Mapping[str, str] | None = None,
     ) -> dict[str, port.SendResult]:
         answered = resync_ids or {}
+        # Those that answer no request get another ID: the agent must not take them for an answer to its last one.
+        unasked = self._context.new_id()
         results = await self._all(
-            self._send_spec(spec, events.get(spec.id), can_wait=can_wait, resync_id=answered.get(spec.id, ""))
+            self._send_spec(spec, events.get(spec.id), can_wait=can_wait, resync_id=answered.get(spec.id) or unasked)
             for spec in specs
         )
         return {spec.id: result for spec, result in zip(specs, results, strict=True)}
@@ -134,6 +149,8 @@ class SpecSender:
     async def _send_spec(
         self, spec: rows.ResourceSpec, pending: rows.PendingEvent | None, *, can_wait: bool, resync_id: str
     ) -> port.SendResult:
+        if spec.is_paused:
+            return port.SendResult(Outcome.PAUSED)
         # Asked for every resource: a few large ones fill the queue of a consumer.
         if can_wait and not self._broker.has_room(spec.consumer):
             return port.SendResult(Outcome.NO_ROOM)
@@ -142,19 +159,28 @@ class SpecSender:
         if pending is not None:
             action = delivery.action_for(pending.event_type, is_deleting=spec.deleted_at is not None)
         try:
-            outgoing = self._spec_event(spec, action=action, is_repeated=pending is not None and pending.is_repeated)
+            outgoing = self._spec_event(spec, pending, action=action, resync_id=resync_id)
         except errors.WireError as error:
             # A row that cannot be encoded must not stop the dispatch of the others.
             result = port.SendResult(Outcome.NEVER, str(error))
         else:
-            if pending is None:
-                # Another ID if it answers no request: the agent must not take it for an answer to its last one.
-                answered = {event.RESYNC_ID: resync_id or self._context.new_id()}
-                outgoing = replace(outgoing, extensions={**outgoing.extensions, **answered})
             log_fields.log_dispatch(self._journal, outgoing, action=action, event_id=event_id)
-            result = await self._broker.send(outgoing, port.Address(consumer=spec.consumer, key=spec.id))
+            result = await self._send_event(outgoing, spec, is_resync=pending is None)
         if result.outcome not in port.DELIVERED:
             self._log_failure(spec, event_id, result)
+        return result
+
+    async def _send_event(
+        self, outgoing: event.CloudEvent, spec: rows.ResourceSpec, *, is_resync: bool
+    ) -> port.SendResult:
+        address = port.Address(consumer=spec.consumer, key=spec.id)
+        spans, clock = self._context.spans, self._context.clock
+        sending = spans.dispatch(outgoing, is_resync=is_resync, now=clock.epoch()) if spans.is_on else None
+        if sending is None:
+            return await self._broker.send(outgoing, address)
+        result = await self._broker.send(request_spans.with_parent(outgoing, sending), address)
+        problem = "" if result.outcome in port.DELIVERED else result.reason or result.outcome.name
+        spans.dispatched(sending, problem=problem, now=clock.epoch())
         return result
 
     def _log_failure(self, spec: rows.ResourceSpec, event_id: str, result: port.SendResult) -> None:
@@ -165,19 +191,22 @@ class SpecSender:
             case Outcome.OFFLINE | Outcome.REJECTED:
                 self._journal.info(SpecDispatcherPhrase.PUBLISH_FAILED, {**fields, LogKey.REASON: result.reason}, v=2)
 
-    def _spec_event(self, spec: rows.ResourceSpec, *, action: event.EventAction, is_repeated: bool) -> event.CloudEvent:
+    def _spec_event(
+        self, spec: rows.ResourceSpec, pending: rows.PendingEvent | None, *, action: event.EventAction, resync_id: str
+    ) -> event.CloudEvent:
         outgoing = delivery.spec_event(
             spec,
             action=action,
+            attributes=self._attributes,
             source_id=self._context.source_id,
-            event_id=self._context.new_id(),
-            now=self._context.timestamp(),
+            resync_id="" if pending else resync_id,
         )
-        if delete_recovery.needs_replacement(
-            spec, is_repeated=is_repeated, now=self._context.now(), initial=self._first_delay
-        ):
-            return delivery.replacement_deletion(outgoing)
-        return outgoing
+        if pending is None or not pending.is_repeated:
+            return outgoing
+        is_replaced = delete_recovery.needs_replacement(
+            spec, is_repeated=True, now=self._context.now(), initial=self._first_delay
+        )
+        return delivery.replacement_deletion(outgoing) if is_replaced else outgoing
 
     def _attributes(self) -> codec.ContextAttributes:
         return codec.ContextAttributes(

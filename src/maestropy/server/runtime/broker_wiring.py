@@ -15,6 +15,7 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.mqtt import MqttBroker
 from maestropy.server.context import Context
 from maestropy.server.controllers.agent_messages import AgentMessages, Handlers
+from maestropy.server.controllers.agent_presence import AgentPresence
 from maestropy.server.controllers.consumer_ownership import EVERY_SECONDS, ConsumerOwnership, RingRules
 from maestropy.server.controllers.resync import Resync
 from maestropy.server.controllers.resync_queue import ResyncQueue, SpecResyncRequest
@@ -80,6 +81,7 @@ class Targets:
     spec_dispatcher: SpecDispatcher
     resync: Resync
     status_writer: StatusWriter
+    presence: AgentPresence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,7 @@ class MessageBrokerControllers:
             dispatch_pending=targets.spec_dispatcher.on_online,
             owns=ownership.owns,
             owned=ownership.owned,
+            note_seen=targets.presence.note,
         )
         messages = AgentMessages(context, handlers, delays=delays)
         return cls(broker=broker, intake=intake, queue=queue, ownership=ownership, messages=messages)
@@ -133,6 +136,11 @@ class MessageBrokerControllers:
         task_owner.start("ownership", tasks.run_periodically(EVERY_SECONDS, self.ownership.refresh, on_error=on_error))
         task_owner.start("resync queue", self.queue.run())
         return task_owner.start("broker", self.broker.run(self.messages))
+
+    def request_statuses(self, consumer: str) -> None:
+        """Request the statuses of a consumer, if this instance stores them."""
+        if self.ownership.owns(consumer):
+            self.queue.request_statuses([consumer])
 
     def stop(self) -> None:
         """Receive no more messages."""

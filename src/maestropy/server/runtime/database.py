@@ -4,11 +4,17 @@ from collections.abc import Callable
 
 from maestropy.journal import emit
 from maestropy.journal.fields import DatabasePhrase, LifecyclePhrase, Logger, LogKey
-from maestropy.server.settings import ServerSettings, listening_address
+from maestropy.server.context import Context
+from maestropy.server.decide.read_routing import Reason
+from maestropy.server.read_replica import ReadReplica, ReplicaSettings
+from maestropy.server.settings import ServerSettings, listening_address, reading_address
 from maestropy.store import data_safety, errors, notifications, pool
 from maestropy.store import dsn as dsns
 from maestropy.store.migrations import migrate
 from maestropy.store.postgres import pooler, remedies, servers
+
+# For the first answer of the replica: a wrong address must be an error of the start also on a busy host.
+_OPEN_SECONDS = 15.0
 
 
 class DatabaseUnusable(Exception):
@@ -26,6 +32,33 @@ async def open_database(settings: ServerSettings, dsn: dsns.Dsn, *, journal: emi
         return await _open(settings, dsn, journal=journal)
     except errors.StoreError as error:
         raise DatabaseUnusable(remedies.explain(dsn, error, failed="cannot be used")) from error
+
+
+async def open_replica(settings: ServerSettings, context: Context, *, dsn: dsns.Dsn) -> ReadReplica | None:
+    """Return the read replica, if there is one; raises `DatabaseUnusable` for that of another database.
+
+    A replica that does not respond, or was promoted, does not keep a server from starting: the primary answers.
+    """
+    address = reading_address(settings, dsn)
+    if address is None:
+        return None
+    replica = ReadReplica(
+        context,
+        ReplicaSettings(
+            address=address,
+            max_lag=settings.database.read_max_lag.total_seconds(),
+            wait=settings.database.read_wait.total_seconds(),
+            max_connections=settings.database.read_max_open_connections,
+        ),
+    )
+    problem = await replica.check(seconds=_OPEN_SECONDS)
+    if problem is not None and problem.reason is Reason.OTHER_DATABASE:
+        await replica.close()
+        raise DatabaseUnusable(
+            f"--db-read-dsn={address} is no replica of {dsn}: {problem.text}; give the address of a streaming replica, "
+            "or leave it out"
+        )
+    return replica
 
 
 async def _open(settings: ServerSettings, dsn: dsns.Dsn, *, journal: emit.Journal) -> pool.Database:

@@ -1,19 +1,22 @@
-"""Serve the probes `/livez` and `/healthcheck`.
+"""Serve the probes `/livez`, `/healthcheck` and `/readyz`.
 
 `/livez` checks nothing, so that an unavailable database never restarts a server. `/healthcheck` checks readiness, with
 a timeout shorter than that of a probe. An instance that cannot work for a reason that an operator can remove says so.
+`/readyz` is the same for people: with `?verbose`, and whenever it fails, it lists every dependency with its reason.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum, unique
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import parse_qs
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from maestropy.aio import checks
 from maestropy.journal import Journal
 from maestropy.journal.fields import RestPhrase
 
@@ -41,10 +44,21 @@ _STATUS: Final = {
 }
 
 
+async def _no_checks() -> Sequence[checks.Check]:
+    return ()
+
+
 def create_health_app(
-    readiness: Callable[[], Awaitable[Readiness]], *, journal: Journal, note: Callable[[], str] = lambda: ""
+    readiness: Callable[[], Awaitable[Readiness]],
+    *,
+    journal: Journal,
+    note: Callable[[], str] = lambda: "",
+    dependencies: Callable[[], Awaitable[Sequence[checks.Check]]] = _no_checks,
 ) -> ASGIApp:
-    """Return the ASGI app of the health port; `note` says what an operator has to change although it is ready."""
+    """Return the ASGI app of the health port.
+
+    `note` says what an operator has to change although it is ready; `dependencies` checks each dependency by itself.
+    """
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,6 +68,9 @@ def create_health_app(
             response = _response(Readiness.READY)
         elif path == "/healthcheck":
             response = await _check(readiness, journal, note=note)
+        elif path == "/readyz":
+            is_verbose = "verbose" in parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+            response = await _explain(dependencies, is_verbose=is_verbose)
         else:
             response = Response(status_code=HTTPStatus.NOT_FOUND)
         if journal.is_enabled(_LOG_VERBOSITY):
@@ -62,6 +79,13 @@ def create_health_app(
         await response(scope, receive, send)
 
     return app
+
+
+async def _explain(dependencies: Callable[[], Awaitable[Sequence[checks.Check]]], *, is_verbose: bool) -> Response:
+    results = await dependencies()
+    has_failed = checks.has_failed(results)
+    text = checks.verbose(results, title="readyz") if is_verbose or has_failed else "ok"
+    return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE if has_failed else HTTPStatus.OK)
 
 
 async def _check(

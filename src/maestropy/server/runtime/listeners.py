@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,22 @@ from starlette.types import ASGIApp
 from maestropy.aio import tasks
 from maestropy.journal.fields import LifecyclePhrase, LogKey
 from maestropy.server.api.grpc.agents import AgentService
-from maestropy.server.api.grpc.sources import SourceService
+from maestropy.server.api.grpc.sources import SourceService, no_position
 from maestropy.server.api.grpc.subscriptions import Heartbeats
 from maestropy.server.api.rest.app import create_app
 from maestropy.server.api.rest.dependencies import RestDependencies
-from maestropy.server.api.rest.hosts import HostRules
+from maestropy.server.api.rest.hosts import EVERY_NAME, HostRules
 from maestropy.server.auth import rest as rest_auth
 from maestropy.server.auth import sources as source_auth
 from maestropy.server.auth.agents import AgentIdentityPolicy, default_policy
 from maestropy.server.auth.roles import Role, RoleMapping
 from maestropy.server.context import Context
+from maestropy.server.read_replica import ReadReplica
 from maestropy.server.runtime import health, instrumentation
+from maestropy.server.runtime.dependencies import Dependencies
+from maestropy.server.runtime.mounts import Mount, MountContext, PathSwitch, ReadOnly
 from maestropy.server.runtime.wiring import Controllers
-from maestropy.server.settings import ServerSettings
+from maestropy.server.settings import ServerSettings, certificates
 from maestropy.server.settings.listeners import GrpcSettings, HttpSettings
 from maestropy.transport.grpc import connection_guard
 from maestropy.transport.grpc import server as grpc_server
@@ -41,8 +45,9 @@ _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 class Listeners:
     """The listeners of one instance."""
 
-    def __init__(self, context: Context, settings: ServerSettings) -> None:
+    def __init__(self, context: Context, settings: ServerSettings, *, replica: ReadReplica | None) -> None:
         self._context = context
+        self._replica = replica
         self._settings = settings
         self._http: list[tuple[str, HttpListener, ssl.SSLContext | None]] = []
         self._grpc: list[grpc_server.GrpcListener] = []
@@ -58,11 +63,18 @@ class Listeners:
 
     @classmethod
     async def bind(
-        cls, controllers: Controllers, settings: ServerSettings, context: Context, *, stack: AsyncExitStack
+        cls,
+        controllers: Controllers,
+        settings: ServerSettings,
+        context: Context,
+        *,
+        stack: AsyncExitStack,
+        replica: ReadReplica | None = None,
+        mount: Mount | None = None,
     ) -> "Listeners":
-        """Bind every port, so that a port in use is an error before anything starts."""
-        listeners = cls(context, settings)
-        listeners._bind_http(controllers)
+        """Bind every port, so that a port in use is an error before anything starts; `mount` is served beside REST."""
+        listeners = cls(context, settings, replica=replica)
+        await listeners._bind_http(controllers, stack, mount=mount)
         if settings.grpc.enabled:
             await listeners._bind_sources(controllers, stack)
         if settings.serves_agents:
@@ -82,34 +94,54 @@ class Listeners:
         if self._grpc:
             task_owner.start("connection guard", self._guard.run())
 
-    async def stop(self) -> None:
-        """Accept no new requests, and wait for running ones for a grace period."""
+    async def stop(self, *, release_seconds: float = 0.0) -> None:
+        """Accept no new requests, and wait for running ones for a grace period.
+
+        It begins when the streams of all agents have been ended, which takes `release_seconds`.
+        """
         for _, listener, _ in self._http:
             listener.stop()
-        await asyncio.gather(*(grpc_listener.stop(grace_seconds=_GRACE_SECONDS) for grpc_listener in self._grpc))
+        grace = release_seconds + _GRACE_SECONDS
+        await asyncio.gather(*(grpc_listener.stop(grace_seconds=grace) for grpc_listener in self._grpc))
         # Running HTTP requests may still submit spec requests.
         if self._serving:
             await asyncio.wait(self._serving)
 
-    def _bind_http(self, controllers: Controllers) -> None:
+    async def _bind_http(self, controllers: Controllers, stack: AsyncExitStack, *, mount: Mount | None) -> None:
         settings, context = self._settings, self._context
-        rest_app = create_app(
-            RestDependencies(
-                database=context.database,
-                journal=context.journal,
-                metrics=context.metrics,
-                mark_deleting=controllers.spec_writer.mark_deleting,
-                clock=context.clock,
-                new_id=context.new_id,
-                authenticate=self._rest_authenticator(),
-                request_resync=controllers.agent_subscribers.close_topic,
-                hosts=HostRules(names=_host_names(settings.http)),
-                allowed_origins=settings.http.allowed_origins,
-            )
+        dependencies = RestDependencies(
+            database=context.database,
+            journal=context.journal,
+            metrics=context.metrics,
+            mark_deleting=controllers.spec_writer.mark_deleting,
+            clock=context.clock,
+            new_id=context.new_id,
+            authenticate=self._rest_authenticator(),
+            history=controllers.history,
+            spans=context.spans,
+            request_resync=controllers.agent_subscribers.close_topic,
+            actions=controllers.operator_actions,
+            hosts=HostRules(names=_host_names(settings.http)),
+            allowed_origins=settings.http.allowed_origins,
+            replica=self._replica,
         )
+        rest_app = create_app(dependencies)
+        if mount is not None:
+            rest_app = await _with_mount(rest_app, mount, dependencies, stack)
         self._listen_http("rest", rest_app, port=settings.http.port, secure=settings.http.enable_https)
         readiness = instrumentation.readiness(controllers.membership, controllers.primary_watch)
-        probes = health.create_health_app(readiness, journal=context.journal, note=lambda: controllers.broker_problem)
+        probes = health.create_health_app(
+            readiness,
+            journal=context.journal,
+            note=lambda: self._note(controllers),
+            dependencies=Dependencies(
+                controllers.membership,
+                controllers.primary_watch,
+                broker=controllers.message_broker.broker if controllers.message_broker is not None else None,
+                certificates=certificates.watched(settings),
+                now=context.clock.epoch,
+            ).check,
+        )
         self._listen_http("health", probes, port=settings.health.port, secure=settings.health.enable_https)
         self._listen_http(
             "metrics",
@@ -155,8 +187,10 @@ class Listeners:
             status_dispatcher=controllers.status_dispatcher,
             subscribers=controllers.source_subscribers,
             access_control=access_control,
+            history=controllers.history,
             heartbeats=self._heartbeats(),
             recheck_seconds=self._recheck_seconds(),
+            position_after_write=no_position if self._replica is None else self._replica.position_after_write,
         )
         self._listen_grpc("gRPC for sources", service, port=settings.port, files=files)
 
@@ -172,8 +206,10 @@ class Listeners:
             resync=controllers.resync,
             subscribers=controllers.agent_subscribers,
             policy=policy,
+            history=controllers.history,
             heartbeats=self._heartbeats(),
             recheck_seconds=self._recheck_seconds(),
+            note_seen=controllers.presence.note,
         )
         self._listen_grpc("gRPC for agents", service, port=broker.port, files=files)
 
@@ -200,6 +236,11 @@ class Listeners:
         self._addresses[name] = f"{_display_host(self._settings.http.hostname)}:{bound}" + (
             f" ({security})" if files is not None else ""
         )
+
+    def _note(self, controllers: Controllers) -> str:
+        """Return what an operator has to change although the instance is ready."""
+        replica_problem = "" if self._replica is None else self._replica.problem
+        return "; ".join(filter(None, (controllers.broker_problem, replica_problem)))
 
     def _heartbeats(self) -> Heartbeats:
         grpc = self._settings.grpc
@@ -241,6 +282,20 @@ class Listeners:
 
     def _on_problem(self, text: str) -> None:
         self._context.journal.warning(LifecyclePhrase.SECURITY_FILE_FAILED, {LogKey.REASON: text})
+
+
+async def _with_mount(
+    rest_app: ASGIApp, mount: Mount, dependencies: RestDependencies, stack: AsyncExitStack
+) -> ASGIApp:
+    """Return the REST API with another app beside it, which may read the API in process."""
+    in_process = replace(dependencies, authenticate=None, hosts=HostRules(names=(EVERY_NAME,)), allowed_origins=())
+    context = MountContext(
+        api=ReadOnly(create_app(in_process)),
+        authenticate=dependencies.authenticate,
+        allows_host=dependencies.hosts.allows,
+    )
+    mounted = await stack.enter_async_context(mount.open(context))
+    return PathSwitch(rest_app, path=mount.path, mounted=mounted)
 
 
 def _files(cert: Path | None, key: Path | None, client_ca: Path | None, *, flags: tls.TlsFlags) -> tls.TlsFiles | None:

@@ -13,9 +13,15 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.grpc_streams import GrpcStreams
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
+from maestropy.server.controllers.agent_presence import EVERY as PRESENCE_EVERY
+from maestropy.server.controllers.agent_presence import AgentPresence
 from maestropy.server.controllers.delete_recovery import REPORT_EVERY, DeleteRecovery
+from maestropy.server.controllers.history_retention import EVERY as RETENTION_EVERY
+from maestropy.server.controllers.history_retention import HistoryRetention
+from maestropy.server.controllers.history_writer import HistoryWriter
 from maestropy.server.controllers.maintenance import Maintenance, Thresholds
 from maestropy.server.controllers.membership import Membership
+from maestropy.server.controllers.operator_actions import OperatorActions
 from maestropy.server.controllers.resync import Resync
 from maestropy.server.controllers.spec_dispatcher import SpecDispatcher
 from maestropy.server.controllers.spec_writer import SpecWriter
@@ -24,6 +30,7 @@ from maestropy.server.controllers.status_intake import StatusIntake
 from maestropy.server.controllers.status_recheck import StatusRecheck
 from maestropy.server.controllers.status_writer import StatusWriter
 from maestropy.server.decide.delete_recovery import PAUSE, RecoveryPolicy
+from maestropy.server.decide.history.retention import Limits
 from maestropy.server.dispatch.spec_sender import SpecSender
 from maestropy.server.primary_watch import PrimaryWatch
 from maestropy.server.runtime.broker_wiring import MessageBrokerControllers, Targets, open_message_broker
@@ -33,6 +40,9 @@ from maestropy.server.settings import ServerSettings
 _MAILBOX_ITEMS = 20_000
 _MAILBOX_BYTES = 64 * 2**20
 _GAUGES_EVERY = timedelta(seconds=30)
+# A stopping server releases its agents at the rate at which another one takes them, but not for longer than this.
+_RELEASED_PER_SECOND = 500
+_RELEASE_SECONDS = 8.0
 # The instance that changed a resource wrote its own time, and a transaction becomes visible later than that.
 _CLOCKS_DIFFER = timedelta(seconds=60)
 
@@ -51,22 +61,31 @@ class Controllers:
         broker: port.Broker = message_broker or GrpcStreams(self.agent_subscribers)
         recovery = _recovery(settings)
         sender = SpecSender(context, broker, recovery=recovery)
-        self.spec_writer = SpecWriter(context, problem_with=broker.problem_with)
+        keeps_history = settings.history.enabled
+        self.history = HistoryWriter(context, is_enabled=keeps_history)
+        self.history_retention = HistoryRetention(context, _history_limits(settings), record=self.history.add_own)
+        self.spec_writer = SpecWriter(context, problem_with=broker.problem_with, keeps_history=keeps_history)
         self.spec_dispatcher = SpecDispatcher(context, broker, sender)
         self.resync = Resync(context, broker, sender, wake_dispatcher=self.spec_dispatcher.wake_ups.request_rescan)
+        self.operator_actions = OperatorActions(context, keeps_history=keeps_history)
+        self.presence = AgentPresence(context, connected=broker.consumers)
         self.status_recheck = StatusRecheck(context, request=self.resync.request_statuses_of)
         self.status_writer = StatusWriter(
             context,
             agents_get_errors=broker.capabilities.agents_get_errors,
             reaches=broker.reaches,
             recheck=self.status_recheck.add,
+            keeps_history=keeps_history,
         )
         self.status_dispatcher = StatusDispatcher(context, self.source_subscribers)
         self.status_intake = StatusIntake(context, submit=self.status_writer.submit)
         self.message_broker: MessageBrokerControllers | None = None
         if message_broker is not None:
             targets = Targets(
-                spec_dispatcher=self.spec_dispatcher, resync=self.resync, status_writer=self.status_writer
+                spec_dispatcher=self.spec_dispatcher,
+                resync=self.resync,
+                status_writer=self.status_writer,
+                presence=self.presence,
             )
             self.message_broker = MessageBrokerControllers.build(
                 settings, context, message_broker, targets=targets, delays=delays
@@ -79,15 +98,24 @@ class Controllers:
             on_database_changed=self._resync_clients,
         )
         self.primary_watch = PrimaryWatch(context, on_promotion=self._resync_clients)
-        self.maintenance = Maintenance(context, thresholds=_thresholds(settings), rescan=self.rescan)
+        self.maintenance = Maintenance(
+            context,
+            thresholds=_thresholds(settings),
+            rescan=self.rescan,
+            connected_consumers=broker.consumers,
+        )
         self.delete_recovery = DeleteRecovery(context, recovery)
         self._draining: list[asyncio.Task[None]] = []
         self._connected: asyncio.Task[None] | None = None
 
     @property
     def channels(self) -> Mapping[str, Callable[[str], None]]:
-        """The dispatcher that a notification of the database wakes, by channel."""
-        return {"events": self.spec_dispatcher.wake_ups.add, "status_events": self.status_dispatcher.wake_ups.add}
+        """What a notification of the database leads to, by channel."""
+        return {
+            "events": self.spec_dispatcher.wake_ups.add,
+            "status_events": self.status_dispatcher.wake_ups.add,
+            "maestropy_resyncs": self._resync_consumer,
+        }
 
     @property
     def broker_problem(self) -> str:
@@ -114,6 +142,12 @@ class Controllers:
         self.note_listening()
         self.rescan()
 
+    def _resync_consumer(self, consumer: str) -> None:
+        """Let the agents of a consumer resync: those connected here reconnect, others are asked through the broker."""
+        self.agent_subscribers.close_topic(consumer)
+        if self.message_broker is not None:
+            self.message_broker.request_statuses(consumer)
+
     async def _resync_clients(self) -> None:
         """Let agents and sources resync: the database may lack what it had acknowledged."""
         self.agent_subscribers.close_all()
@@ -128,6 +162,7 @@ class Controllers:
             task_owner.start("status writer", self.status_writer.run()),
         ]
         task_owner.start("status dispatcher", self.status_dispatcher.run())
+        task_owner.start("history writer", self.history.run())
         if self._has_broker:
             task_owner.start("spec dispatcher", self.spec_dispatcher.run())
             self.resync.start(task_owner)
@@ -146,12 +181,27 @@ class Controllers:
             ("rescan", maintenance_seconds, self.maintenance.rescan),
             ("purge", maintenance_seconds, self.maintenance.purge),
             ("record", 1.0, self.status_dispatcher.record),
+            ("queues", 1.0, self._measure_queues),
             ("detect", self.maintenance.detectors_every.total_seconds(), self.maintenance.detect),
             ("gauges", _GAUGES_EVERY.total_seconds(), self.maintenance.measure),
+            ("presence", PRESENCE_EVERY.total_seconds(), self.presence.write),
         ):
             task_owner.start(name, tasks.run_periodically(seconds, task, on_error=self.log_failure_of(name)))
+        if self.history.is_enabled:
+            retention = tasks.run_periodically(
+                RETENTION_EVERY.total_seconds(), self._maintain_history, on_error=self.log_failure_of("history")
+            )
+            task_owner.start("history", retention)
         if self._has_broker and _recovery(self._settings).initial:
             self._start_delete_recovery(task_owner)
+
+    async def _measure_queues(self) -> None:
+        self.spec_dispatcher.measure()
+        self.status_dispatcher.measure()
+
+    async def _maintain_history(self) -> None:
+        self.history.note_left_out()
+        await self.history_retention.run_round()
 
     @property
     def _has_broker(self) -> bool:
@@ -164,6 +214,17 @@ class Controllers:
             ("delete recovery metrics", REPORT_EVERY.total_seconds(), self.delete_recovery.report),
         ):
             task_owner.start(name, tasks.run_periodically(seconds, task, on_error=self.log_failure_of(name)))
+
+    @property
+    def release_seconds(self) -> float:
+        """How long it takes to end the streams of all agents."""
+        return min(_RELEASE_SECONDS, self.agent_subscribers.count / _RELEASED_PER_SECOND)
+
+    async def release_clients(self) -> None:
+        """End every stream: those of agents so slowly that another instance can take one after the other."""
+        self.source_subscribers.close_all()
+        await self.agent_subscribers.close_gradually(seconds=self.release_seconds)
+        self.end_streams()
 
     def end_streams(self) -> None:
         """End every stream, after the messages that are queued."""
@@ -179,6 +240,7 @@ class Controllers:
         self.status_writer.stop()
         await asyncio.gather(*self._draining)
         await tasks.attempt(self.status_dispatcher.record, on_error=self.log_failure_of("record"))
+        await tasks.attempt(self.history.finish, on_error=self.log_failure_of("history"))
 
     def log_failure_of(self, name: str) -> Callable[[Exception], None]:
         """Return a function that logs a failure of the periodic task `name`."""
@@ -203,6 +265,10 @@ def _recovery(settings: ServerSettings) -> RecoveryPolicy:
         longest=timedelta(seconds=delivery.delete_republish_max_interval),
         batch=delivery.delete_republish_batch_size,
     )
+
+
+def _history_limits(settings: ServerSettings) -> Limits:
+    return Limits(age=settings.history.retention, bytes=settings.history.max_megabytes * 2**20)
 
 
 def _thresholds(settings: ServerSettings) -> Thresholds:

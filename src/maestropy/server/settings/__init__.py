@@ -4,6 +4,8 @@ from maestropy.flags.errors import SettingsError as SettingsError
 from maestropy.server.settings.broker_file import check_broker_file as check_broker_file
 from maestropy.server.settings.database import listening_address as listening_address
 from maestropy.server.settings.database import locate as locate
+from maestropy.server.settings.database import reading_address as reading_address
+from maestropy.server.settings.hostname import check_hostname as check_hostname
 from maestropy.server.settings.listeners import BrokerSettings as BrokerSettings
 from maestropy.server.settings.listeners import GrpcSettings as GrpcSettings
 from maestropy.server.settings.listeners import HealthSettings as HealthSettings

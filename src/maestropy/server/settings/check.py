@@ -25,6 +25,10 @@ MAX_WORKERS = 1024
 MAX_SECONDS = 9_223_372_036
 """A duration in Go has at most this many whole seconds; Go servers read the delays that we store."""
 
+MIN_READ_LAG = timedelta(milliseconds=100)
+MAX_READ_WAIT = timedelta(seconds=10)
+"""A client waits as long for its list, while the primary could answer."""
+
 MAX_BATCH = 1000
 """All rows of a round stay locked until it ends, and status updates of their resources wait."""
 
@@ -124,6 +128,8 @@ def _numbers(settings: ServerSettings) -> Iterator[str]:
         "--grpc-write-buffer-size": (grpc.write_buffer_size, 0),
         "--grpc-read-buffer-size": (grpc.read_buffer_size, 0),
         "--db-max-open-connections": (settings.database.max_open_connections, 2),
+        "--db-read-max-open-connections": (settings.database.read_max_open_connections, 2),
+        "--history-max-megabytes": (settings.history.max_megabytes, 16),
         "--workers": (settings.instance.workers, 1),
         "-v": (settings.log.verbosity, 0),
     }
@@ -170,11 +176,17 @@ def _durations(settings: ServerSettings) -> Iterator[str]:
         "--heartbeat-check-interval": grpc.heartbeat_check_interval,
         "--sweep-interval": settings.delivery.sweep_interval,
     }
+    if settings.database.read_max_lag < MIN_READ_LAG:
+        yield "--db-read-max-lag is shorter than 100ms, which no check could tell; write a duration such as 5s"
+    if not timedelta() <= settings.database.read_wait <= MAX_READ_WAIT:
+        yield "--db-read-wait must be between 0s and 10s; write a duration such as 200ms"
     for flag, length in positive.items():
         if length <= timedelta():
             yield f"{flag} must be longer than nothing; write a duration such as 10s"
     if grpc.stream_recheck_interval < timedelta():
         yield "--grpc-stream-recheck-interval is negative; write 0s or a duration such as 30s"
+    if settings.history.retention < timedelta(hours=1):
+        yield "--history-retention must be an hour or more; to keep no history, use --enable-history=false"
     if settings.delivery.event_retention < timedelta():
         yield "--event-retention is negative; write 0s or a duration such as 24h"
 

@@ -16,7 +16,8 @@ class HttpSettings:
     """REST API"""
 
     hostname: str = field(default="localhost", metadata=flag("--server-hostname"))
-    """Host or address that every listener binds to. Empty: all interfaces, as needed in a container."""
+    """Host or address that every listener binds to; IPv6 with or without brackets. Empty or `[::]`: all interfaces,
+    IPv6 and IPv4, as needed in a container."""
 
     port: int = field(default=8000, metadata=flag("--http-server-bindport"))
     """TCP port of the REST API. 0 lets the system choose one."""
@@ -52,6 +53,10 @@ class HttpSettings:
     """Origins of web pages that may use REST from a browser (CORS), such as https://console.example, separated by
     commas; `*` for all. Absent: none."""
 
+    enable_console: bool = field(default=False, metadata=flag("--enable-console"))
+    """Serve the console at /console of the REST port, for clients with the role read. It reads nothing while nobody
+    looks; then it keeps a row of each work in memory, about one kilobyte."""
+
     https_is_given: bool = False
     """Whether the command line has --enable-https, with either value, as Maestro's charts do. No flag."""
 
@@ -86,11 +91,11 @@ class RestAuthSettings:
     """Values of --jwt-role-claim that allow to read: GET."""
 
     role_write: tuple[str, ...] = field(default=("maestro-write",), metadata=flag("--jwt-role-write"))
-    """Values that also allow to create and label consumers and to delete resource bundles."""
+    """Values that also allow to create, label and resync consumers, and to delete and resend resource bundles."""
 
     role_admin: tuple[str, ...] = field(default=("maestro-admin",), metadata=flag("--jwt-role-admin"))
-    """Values that allow everything: also to delete consumers, to adopt a database (`maestro consumer adopt`), and to
-    delete the resource bundles of every source."""
+    """Values that allow everything: also to delete, pause, resume and retire consumers, to adopt a database (`maestro
+    consumer adopt`), to sweep, and to delete the resource bundles of every source."""
 
     default_role: Literal["none", "read", "write", "admin"] = field(default="none", metadata=flag("--jwt-default-role"))
     """Role of a valid token without any of these values."""

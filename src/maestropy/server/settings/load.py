@@ -52,7 +52,11 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> ServerSettings
     settings = replace(
         settings,
         database=database,
-        http=replace(settings.http, https_is_given="--enable-https" in flags),
+        http=replace(
+            settings.http,
+            hostname=_without_brackets(settings.http.hostname),
+            https_is_given="--enable-https" in flags,
+        ),
         broker=replace(
             settings.broker,
             type_is_given="--message-broker-type" in flags,
@@ -73,6 +77,12 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
     return data_home / "maestropy"
 
 
+def _without_brackets(hostname: str) -> str:
+    """Return an IPv6 address without the brackets that the Go server needs; everything else as it is."""
+    inner = hostname.removeprefix("[").removesuffix("]")
+    return inner if hostname == f"[{inner}]" and ":" in inner else hostname
+
+
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     kind = environ.get("MAESTRO_ENV", "")
     if kind not in PRESETS:
@@ -83,6 +93,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
         texts["--db-dsn"] = environ["MAESTRO_DB_DSN"]
     if environ.get("MAESTRO_DB_LISTEN_DSN"):
         texts["--db-listen-dsn"] = environ["MAESTRO_DB_LISTEN_DSN"]
+    if environ.get("MAESTRO_DB_READ_DSN"):
+        texts["--db-read-dsn"] = environ["MAESTRO_DB_READ_DSN"]
     if kind == "testing" and environ.get("DB_DEBUG") == "true":
         texts["--enable-db-debug"] = "true"
     return texts

@@ -12,7 +12,13 @@ from maestropy.server.settings.listeners import (
     MetricsSettings,
     RestAuthSettings,
 )
-from maestropy.server.settings.process import DatabaseSettings, DeliverySettings, InstanceSettings, LogSettings
+from maestropy.server.settings.process import (
+    DatabaseSettings,
+    DeliverySettings,
+    HistorySettings,
+    InstanceSettings,
+    LogSettings,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,7 @@ class ServerSettings:
     grpc: GrpcSettings = field(default_factory=GrpcSettings)
     broker: BrokerSettings = field(default_factory=BrokerSettings)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    history: HistorySettings = field(default_factory=HistorySettings)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     instance: InstanceSettings = field(default_factory=InstanceSettings)
     log: LogSettings = field(default_factory=LogSettings)

@@ -55,6 +55,23 @@ class DeliverySettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """History"""
+
+    enabled: bool = field(default=True, metadata=flag("--enable-history"))
+    """Record in the database who changed what, and when: spec changes, status transitions, connects of agents, actions
+    of operators and refused requests. false: nothing is recorded; what was recorded before stays readable until it
+    expires on a server that records."""
+
+    retention: timedelta = field(default=timedelta(days=30), metadata=flag("--history-retention"))
+    """How long the history is kept. Whole partitions are dropped, so the oldest entries are up to a day older."""
+
+    max_megabytes: int = field(default=1024, metadata=flag("--history-max-megabytes"))
+    """Room in megabytes that the history may take in the database, with its indexes; the oldest partitions are dropped
+    first. At twice this size the partition that is being written is emptied too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
     """Database"""
 
@@ -68,6 +85,22 @@ class DatabaseSettings:
     """Address of PostgreSQL itself for the one connection that listens for notifications, when the other connections
     pass through a connection pooler in transaction mode, such as PgBouncer. It may leave the password out if the user
     is the same. Also read from MAESTRO_DB_LISTEN_DSN. Absent: the same address as for all connections."""
+
+    read_dsn: Dsn | None = field(default=None, metadata=flag("--db-read-dsn", read=Dsn.parse))
+    """Address of a streaming replica of the PostgreSQL, from which lists and searches of the REST API are read while it
+    is new enough; everything else uses the primary. It may leave the password out if the user is the same. Also read
+    from MAESTRO_DB_READ_DSN. Absent: everything is read from the primary."""
+
+    read_max_lag: timedelta = field(default=timedelta(seconds=5), metadata=flag("--db-read-max-lag"))
+    """How old the data of the replica may be; older than that, lists are read from the primary. A list of a client that
+    sends no position is never older than its request."""
+
+    read_wait: timedelta = field(default=timedelta(milliseconds=200), metadata=flag("--db-read-wait"))
+    """How long a list waits for a replica that is a little behind what the client has to see, before the primary
+    answers."""
+
+    read_max_open_connections: int = field(default=20, metadata=flag("--db-read-max-open-connections"))
+    """Maximum number of connections of one instance to the replica."""
 
     embedded: bool = field(default=False, metadata=flag("--embedded-database"))
     """Use the embedded PostgreSQL. It is also used with --data-dir, and without any database setting while every

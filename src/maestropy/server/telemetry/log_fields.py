@@ -63,6 +63,8 @@ def _shortened(value: _Value) -> _Value | str:
 
 def log_dispatch(journal: Journal, outgoing: event.CloudEvent, *, action: event.EventAction, event_id: str) -> None:
     """Log that a resource is sent to its agent, with the messages of the Go server."""
+    if action not in _DISPATCH_PHRASES and not journal.is_enabled(2):
+        return
     operation_id = admission.operation_id(outgoing)
     fields = {LogKey.EVENT: event_id, **with_operation(operation_id, outgoing.optional_text(event.RESOURCE_ID))}
     if action in _DISPATCH_PHRASES:

@@ -189,6 +189,24 @@ class MaintenanceFamilies:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self.lists = Counter(
+            "maestropy_list_reads_total",
+            "Lists of the REST API with a read replica, by the database that they were read from and why.",
+            ["database", "reason"],
+            registry=registry,
+        )
+        self.replica_in_use = Gauge(
+            "maestropy_read_replica_in_use",
+            "1 while lists are read from the read replica, 0 while they are read from the primary instead.",
+            registry=registry,
+            multiprocess_mode="livemin",
+        )
+        self.replica_lag = Gauge(
+            "maestropy_read_replica_lag_seconds",
+            "How old the data of the read replica are at most; NaN if it is unknown.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self.republished = Counter(
             "spec_controller_undelivered_resources_republished_total",
             "Resources sent again because no status came back.",

@@ -10,15 +10,19 @@ Several worker processes share one port when PROMETHEUS_MULTIPROC_DIR is set bef
 
 import collections
 import contextlib
+import functools
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from prometheus_client import CollectorRegistry, multiprocess
+from prometheus_client import CollectorRegistry, ProcessCollector, multiprocess
 
-from maestropy.server.telemetry import delete_recovery, metric_families
+from maestropy.server.telemetry import delete_recovery, dependencies, metric_families
+from maestropy.telemetry import process_metrics
 from maestropy.transport.http import metrics_text
 from maestropy.wire.events import event
 
@@ -166,7 +170,10 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register all families with `registry`, once."""
-        self._registry = _shared_registry() or registry
+        shared = _shared_registry()
+        if shared is None:
+            ProcessCollector(registry=registry)
+        self._registry = shared or registry
         self._rest = metric_families.RestFamilies(registry)
         self._rpc = metric_families.RpcFamilies(registry)
         self._resources = metric_families.ResourceFamilies(registry)
@@ -177,6 +184,7 @@ class Metrics:
         self.spec = ControllerMetrics("spec", registry)
         self.status = ControllerMetrics("status", registry)
         self.delete_recovery = delete_recovery.DeleteRecoveryMetrics(registry)
+        self.dependencies = dependencies.DependencyMetrics(registry)
         self.event_queue = QueueMetrics(EVENT_QUEUE, queues)
         self.status_event_queue = QueueMetrics(STATUS_EVENT_QUEUE, queues)
         self._status_broadcast = lru_cache(maxsize=None)(self._resources.status_broadcast.labels)
@@ -295,6 +303,15 @@ class Metrics:
         """Set whether the database takes no writes."""
         self._maintenance.read_only.set(int(is_read_only))
 
+    def list_read(self, *, database: Literal["replica", "primary"], reason: str = "") -> None:
+        """Count a list of the REST API, and why it was not read from the replica."""
+        self._maintenance.lists.labels(database, reason).inc()
+
+    def replica_checked(self, *, is_in_use: bool, lag: float | None) -> None:
+        """Set whether lists are read from the replica, and how old its data are at most, in seconds."""
+        self._maintenance.replica_in_use.set(int(is_in_use))
+        self._maintenance.replica_lag.set(math.nan if lag is None else lag)
+
     def undelivered_republished(self, count: int) -> None:
         """Count resources that were sent again because they have no status."""
         self._maintenance.republished.inc(count)
@@ -314,10 +331,13 @@ def remove_process(pid: int) -> None:
 
 def _shared_registry() -> CollectorRegistry | None:
     """Return the registry of all workers if they share one port."""
-    if not os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if not folder:
         return None
     shared = CollectorRegistry()
     multiprocess.MultiProcessCollector(shared)  # type: ignore[no-untyped-call]  # the library leaves it untyped
+    live_workers = functools.partial(process_metrics.live_workers, Path(folder))
+    shared.register(process_metrics.WorkersCollector(os.getppid(), workers=live_workers))
     return shared
 
 

@@ -4,16 +4,17 @@ The numbered files are the migrations of Go Maestro with their IDs, recorded in 
 can be taken over, and a Go server accepts one of ours. Files that begin with `maestropy_` add tables and indexes that
 only maestropy uses; they are recorded in a table of their own, which a Go server ignores.
 
-One process at a time migrates, Go or Python, under the advisory lock of the Go server. A Go server takes it for its
-session; here a connection of its own takes it in a transaction that stays open, because a session has no locks behind a
-pooler in transaction mode. That transaction is idle and has no snapshot, so an index that is built meanwhile does not
-wait for it. Migrations that are recorded are compared with the database, and what it lacks of them is repaired.
+One process at a time migrates, Go or Python, under the advisory lock of the Go server. Go takes it since September
+2026; what an older one creates at the same time makes this one begin again. A Go server takes it for its session; here
+a connection of its own takes it in a transaction that stays open, because a session has no locks behind a pooler in
+transaction mode. That transaction is idle and has no snapshot, so an index that is built meanwhile does not wait for
+it. Migrations that are recorded are compared with the database, and what it lacks of them is repaired.
 """
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,10 +34,25 @@ _POLL_SECONDS: Final = 1.0
 _LOCK_TIMEOUT: Final = "5s"
 """How long a step waits for the transactions of others before the migration fails and can be repeated."""
 
+_OTHER_SCHEMA: Final = (
+    asyncpg.UndefinedColumnError,
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedObjectError,
+    asyncpg.DuplicateColumnError,
+    asyncpg.DuplicateTableError,
+    asyncpg.DuplicateObjectError,
+    asyncpg.DatatypeMismatchError,
+    asyncpg.WrongObjectTypeError,
+)
+"""Errors of a statement that fits the recorded schema, but not the real one."""
+
 _REMEDY: Final = (
     "find transactions that are open for long (SELECT pid, state, query FROM pg_stat_activity ORDER BY xact_start), "
     "end them, and run `maestro migration` again, which also repairs what is half done"
 )
+
+_ATTEMPTS_BESIDE_OTHERS: Final = 5
+_COLLISIONS: Final = (asyncpg.DuplicateTableError, asyncpg.DuplicateColumnError, asyncpg.DuplicateObjectError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +72,7 @@ async def migrate(address: dsns.Dsn, *, on_wait: OnWait = lambda _holder: None) 
     connector = servers.Connector(address)
     try:
         async with _only_migrator(connector, on_wait=on_wait), _connected(connector) as connection:
-            return await _migrate(connection)
+            return await _migrate_beside_others(connection)
     except errors.DRIVER_ERRORS as error:
         raise errors.translate(error) from error
 
@@ -101,21 +117,70 @@ async def _only_migrator(connector: servers.Connector, *, on_wait: OnWait) -> As
         await transaction.rollback()
 
 
+async def _migrate_beside_others(connection: pool.Connection) -> MigrationReport:
+    """Begin again after a collision with a Go server of before September 2026, which migrates without the lock."""
+    for _ in range(_ATTEMPTS_BESIDE_OTHERS - 1):
+        try:
+            return await _migrate(connection)
+        except (asyncpg.PostgresError, errors.StoreError) as error:
+            if not _is_collision(error):
+                raise
+        await asyncio.sleep(_POLL_SECONDS)
+    try:
+        return await _migrate(connection)
+    except asyncpg.UniqueViolationError as error:
+        if not _is_collision(error):
+            raise
+        raise errors.StatementError(
+            f"{error.args[0]}; another program, such as a Go Maestro of before September 2026, migrates this database "
+            "at the same time without the lock of migrations: wait until it ends, then run `maestro migration` again"
+        ) from error
+
+
+def _is_collision(error: BaseException | None) -> bool:
+    """Return whether another program has just created, or recorded, the same."""
+    if isinstance(error, errors.StoreError):
+        return _is_collision(error.__cause__)
+    if isinstance(error, asyncpg.UniqueViolationError):
+        constraint = error.constraint_name or ""
+        return constraint.startswith("pg_") or constraint == "migrations_pkey"
+    return isinstance(error, _COLLISIONS)
+
+
 async def _migrate(connection: pool.Connection) -> MigrationReport:
     async with _locked_transaction(connection):
         await _rename_tables_of_0_1(connection)
         await connection.execute("CREATE TABLE IF NOT EXISTS migrations (id varchar(255) PRIMARY KEY)")
         await connection.execute("CREATE TABLE IF NOT EXISTS maestropy_migrations (id text PRIMARY KEY)")
     before = await schema.compare(connection)
-    applied = [name for name in before.missing if await _apply(connection, schema.read(name))]
+    applied: list[str] = []
+    for name in before.missing:
+        with _explained(name, applied):
+            if await _apply(connection, schema.read(name)):
+                applied.append(name)
     for name in before.defects:
-        await _execute(connection, schema.read(name))
+        with _explained(name, applied):
+            await _execute(connection, schema.read(name))
     return MigrationReport(
         applied=tuple(applied),
         already_there=tuple(name for name in names() if name not in applied),
         repaired=(*before.absent_columns, *before.unusable_indexes),
         newer=before.newer,
     )
+
+
+@contextmanager
+def _explained(name: str, applied: Sequence[str]) -> Iterator[None]:
+    """Name the migration that does not fit the database, and those that this run has applied before it."""
+    try:
+        yield
+    except _OTHER_SCHEMA as error:
+        done = f"Applied before it, and recorded: {', '.join(applied)}" if applied else "Nothing was applied before it"
+        raise errors.StatementError(
+            f"migration {name} failed: {error}. The schema differs from the one that the recorded migrations create. "
+            f"{done}. Compare `pg_dump --schema-only` of this database with that of an empty one after `maestro "
+            "migration`, make the tables equal, and run `maestro migration` again"
+        ) from error
 
 
 @asynccontextmanager

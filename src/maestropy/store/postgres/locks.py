@@ -28,3 +28,5 @@ MIGRATIONS: Final = (fnv1a("migrations"), fnv1a("migrations"))
 LIVENESS_CHECK: Final = (fnv1a("maestro-instances-liveness-check"), INSTANCES)
 UNDELIVERED_CHECK: Final = (fnv1a("maestro-undelivered-check"), INSTANCES)
 STALE_DELETE_CHECK: Final = (fnv1a("maestro-stale-delete-check"), INSTANCES)
+HISTORY: Final = (fnv1a("maestropy-history"), INSTANCES)
+"""Not used by Go: one instance at a time creates and drops partitions of the history."""

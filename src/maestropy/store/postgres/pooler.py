@@ -26,9 +26,9 @@ class Pooling(Enum):
     TRANSACTION = "transaction"
 
 
-async def detect(address: dsns.Dsn) -> Pooling:
+async def detect(address: dsns.Dsn, *, accepts_standby: bool = False) -> Pooling:
     """Return what kind of pooler `address` leads to; raises `StoreError` without a database."""
-    connector = servers.Connector(address)
+    connector = servers.Connector(address, accepts_standby=accepts_standby)
     connection = await connect(connector, command_seconds=_COMMAND_SECONDS)
     try:
         return await _pooling(connection, connector)

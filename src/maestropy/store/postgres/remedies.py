@@ -15,6 +15,9 @@ _ABOUT_THE_CONNECTION: Final = (
 )
 """Errors of PostgreSQL that another address, user or password would avoid."""
 _CONNECTION: Final = "; check the --db flags, its user and password, and that PostgreSQL accepts connections there"
+_WITHOUT_TLS: Final = "rejected SSL upgrade"
+_NEEDS_TLS: Final = re.compile(r"no pg_hba\.conf entry .*(?:no encryption|SSL off)")
+"""PostgreSQL before version 14 says `SSL off`."""
 _SCHEMA: Final = re.compile(r"permission denied for schema (\S+)")
 _DATABASE: Final = re.compile(r"permission denied for database (\S+)")
 _TABLE: Final = re.compile(r"(?:permission denied for|must be owner of) \w+ (\S+)")
@@ -33,7 +36,19 @@ def explain(address: dsns.Dsn, error: errors.StoreError, *, failed: str) -> str:
 def _remedy(address: dsns.Dsn, error: errors.StoreError) -> str:
     if isinstance(error, errors.PermissionMissing):
         return f"; {_grant(str(error), role=address.user)}"
-    return _CONNECTION if _is_about_the_connection(error) else ""
+    if not _is_about_the_connection(error):
+        return ""
+    if _WITHOUT_TLS in str(error):
+        return (
+            f"; PostgreSQL there has no TLS, and sslmode={address.sslmode} needs it: switch it on there (ssl = on), or "
+            "connect without encryption (sslmode=disable in --db-dsn, --db-sslmode=disable with the --db-*-file flags)"
+        )
+    if address.sslmode == "disable" and _NEEDS_TLS.search(str(error)):
+        return (
+            "; PostgreSQL there may accept only TLS: use sslmode=require in --db-dsn, or --db-sslmode=require with the "
+            "--db-*-file flags; otherwise add the entry"
+        )
+    return _CONNECTION
 
 
 def _is_about_the_connection(error: errors.StoreError) -> bool:

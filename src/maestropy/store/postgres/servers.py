@@ -1,6 +1,7 @@
 """Connect to the PostgreSQL server that takes writes, among the hosts of an address.
 
-A standby is never used: what it returns may be old, and agents would be sent back to it. The host that worked last is
+A standby is never used, but by a connector that accepts one: what it returns may be old, and agents would be sent back
+to it. The host that worked last is
 tried first, so that a host that does not respond delays only the connections that find the new primary. When that is
 another host, the connections to the former one end at once: a server never works on two hosts, nor waits for one that
 does not respond.
@@ -24,6 +25,7 @@ Connection = Any
 CONNECT_TIMEOUT_SECONDS = 9.0
 
 STANDBY = "is a standby, which takes no writes"
+NO_STANDBY = "is no standby"
 READ_ONLY = "takes no writes: default_transaction_read_only is on"
 
 _STATEMENTS = sql.load("servers")
@@ -39,8 +41,15 @@ class ServerProcess(NamedTuple):
 class Connector:
     """Opens connections to the primary of a database."""
 
-    def __init__(self, address: dsns.Dsn, *, on_move: Callable[[str], None] = lambda _host: None) -> None:
+    def __init__(
+        self,
+        address: dsns.Dsn,
+        *,
+        on_move: Callable[[str], None] = lambda _host: None,
+        accepts_standby: bool = False,
+    ) -> None:
         """Prepare; `on_move` is called with a host when connections lead to another one than before."""
+        self._accepts_standby = accepts_standby
         self._address = address
         self._hosts = address.hosts
         self._on_move = on_move
@@ -82,10 +91,16 @@ class Connector:
             raise errors.translate(error) from error
         if problem:
             connection.terminate()
+            if problem == NO_STANDBY:
+                raise errors.DatabaseUnavailable(f"{host} {problem}")
             raise errors.DatabaseReadOnly(f"{host} {problem}")
         return connection
 
     async def _problem(self, connection: Connection) -> str:
+        if self._accepts_standby:
+            # Of several hosts one that is no standby is passed over; a single one is left to the caller to judge.
+            is_standby = len(self._hosts) == 1 or await write_problem(connection) == STANDBY
+            return "" if is_standby else NO_STANDBY
         # Asked, not taken from what the server reports at login: a pooler repeats what it once heard.
         problem = await write_problem(connection)
         return problem if self._address.needs_writable_host or problem == STANDBY else ""

@@ -29,6 +29,9 @@ SELECT h.consumer_name, h.id, h.reason, h.message, h.database_id, h.work_count, 
        left(encode(sha256(convert_to(jsonb_build_array(h.reason, h.database_id, h.work_count, h.works)::text, 'UTF8')), 'hex'), 12) AS digest
 FROM maestropy_holds h ORDER BY h.consumer_name;
 
+-- name: held
+SELECT coalesce(sum(work_count), 0)::bigint AS works, count(*) AS consumers FROM maestropy_holds WHERE work_count > 0;
+
 -- name: holds_of_sources
 -- The holds of works of these sources, with the IDs of these works only; of one consumer, or of all if $2 is NULL.
 -- The message may tell about works of others, and works that wait for eviction belong to no source here.

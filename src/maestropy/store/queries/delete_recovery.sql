@@ -8,7 +8,11 @@ WHERE s.id = 1
     OR (
       s.next_at <= $1
       AND (
-        EXISTS (SELECT 1 FROM delete_recovery_consumers c WHERE c.next_at <= $1)
+        EXISTS (
+            SELECT 1 FROM delete_recovery_consumers c
+            WHERE c.next_at <= $1
+              AND NOT EXISTS (SELECT 1 FROM maestropy_pauses d WHERE d.consumer_name = c.consumer_name)
+        )
         OR EXISTS (SELECT 1 FROM resources r WHERE r.deleted_at IS NOT NULL AND r.delete_retry_at IS NULL)
       )
     )
@@ -48,9 +52,10 @@ SELECT w.consumer_name, w.next_at FROM unnest($1::text[], $2::timestamptz[]) AS 
 ON CONFLICT (consumer_name) DO UPDATE SET next_at = least(c.next_at, excluded.next_at);
 
 -- name: due_consumers
-SELECT consumer_name FROM delete_recovery_consumers
-WHERE next_at <= $1
-ORDER BY next_at, consumer_name
+-- Nothing is repeated while the delivery to a consumer is paused.
+SELECT c.consumer_name FROM delete_recovery_consumers c
+WHERE c.next_at <= $1 AND NOT EXISTS (SELECT 1 FROM maestropy_pauses d WHERE d.consumer_name = c.consumer_name)
+ORDER BY c.next_at, c.consumer_name
 LIMIT $2;
 
 -- name: due_deletions

@@ -7,7 +7,8 @@ FROM events e LEFT JOIN resources r ON r.id = e.source_id
 WHERE e.id = ANY($1::text[]);
 
 -- name: pending_events
--- Pending events of the given consumers, at most $2 of each: the backlog of one cannot hide the others.
+-- Pending events of the given consumers, at most $2 of each: the backlog of one cannot hide the others. The events of a
+-- paused consumer wait for its resumption.
 SELECT p.id, p.source_id, p.event_type, p.consumer_name, p.is_repeated
 FROM (
     SELECT e.id, e.source_id, e.event_type, r.consumer_name,
@@ -15,6 +16,7 @@ FROM (
            row_number() OVER (PARTITION BY r.consumer_name ORDER BY e.created_at, e.id) AS queue_position
     FROM events e JOIN resources r ON r.id = e.source_id
     WHERE e.reconciled_date IS NULL AND r.consumer_name = ANY($1::text[])
+      AND NOT EXISTS (SELECT 1 FROM maestropy_pauses d WHERE d.consumer_name = r.consumer_name)
 ) AS p
 WHERE p.queue_position <= $2
 ORDER BY p.queue_position, p.id
@@ -29,6 +31,7 @@ FROM (
            row_number() OVER (PARTITION BY r.consumer_name ORDER BY e.created_at, e.id) AS queue_position
     FROM events e JOIN resources r ON r.id = e.source_id
     WHERE e.reconciled_date IS NULL
+      AND NOT EXISTS (SELECT 1 FROM maestropy_pauses d WHERE d.consumer_name = r.consumer_name)
 ) AS p
 WHERE p.queue_position <= $1
 ORDER BY p.queue_position, p.id
@@ -110,6 +113,7 @@ WHERE id IN (
     SELECT e.id FROM events e JOIN resources r ON r.id = e.source_id
     WHERE e.event_type = 'Delete' AND e.reconciled_date IS NULL AND e.created_at <= $1
       AND r.deleted_at IS NOT NULL AND r.deleted_at <= $1
+      AND NOT EXISTS (SELECT 1 FROM maestropy_pauses d WHERE d.consumer_name = r.consumer_name)
     LIMIT 10000 FOR UPDATE OF e SKIP LOCKED
 )
 RETURNING id;
@@ -122,6 +126,7 @@ WITH undelivered AS (
     WHERE r.deleted_at IS NULL
       AND (r.status IS NULL OR jsonb_typeof(r.status) = 'null' OR r.status = '{}'::jsonb)
       AND r.updated_at <= $1
+      AND NOT EXISTS (SELECT 1 FROM maestropy_pauses d WHERE d.consumer_name = r.consumer_name)
       AND NOT EXISTS (
         SELECT 1 FROM events e
         WHERE e.source_id = r.id AND (e.reconciled_date IS NULL OR e.created_at > $1)
@@ -140,7 +145,11 @@ SELECT u.id, u.consumer_name, u.source, u.created_at,
 FROM announced a JOIN undelivered u ON u.id = a.source_id;
 
 -- name: oldest_pending_age
-SELECT extract(epoch FROM $1::timestamptz - min(created_at))::float8 FROM events WHERE reconciled_date IS NULL;
+-- Not of paused consumers: their events wait on purpose.
+SELECT extract(epoch FROM $1::timestamptz - min(e.created_at))::float8 FROM events e
+WHERE e.reconciled_date IS NULL AND NOT EXISTS (
+    SELECT 1 FROM resources r JOIN maestropy_pauses d ON d.consumer_name = r.consumer_name WHERE r.id = e.source_id
+);
 
 -- name: notification_queue_usage
 SELECT pg_notification_queue_usage();

@@ -6,8 +6,10 @@
 WITH batch AS (
     SELECT *
     FROM unnest(
-        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::text[], $9::text[]
-    ) AS b (id, source, consumer_name, version, envelope, metadata, data, event_id, created_by)
+        $1::text[], $2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::text[], $9::text[],
+        $11::text[], $12::text[], $13::text[], $14::text[]
+    ) AS b (id, source, consumer_name, version, envelope, metadata, data, event_id, created_by,
+            actor, address, operation_id, detail)
 ),
 inserted AS (
     INSERT INTO resources (id, created_at, updated_at, name, source, consumer_name, version, type, payload)
@@ -30,6 +32,13 @@ announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
     SELECT b.event_id, $10, $10, 'Resources', b.id, 'Create'
     FROM batch b JOIN inserted USING (id)
+),
+recorded AS (
+    INSERT INTO maestropy_history (at, kind, subject_id, consumer_name, source, version, actor, address, operation_id,
+                                   result, detail)
+    SELECT $10, 'work.created', b.id, b.consumer_name, b.source, b.version, b.actor, b.address, b.operation_id, '',
+           b.detail
+    FROM batch b JOIN inserted USING (id) WHERE b.detail IS NOT NULL
 )
 SELECT b.id,
        CASE row_number() OVER () WHEN 1 THEN maestropy_notify('events', array_agg(b.event_id) OVER ()) END
@@ -57,7 +66,9 @@ SELECT r.id, r.version, r.source, r.consumer_name, r.deleted_at IS NOT NULL AS i
        CASE WHEN n.id IS NOT NULL THEN n.envelope
             -- Removing keys from a value that is not an object is an error, and would fail all rows.
             WHEN jsonb_typeof(r.payload) = 'object'
-            THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
+            THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8')
+            -- So that the error says what the row has in place of an object.
+            ELSE convert_to(COALESCE(r.payload, 'null')::text, 'UTF8') END AS envelope,
        CASE WHEN n.id IS NOT NULL THEN n.metadata
             ELSE convert_to((r.payload -> 'metadata')::text, 'UTF8') END AS metadata,
        CASE WHEN n.id IS NOT NULL THEN n.data
@@ -72,8 +83,9 @@ FOR UPDATE OF r;
 -- dispatcher always sends the current row. Skip events that another instance is sending.
 WITH batch AS (
     SELECT *
-    FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::text[])
-        AS b (id, version, envelope, metadata, data, event_id)
+    FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::text[],
+                $8::text[], $9::text[], $10::text[], $11::text[])
+        AS b (id, version, envelope, metadata, data, event_id, actor, address, operation_id, detail)
 ),
 updated AS (
     UPDATE resources r
@@ -81,6 +93,7 @@ updated AS (
         substring(b.envelope FOR octet_length(b.envelope) - 1) || coalesce(',"metadata":'::bytea || b.metadata, '')
         || coalesce(',"data":'::bytea || b.data, '') || '}', 'UTF8')::jsonb
     FROM batch b WHERE r.id = b.id
+    RETURNING r.id, r.consumer_name, r.source
 ),
 rendered AS (
     INSERT INTO renditions AS n (id, version, envelope, metadata, data)
@@ -99,16 +112,25 @@ superseded AS (
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
     SELECT b.event_id, $7, $7, 'Resources', b.id, 'Update' FROM batch b
+),
+recorded AS (
+    INSERT INTO maestropy_history (at, kind, subject_id, consumer_name, source, version, actor, address, operation_id,
+                                   result, detail)
+    SELECT $7, 'work.updated', b.id, c.consumer_name, coalesce(c.source, ''), b.version, b.actor, b.address, b.operation_id,
+           '', b.detail
+    FROM batch b JOIN updated c USING (id) WHERE b.detail IS NOT NULL
 )
 SELECT maestropy_notify('events', array_agg(b.event_id)) FROM batch b;
 
 -- name: mark_deleting
 -- Soft-delete locked resources; like a Go server, keep updated_at.
 WITH batch AS (
-    SELECT * FROM unnest($1::text[], $2::text[]) AS b (id, event_id)
+    SELECT * FROM unnest($1::text[], $2::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+        AS b (id, event_id, actor, address, operation_id, detail)
 ),
 marked AS (
     UPDATE resources r SET deleted_at = $3 FROM batch b WHERE r.id = b.id
+    RETURNING r.id, r.consumer_name, r.source, r.version
 ),
 superseded AS (
     UPDATE events SET reconciled_date = $3, updated_at = $3
@@ -121,6 +143,13 @@ superseded AS (
 announced AS (
     INSERT INTO events (id, created_at, updated_at, source, source_id, event_type)
     SELECT b.event_id, $3, $3, 'Resources', b.id, 'Delete' FROM batch b
+),
+recorded AS (
+    INSERT INTO maestropy_history (at, kind, subject_id, consumer_name, source, version, actor, address, operation_id,
+                                   result, detail)
+    SELECT $3, 'work.deletion-requested', b.id, c.consumer_name, coalesce(c.source, ''), c.version, b.actor, b.address, b.operation_id,
+           '', b.detail
+    FROM batch b JOIN marked c USING (id) WHERE b.detail IS NOT NULL
 )
 SELECT maestropy_notify('events', array_agg(b.event_id)) FROM batch b;
 
@@ -128,12 +157,16 @@ SELECT maestropy_notify('events', array_agg(b.event_id)) FROM batch b;
 SELECT name FROM consumers WHERE name = ANY($1::text[]);
 
 -- name: read_specs
--- Resources with their specs, to dispatch them, and the identity of the database that they are read from.
-SELECT (SELECT d.id FROM maestropy_database d) AS database_id, r.id, r.version, r.source, r.consumer_name, r.created_at, r.updated_at, r.deleted_at,
+-- Resources with their specs, to dispatch them, and the identity of the database that they are read from. A pause is read
+-- with the row: what is read after the pause was stored is not sent.
+SELECT (SELECT d.id FROM maestropy_database d) AS database_id,
+       EXISTS (SELECT 1 FROM maestropy_pauses p WHERE p.consumer_name = r.consumer_name) AS is_paused, r.id, r.version, r.source, r.consumer_name, r.created_at, r.updated_at, r.deleted_at,
        CASE WHEN n.id IS NOT NULL THEN n.envelope
             -- Removing keys from a value that is not an object is an error, and would fail all rows.
             WHEN jsonb_typeof(r.payload) = 'object'
-            THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8') END AS envelope,
+            THEN convert_to((r.payload - 'data' - 'metadata')::text, 'UTF8')
+            -- So that the error says what the row has in place of an object.
+            ELSE convert_to(COALESCE(r.payload, 'null')::text, 'UTF8') END AS envelope,
        CASE WHEN n.id IS NOT NULL THEN n.metadata
             ELSE convert_to((r.payload -> 'metadata')::text, 'UTF8') END AS metadata,
        CASE WHEN n.id IS NOT NULL THEN n.data

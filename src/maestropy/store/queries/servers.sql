@@ -12,3 +12,15 @@ SELECT pg_postmaster_start_time() AS started_at, current_database()::text AS dat
 
 -- name: backend
 SELECT pg_backend_pid();
+
+-- name: inspect
+SELECT current_setting('server_version') AS version, current_user::text AS user, current_schema()::text AS schema,
+       coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS may_create,
+       extract(epoch FROM clock_timestamp())::float8 AS seconds;
+
+-- name: missing_privileges
+-- Privileges on existing tables that this role lacks.
+SELECT t.name || ': ' || string_agg(p.name, ', ' ORDER BY p.name)
+FROM unnest($1::text[]) AS t (name), unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p (name)
+WHERE to_regclass(t.name) IS NOT NULL AND NOT has_table_privilege(t.name, p.name)
+GROUP BY t.name ORDER BY t.name;

@@ -11,18 +11,31 @@ WHERE r.id = ANY($1::text[])
 ORDER BY r.id
 FOR UPDATE OF r;
 
+-- name: read_status_data
+-- The stored statuses to compare new ones with; only for those that this instance has not stored itself.
+SELECT id, convert_to((status -> 'data')::text, 'UTF8') AS data FROM resources WHERE id = ANY($1::text[]);
+
 -- name: write_statuses
 -- Store new statuses with their status events and notifications.
 WITH batch AS (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS b (id, status, event_id, source)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+        AS b (id, status, event_id, source, actor, address, operation_id, detail)
 ),
 updated AS (
     UPDATE resources r SET status = b.status::jsonb, updated_at = $5 FROM batch b WHERE r.id = b.id
+    RETURNING r.id, r.consumer_name, r.source, r.version
 ),
 announced AS (
     INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type,
                                status_event_type)
     SELECT b.event_id, $5, $5, b.id, b.source, '', 'StatusUpdate' FROM batch b
+),
+recorded AS (
+    INSERT INTO maestropy_history (at, kind, subject_id, consumer_name, source, version, actor, address, operation_id,
+                                   result, detail)
+    SELECT $5, 'work.status', b.id, c.consumer_name, coalesce(c.source, ''), c.version, b.actor, b.address, b.operation_id,
+           '', b.detail
+    FROM batch b JOIN updated c USING (id) WHERE b.detail IS NOT NULL
 )
 SELECT maestropy_notify('status_events', array_agg(b.event_id)) FROM batch b;
 
@@ -30,7 +43,8 @@ SELECT maestropy_notify('status_events', array_agg(b.event_id)) FROM batch b;
 -- Remove resources whose agent has deleted everything. The status event keeps the last status. The creation and deletion
 -- times of the row go into its payload, because a Go instance sends that payload to sources.
 WITH batch AS (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) AS b (id, status, event_id)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+        AS b (id, status, event_id, actor, address, operation_id, detail)
 ),
 announced AS (
     INSERT INTO status_events (id, created_at, updated_at, resource_id, resource_source, resource_type, payload, status,
@@ -54,6 +68,14 @@ reconciled AS (
 ),
 removed AS (
     DELETE FROM resources r USING batch b WHERE r.id = b.id
+    RETURNING r.id, r.consumer_name, r.source, r.version
+),
+recorded AS (
+    INSERT INTO maestropy_history (at, kind, subject_id, consumer_name, source, version, actor, address, operation_id,
+                                   result, detail)
+    SELECT $4, 'work.deleted', b.id, c.consumer_name, coalesce(c.source, ''), c.version, b.actor, b.address, b.operation_id,
+           '', b.detail
+    FROM batch b JOIN removed c USING (id) WHERE b.detail IS NOT NULL
 )
 SELECT maestropy_notify('status_events', array_agg(b.event_id)) FROM batch b;
 
@@ -94,6 +116,8 @@ FROM status_events s
 WHERE s.status_event_type = 'StatusDelete'
   AND (s.resource_id = ANY($1::text[]) OR s.created_at > $2)
   AND s.status ->> 'clustername' = ANY($3::text[])
+  -- The objects of a released work stay on the cluster.
+  AND s.status ->> 'released' IS NULL
 ORDER BY s.created_at, s.id;
 
 -- name: missed_status_events
@@ -103,6 +127,11 @@ WHERE s.created_at > $1
   AND NOT EXISTS (SELECT 1 FROM event_instances i WHERE i.event_id = s.id AND i.instance_id = $2)
 ORDER BY s.created_at, s.id
 LIMIT $3;
+
+-- name: oldest_missed_status_event
+SELECT extract(epoch FROM $3::timestamptz - min(s.created_at))::float8 FROM status_events s
+WHERE s.created_at > $1
+  AND NOT EXISTS (SELECT 1 FROM event_instances i WHERE i.event_id = s.id AND i.instance_id = $2);
 
 -- name: read_statuses
 -- Resources with a status, to dispatch it to their sources.

@@ -6,7 +6,7 @@ Failures become NoAccess with a remedy. A missing object is None or an empty lis
 import asyncio
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from maestropy.aio.clock import Clock
@@ -130,12 +130,15 @@ class TracedCluster:
             if self._catalogue is None:
                 self._catalogue = await self._ask("read which kinds there are", read_catalogue(self.client, known={}))
         lowered = {spelling.lower() for spelling in spellings}
-        chosen: dict[tuple[str, str], ResourceType] = {}
+        chosen: dict[tuple[str, str], list[ResourceType]] = {}
         for resource in (self._catalogue or {}).values():
             is_named = resource.kind.lower() in lowered or resource.plural in lowered
             if is_named and (not group or resource.group == group):
-                chosen.setdefault((resource.group, resource.plural), resource)
-        return sorted(_kind(resource_type) for resource_type in chosen.values())
+                chosen.setdefault((resource.group, resource.plural), []).append(resource)
+        return sorted(
+            replace(_kind(served[0]), versions=tuple(resource.version for resource in served))
+            for served in chosen.values()
+        )
 
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
         """Return the objects of that name; without a namespace in all of them."""

@@ -59,6 +59,8 @@ class WorkAccess:
     """The environment of `maestro config` that completed these options; empty if none did."""
     flags_beside_environment: str = ""
     """The flags that were given in addition to the environment."""
+    logs: str = ""
+    """The folder with the log files of server and agents, if they run on this computer; advice then names them."""
 
     @property
     def flags(self) -> str:

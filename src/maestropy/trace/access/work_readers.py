@@ -95,12 +95,14 @@ async def open_readers(setup: AccessSetup) -> Readers:
 def _offline(directory: Path) -> Readers:
     dump = offline.load(directory)
     clusters = [
-        offline.OfflineCluster(label=name or "dump", consumer=name, items=items)
-        for name, items in dump.clusters.items()
+        offline.OfflineCluster(label=name or "dump", consumer=name, content=content)
+        for name, content in dump.clusters.items()
     ]
     if not dump.rows and not dump.tombstones:
         return Readers(database=None, database_problem=f"{directory} holds no rows and no bundles", clusters=clusters)
-    return Readers(database=offline.OfflineDatabase(dump=dump, directory=directory), clusters=clusters)
+    return Readers(
+        database=offline.OfflineDatabase(dump=dump, description=f"database (dump in {directory})"), clusters=clusters
+    )
 
 
 async def _open_clusters(setup: AccessSetup, *, clusters: list[ClusterReader], lost: list[AccessStatus]) -> None:

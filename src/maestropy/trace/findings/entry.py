@@ -1,4 +1,4 @@
-"""One entry of the catalogue of findings, in the same shape for requests (MT), works (MW) and hosted clusters (HCP)."""
+"""One entry of the catalogue of findings, in the same shape for all of them: MT, MW, HCP and MD."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -43,6 +43,8 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
     "MT-418": ("Unauthorized", "the server has asked for the client to provide credentials", *_APPLY),
     "MT-419": ("because it is being terminated", *_APPLY),
     "MT-420": ("x509: certificate", "tls: failed to verify certificate", *_APPLY),
+    "MT-423": ("failed calling webhook", "conversion webhook", "quota evaluation timed out", *_APPLY),
+    "MT-424": ("request is too large", *_APPLY),
     "MT-409": ("Failed to watch", "connection refused", "context deadline exceeded", *_APPLY),
     "MT-411": ("resources pending deletions", "is terminating"),
     "MT-412": (*_APPLY, "Reconciling ManifestWork"),

@@ -45,8 +45,9 @@ REQUEST_CODES: Final = (
           "may be about another one: they are shown, and are never taken for the cause.",
           "Read them when the other findings do not explain why it stopped"),
     _code("MT-011", "info", "Delayed",
-          "The request took long because a component restarted on its way, or because no server instance took a status "
-          "until the statuses were requested again.",
+          "The request took long because a component restarted on its way or had no connection to the broker, because "
+          "no server instance took a status until the statuses were requested again, or because the stream to the "
+          "client broke and the status was sent again.",
           "Nothing to do for this request; check why it happened if it happens often"),
     _code("MT-101", "error", "The server did not receive the request",
           "No server logged its arrival: the client's publish failed, or went somewhere else.",
@@ -132,16 +133,17 @@ REQUEST_CODES: Final = (
     _code("MT-406", "error", "Namespace missing", "The object's namespace does not exist on the cluster.",
           "Add the namespace to the bundle or create it", sql=("conditions",)),
     _code("MT-407", "error", "Denied by admission",
-          "A ValidatingAdmissionPolicy, a webhook, a quota or pod security on the cluster rejected the object. "
-          "This is not RBAC: more rights do not help.",
-          "Read the policy's or webhook's message; fix the manifest, or the policy that it names",
-          "A webhook that cannot be called blocks every object it watches: check its service", sql=("conditions",)),
+          "A ValidatingAdmissionPolicy, a webhook, a quota, pod security or another admission plugin on the cluster "
+          "rejected the object. This is not RBAC: more rights do not help.",
+          "Read the message; fix the manifest, or the policy, quota or object that it names", sql=("conditions",)),
     _code("MT-408", "error", "Field conflict", "Another manager owns fields that the work wants to write.",
           "Leave the fields to the other manager, or set force on the work's serverSideApply strategy",
           sql=("conditions",)),
     _code("MT-409", "error", "API server unreachable",
           "The agent's requests to its own API server fail or hang.",
-          "Check the API server of the management cluster, its load balancer and the agent's network"),
+          "Check the API server of the management cluster, its load balancer and the agent's network",
+          "An error that names an API group (stale GroupVersion discovery) is of an aggregated API that is down: "
+          "kubectl get apiservices"),
     _code("MT-410", "error", "Executor not allowed", "The work's executor may not write this object.",
           "Grant the executor's service account what it needs", sql=("conditions",)),
     _code("MT-411", "error", "Deletion blocked", "Objects remain, because a finalizer holds them.",
@@ -169,8 +171,9 @@ REQUEST_CODES: Final = (
           "If it restarts again and again: kubectl describe pod shows the exit code (OOMKilled: raise its memory "
           "limit), kubectl logs --previous the last lines"),
     _code("MT-418", "error", "Credentials rejected",
-          "The API server does not know who the agent is (401): its token or client certificate is expired, revoked or "
-          "of another cluster. This is not RBAC and not the manifest: every request of the agent is rejected.",
+          "The API server does not know who the agent is (401, or the user system:anonymous): its token or client "
+          "certificate is missing, expired, revoked or of another cluster. This is not RBAC and not the manifest: "
+          "every request of the agent is rejected.",
           "Check the token in the agent's pod, or the user of its kubeconfig, and until when it is valid",
           "Restart the agent after the token or certificate is renewed; it then applies the work again",
           sql=("conditions",)),
@@ -197,6 +200,17 @@ REQUEST_CODES: Final = (
           "Look at the object on the cluster (kubectl get -o yaml): who created it, and is it another work's?",
           "If it is not needed, delete it or rename the one in the manifest; the agent retries by itself",
           "If the agent cannot read it: grant it get on the object", sql=("conditions",)),
+    _code("MT-423", "error", "A webhook or the quota check did not answer",
+          "Before it writes the object, the API server asks an admission or conversion webhook, or computes a quota. "
+          "It got no answer. Nothing was decided about the object: neither RBAC nor the manifest is the cause, and "
+          "every object that is checked there fails.",
+          "Check the service and the pods behind the URL in the error, and whether the API server can reach them",
+          "An x509 error: the webhook's certificate or the caBundle of its configuration is wrong or expired",
+          "A quota evaluation that timed out: check the load of the API server", sql=("conditions",)),
+    _code("MT-424", "error", "The object is too large for the cluster",
+          "The API server or its etcd accepts no object of this size (etcd: 1.5 MiB by default).",
+          "Split the object, or shrink it: the limit is of one object, so splitting the bundle does not help",
+          sql=("conditions",)),
     _code("MT-499", "error", "Applying failed", "The error of the API server is in the detail.", "Read the error",
           sql=("conditions",)),
     _code("MT-501", "error", "The agent's publish failed", "The agent could not hand its status to the broker.",
@@ -238,7 +252,8 @@ REQUEST_CODES: Final = (
           "Check why the pod ended (previous logs, events, exit code); then check the stored status in the database",
           sql=("resource", "instances")),
     _code("MT-801", "error", "Notification of the status lost",
-          "The connection for notifications broke; this instance does not send this status to its clients.",
+          "An instance did not learn of the status, because its connection for notifications broke or lost it. "
+          "It does not send this status to its clients.",
           "The next status repairs it; restart the client, or let it resync", sql=("status_events",)),
     _code("MT-802", "error", "Status event unreadable", "The server could not read the status event or resource.",
           "Check PostgreSQL", sql=("status_events",)),

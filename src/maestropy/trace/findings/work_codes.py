@@ -9,8 +9,12 @@ from maestropy.trace.exit_codes import Exit
 from maestropy.trace.findings.entry import Entry
 from maestropy.trace.findings.log_phrases import NORMAL, PHRASES
 
-_REQUEST = "maestro trace request --resource-id {id} LOGS"
-_AGENT_LOGS = "kubectl {kubectl} logs -n {agent_namespace} -l app=maestro-agent --tail=500"
+REQUEST_LOGS = "LOGS"
+"""Stands for the logs that a request is traced in; advice about a system on this computer names its folder."""
+AGENT_LOGS = "kubectl {kubectl} logs -n {agent_namespace} -l app=maestro-agent --tail=500"
+LOCAL_AGENT_LOGS = "tail -n 500 {agent_log}"
+"""The same, of an agent that runs on this computer."""
+_REQUEST = f"maestro trace request --resource-id {{id}} {REQUEST_LOGS}"
 _RECORD = "kubectl {kubectl} get appliedmanifestwork {applied} -o yaml"
 
 _STAGES = {"MW-003": 3, "MW-004": 4, "MW-005": 4, "MW-007": 4, "MW-008": 7, "MW-104": 4, "MW-105": 5, "MW-107": 4}
@@ -40,18 +44,18 @@ WORK_CODES: Final = (
         code="MW-003", name="UNDELIVERED", severity="error", title="The agent has never reported.",
         cause="No status after ten minutes. The server publishes such works again every two minutes, so the agent is "
         "not connected, subscribes for another consumer, or its status updates are lost.",
-        advice=(_REQUEST, _AGENT_LOGS),
+        advice=(_REQUEST, AGENT_LOGS),
     ),
     _code(
         code="MW-004", name="STALE STATUS", severity="error", title="The agent has not reported the newest version.",
         cause="The status in the database, or its condition Applied, is about an older version of the work: the update "
         "was not delivered, not yet applied, or its status update was lost.",
-        advice=(_REQUEST, _AGENT_LOGS),
+        advice=(_REQUEST, AGENT_LOGS),
     ),
     _code(
         code="MW-005", name="APPLY FAILED", severity="error", title="The cluster rejected some manifests.",
         cause="The agent reported the reason; the messages below come from the API server.",
-        advice=("Fix the manifest and send an update; the agent tries again by itself.", _AGENT_LOGS, _REQUEST),
+        advice=("Fix the manifest and send an update; the agent tries again by itself.", AGENT_LOGS, _REQUEST),
     ),
     _code(
         code="MW-006", name="NOT ON CLUSTER", severity="error", title="Work not applied to cluster",
@@ -59,7 +63,7 @@ WORK_CODES: Final = (
         "deleted by hand, or this is not the management cluster of its consumer.",
         advice=(
             "kubectl {kubectl} get deployment -n {agent_namespace} -o yaml | grep consumer-name",
-            _AGENT_LOGS,
+            AGENT_LOGS,
         ),
     ),
     _code(
@@ -71,7 +75,7 @@ WORK_CODES: Final = (
         code="MW-008", name="STUCK DELETE", severity="error", title="Deleted for over an hour and never confirmed.",
         cause="Nothing remains on the cluster, but the agent's confirmation never arrived: the agent is down, or "
         "its status update was lost. The server retires such delete events after an hour.",
-        advice=(_REQUEST, _AGENT_LOGS),
+        advice=(_REQUEST, AGENT_LOGS),
     ),
     _code(
         code="MW-009", name="ORPHAN", severity="error", title="The cluster has a work that the database does not know.",
@@ -95,7 +99,7 @@ WORK_CODES: Final = (
     _code(
         code="MW-012", name="DRIFT", severity="error", title="The applied objects differ from the manifests.",
         cause="The manifests in the database and the resources that the AppliedManifestWork lists differ.",
-        advice=(_RECORD, _AGENT_LOGS),
+        advice=(_RECORD, AGENT_LOGS),
     ),
     _code(
         code="MW-013", name="REPLACED", severity="warn", title="An object was re-created outside Maestro.",
@@ -130,12 +134,12 @@ WORK_CODES: Final = (
         code="MW-104", name="OBJECT MISSING", severity="error", title="An applied object no longer exists.",
         cause="The AppliedManifestWork lists it, but the cluster does not have it: it was deleted, and the agent "
         "has not re-created it.",
-        advice=(_AGENT_LOGS, "kubectl {kubectl} get events -n {namespace} --sort-by=.lastTimestamp"),
+        advice=(AGENT_LOGS, "kubectl {kubectl} get events -n {namespace} --sort-by=.lastTimestamp"),
     ),
     _code(
         code="MW-105", name="UNREPORTED", severity="error", title="Applied on the cluster, but never reported.",
         cause="The AppliedManifestWork exists, so the agent received the work; no status update arrived.",
-        advice=(_REQUEST, _AGENT_LOGS),
+        advice=(_REQUEST, AGENT_LOGS),
     ),
     _code(
         code="MW-106", name="RECORD LEAVING", severity="error",
@@ -154,7 +158,7 @@ WORK_CODES: Final = (
     _code(
         code="MW-108", name="EVICTING", severity="error", title="The agent is about to remove it as unmanaged.",
         cause="The server did not list the work in a resync; the applied work is deleted after the grace period.",
-        advice=(_REQUEST, _AGENT_LOGS),
+        advice=(_REQUEST, AGENT_LOGS),
     ),
     _code(
         code="MW-109", name="SEVERAL RECORDS", severity="warn", title="Several AppliedManifestWorks carry this work.",
@@ -229,7 +233,16 @@ WORK_CODES: Final = (
         advice=(
             "maestro consumer adopt {consumer} --dry-run   # what would be applied and deleted; changes nothing",
             "Compare the database in the server's log (the server uses this database) with the right one first",
-            _AGENT_LOGS,
+            AGENT_LOGS,
+        ),
+    ),
+    _code(
+        code="MW-123", name="PAUSED", severity="error", title="Delivery to the consumer of the work is paused.",
+        cause="An operator has paused it. The server stores the spec and sends it after the resumption; the cluster "
+        "keeps the version that it has. The agent need not be searched for an error.",
+        advice=(
+            "maestro consumer resume {consumer} --dry-run   # what would be sent; changes nothing",
+            "maestro history {consumer} --kind consumer   # who paused it, from where and why",
         ),
     ),
     _code(

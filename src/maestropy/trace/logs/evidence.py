@@ -49,6 +49,8 @@ class RecordKind(IntEnum):
     REPUBLISHED = 35
     STATUS_REJECTED = 36
     DELETING = 37
+    CONTROLLER_FAILED = 38
+    NO_AGENT_HERE = 39
     # About a component, not about one resource.
     STARTED = 50
     GRPC_BROKER = 51
@@ -74,6 +76,7 @@ class RecordKind(IntEnum):
     API_SERVER_FAILED = 71
     PROGRESS = 72
     INSTANCES = 73
+    PANIC = 74
     OTHER = 99
 
     # Millions of records are looked up by their kind; the number is a sufficient hash.
@@ -121,6 +124,7 @@ EVIDENCE: Final[dict[RecordKind, Evidence]] = {
     RecordKind.PUBLISH_FAILED: _failed(Stage.SERVER_PUBLISHES),
     RecordKind.PUBLISH_SKIPPED: _context(Stage.SERVER_PUBLISHES),
     RecordKind.OTHER_INSTANCE: _context(Stage.SERVER_PUBLISHES, is_of_create=True),
+    RecordKind.NO_AGENT_HERE: _context(Stage.SERVER_PUBLISHES, is_of_create=True),
     RecordKind.HARD_DELETED: _failed(Stage.SERVER_PUBLISHES),
     RecordKind.REPUBLISHED: _context(Stage.SERVER_PUBLISHES),
     RecordKind.RECEIVED_SPEC: _done(Stage.AGENT_RECEIVES),
@@ -130,6 +134,7 @@ EVIDENCE: Final[dict[RecordKind, Evidence]] = {
     RecordKind.REMOVED: _done(Stage.AGENT_HANDLES, is_of_create=False),
     RecordKind.APPLY_FAILED: _failed(Stage.AGENT_HANDLES),
     RecordKind.DECODE_FAILED: _failed(Stage.AGENT_HANDLES),
+    RecordKind.CONTROLLER_FAILED: _context(Stage.AGENT_HANDLES),
     RecordKind.PENDING_DELETION: _context(Stage.AGENT_HANDLES),
     RecordKind.SENDING_STATUS: _done(Stage.AGENT_PUBLISHES_STATUS),
     RecordKind.STATUS_REJECTED: _failed(Stage.AGENT_PUBLISHES_STATUS),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from maestropy.trace.errors import InputUnreadable
+from maestropy.trace.logs.read import input_files
 
 Sink = Callable[[str, bytes], None]
 _AT_ONCE = 4 << 20
@@ -47,7 +48,7 @@ class FileTails:
         for path in self._paths:
             inside = sorted(file for file in path.rglob("*.log") if file.is_file()) if path.is_dir() else [path]
             files += [path for path in inside if not path.name.startswith("trace_request.")]
-        return [file for file in files if file.suffix not in _UNREADABLE]
+        return input_files.without_other_names(file for file in files if file.suffix not in _UNREADABLE)
 
     def _read(self, file: Path, sink: Sink) -> int:
         tail = self._tails.get(file)

@@ -20,10 +20,19 @@ from typing import Any, Final
 import msgspec
 
 from maestropy.journal import fields, redact
+from maestropy.trace.errors import InvalidArguments
 from maestropy.trace.logs import log_records, objects
 from maestropy.trace.logs.judge import complete_requests
 from maestropy.trace.logs.log_records import RecordKind, RecordTable
-from maestropy.trace.logs.match import applied_objects, attribution
+from maestropy.trace.logs.match import (
+    applied_objects,
+    attribution,
+    clock_steps,
+    log_environment,
+    message_pairs,
+    row_order,
+    server_clocks,
+)
 from maestropy.trace.logs.read import (
     cloudevents,
     column_reader,
@@ -36,31 +45,38 @@ from maestropy.trace.logs.read import (
     scan,
     text_reader,
 )
-from maestropy.trace.logs.read.log_inputs import INDEX_SUFFIX, UnreadableInput
+from maestropy.trace.logs.read.input_files import INDEX_SUFFIX
+from maestropy.trace.logs.read.log_inputs import UnreadableInput
 from maestropy.trace.logs.read.log_writers import LogWriter
 from maestropy.trace.logs.read.scan import Scan, record_at, scan_all, silent
 from maestropy.trace.logs.tracer import ClassifiedResources, classify
 
-_MAGIC: Final = b"maestro trace index 1\n"
+_KIND: Final = b"maestro trace index "
+_MAGIC: Final = _KIND + b"1\n"
 _ENDS: Final = 64 << 10
 _WORTH_KEEPING: Final = 32 << 20
 _READERS: Final = (
     applied_objects,
     attribution,
+    clock_steps,
     column_reader,
     cloudevents,
     fields,
     klog_fields,
     redact,
+    log_environment,
     log_records,
     lines,
     log_inputs,
     log_writers,
+    message_pairs,
     objects,
     phrases,
     complete_requests,
     record_reader,
+    row_order,
     scan,
+    server_clocks,
     text_reader,
 )
 _HARMLESS: Final = frozenset({
@@ -168,9 +184,27 @@ def _path(files: Sequence[Path], how: ReadOptions) -> Path | None:
     if how.index == "off" or not files:
         return None
     if how.index != "auto":
-        return Path(how.index)
+        check_place(how.index)
+        return Path(how.index).resolve()
     size = sum(file.stat().st_size for file in files if file.exists())
     return index_path(files, cache_directory(os.environ)) if size >= _WORTH_KEEPING else None
+
+
+def check_place(place: str) -> None:
+    """Raise InvalidArguments if an index at `place` would replace anything but an index or an empty file."""
+    path = Path(place)
+    try:
+        # A pipe would never be opened, and a device never ends.
+        is_replaceable = bool(place) and (not path.exists() or (path.is_file() and _is_index(path)))
+    except (OSError, ValueError) as error:
+        raise InvalidArguments(f"--index {place} cannot be read ({error}); name another file") from error
+    if not is_replaceable:
+        raise InvalidArguments(f"--index {place or repr(place)} is no index and would be replaced; name another file")
+
+
+def _is_index(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(_KIND)) in (b"", _KIND)
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:

@@ -6,7 +6,7 @@ files. This module only stores: it neither reads lines nor judges them.
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -84,11 +84,18 @@ class LogRecord(NamedTuple):
     """create, update, delete, or resync."""
     is_deleting: bool = False
     detail: str = ""
+    repeats: int = 0
+    """How many equal records follow that are left out."""
 
     @property
     def stage(self) -> int:
         """The stage it belongs to; 0 for none."""
         return _STAGES[self.kind]
+
+
+def count_of(records: Iterable[LogRecord]) -> int:
+    """Return how many records there are, with those that are left out."""
+    return sum(1 + record.repeats for record in records)
 
 
 RecordRow = tuple[int, float, int, int, int, int, int, int, int, int, int]
@@ -160,6 +167,13 @@ class RecordTable:
             else:
                 column.extend(added)
         self.files.extend(array("I", [file]) * count)
+
+    def keep(self, wanted: Sequence[bool]) -> None:
+        """Remove the records that are not wanted."""
+        for column in self.columns():
+            kept = [value for value, is_wanted in zip(column, wanted, strict=True) if is_wanted]
+            del column[:]
+            column.fromlist(kept)
 
     def columns(self) -> "tuple[array[Any], ...]":
         """Return all columns."""

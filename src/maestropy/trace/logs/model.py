@@ -1,9 +1,9 @@
 """The result of a trace: what is known of each request and each of its stages. Values only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from maestropy.trace.findings.codes import CODES, Entry
@@ -55,6 +55,21 @@ class StageResult:
     """Seconds since the last earlier stage that was seen."""
     via: str = "direct"
     note: str = ""
+
+    def absent(self, state: StageState, note: str = "") -> "StageResult":
+        """Return this stage, which no record shows to be done, in a state."""
+        return (
+            replace(self, state=state, note=note)
+            if self.records or self.first
+            else blank_stage(self.number, state, note)
+        )
+
+
+# Requests that stop at the same stage have the same stages after it, and there may be a hundred thousand of them.
+@lru_cache(maxsize=1 << 12)
+def blank_stage(number: int, state: StageState, note: str = "") -> StageResult:
+    """Return a stage without any record."""
+    return StageResult(number=number, state=state, note=note)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,22 +135,35 @@ def all_done(moments: Sequence[float]) -> TraceDetails:
 class LazyDetails:
     """The details of a trace, computed on access: most are never shown. They are kept unless there are too many."""
 
-    __slots__ = ("_is_kept", "_made", "_make")
+    __slots__ = ("_is_kept", "_made", "_make", "_outline")
 
-    def __init__(self, make: Callable[[], TraceDetails], *, is_kept: bool = True) -> None:
-        self._make: Callable[[], TraceDetails] | None = make
-        self._made: TraceDetails | None = None
+    def __init__(
+        self, make: Callable[[], TraceDetails], *, made: TraceDetails | None = None, is_kept: bool = True
+    ) -> None:
+        self._make = make
+        self._made = made
         self._is_kept = is_kept
+        self._outline: tuple[StageResult, ...] | None = None
 
     @property
     def value(self) -> TraceDetails:
         """The stages with their records."""
-        if self._made is None:
-            assert self._make is not None
-            if not self._is_kept:
-                return self._make()
-            self._made, self._make = self._make(), None
-        return self._made
+        if self._made is not None:
+            return self._made
+        made = self._make()
+        if self._is_kept:
+            self._made = made
+        return made
+
+    @property
+    def outline(self) -> tuple[StageResult, ...]:
+        """The stages, where their records do not matter: they may be there or not."""
+        return self.value.stages if self._outline is None else self._outline
+
+    def release(self) -> None:
+        """Forget the records; whoever asks for them has them found again."""
+        self._outline = tuple(replace(stage, records=()) if stage.records else stage for stage in self.outline)
+        self._made, self._is_kept = None, False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +188,11 @@ class Trace:
         return self.details.value.stages
 
     @property
+    def outline(self) -> tuple[StageResult, ...]:
+        """The nine stages for a report that does not show their records, which are not looked for."""
+        return self.details.outline
+
+    @property
     def status_updates(self) -> tuple[TracedStatusUpdate, ...]:
         """The status updates that report on it."""
         return self.details.value.status_updates
@@ -182,20 +215,17 @@ class Trace:
         errors = [finding for finding in self.findings if finding.entry.severity == "error"]
         return next(iter([*here, *errors]), None)
 
-    def without_records(self) -> "Trace":
-        """Return the trace without the records behind its stages, for reports that do not show them."""
-        if all(self.moments):
-            return replace(self, details=LazyDetails(partial(all_done, self.moments)))
-        stages = tuple(replace(stage, records=()) for stage in self.stages)
-        records = TraceDetails(stages=stages, status_updates=self.status_updates)
-        return replace(self, details=LazyDetails(lambda: records))
-
     @property
     def timeline(self) -> list[LogRecord]:
         """All records in order of time."""
-        return sorted(
-            (record for stage in self.stages for record in stage.records), key=lambda record: (record.at, record.stage)
-        )
+        return timeline(self.stages)
+
+
+def timeline(stages: Iterable[StageResult]) -> list[LogRecord]:
+    """Return the records of some stages in order of time."""
+    return sorted(
+        (record for stage in stages for record in stage.records), key=lambda record: (record.at, record.stage)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,14 +28,23 @@ class RequestFilter:
     """Only those that began at this time, in seconds since 1970, or later."""
     until: float = math.inf
 
+    @property
+    def is_set(self) -> bool:
+        """Whether it selects at all."""
+        return self != RequestFilter()
+
+    def names(self, trace: Trace) -> bool:
+        """Say whether a request is for the consumer and of the source, if they are named."""
+        key = trace.key
+        return (not self.consumer or key.consumer == self.consumer) and (not self.source or key.source == self.source)
+
     def matches(self, trace: Trace) -> bool:
         """Say whether a request is selected."""
         key = trace.key
         return (
             (not self.verdicts or trace.verdict.value in self.verdicts)
             and (not self.slow or trace.duration >= self.slow)
-            and (not self.consumer or key.consumer == self.consumer)
-            and (not self.source or key.source == self.source)
+            and self.names(trace)
             and (not self.action or key.action == self.action)
             and (not self.code or any(finding.code == self.code for finding in trace.findings))
             and self.since <= trace.start <= self.until
@@ -47,7 +56,9 @@ class RequestQuery:
     """The requests to trace, by identifiers."""
 
     identifiers: tuple[str, ...]
-    must_all_fit: bool = False
+    """All of them; a request matches any of those that are not required."""
+    required: tuple[str, ...] = ()
+    """Those that a request must match, each."""
     action: str = ""
     version: int = 0
     nth: int | None = None
@@ -76,24 +87,35 @@ class RequestQuery:
         if self.resource_id in resources_by_identifier.get(self.resource_id, ()):
             resources_by_identifier = {**resources_by_identifier, self.resource_id: {self.resource_id}}
         unknown = [identifier for identifier, resources in resources_by_identifier.items() if not resources]
-        if unknown and (self.must_all_fit or len(unknown) == len(resources_by_identifier)):
+        if set(unknown) & set(self.required) or len(unknown) == len(resources_by_identifier):
             names = ", ".join(short_word(identifier) for identifier in unknown)
+            case = "" if names == names.lower() else " (upper and lower case differ; resource IDs are in lower case)"
             raise NotFound(
-                f"{names} is not in these logs; check the identifier, and what the logs cover: "
+                f"{names} is not in these logs; check the identifier{case}, and what the logs cover: "
                 "maestro trace logs check\nIf it was sent in that time: Maestro server does not receive the spec "
                 "request (maestro trace explain MT-101)"
             )
         for identifier in unknown:
             warn(f"{short_word(identifier)} is not in these logs")
-        if self.must_all_fit:
-            common = frozenset.intersection(*(frozenset(resources) for resources in resources_by_identifier.values()))
-            if not common:
-                raise NotFound("no resource matches all identifiers; leave one out")
-            return common
+        if self.required and len(self.identifiers) > 1:
+            return self._common(resources_by_identifier)
         for identifier, resources in resources_by_identifier.items():
             if len(resources) > 1:
                 raise Ambiguous(_several(identifier, resources, consumers))
         return frozenset().union(*resources_by_identifier.values())
+
+    def _common(self, resources_by_identifier: Mapping[str, set[str]]) -> frozenset[str]:
+        """Return the resources that all required identifiers and any of the others name; NotFound if there is none."""
+        sets = [resources_by_identifier[identifier] for identifier in self.required]
+        others = [resources_by_identifier[identifier] for identifier in self._others]
+        common = frozenset.intersection(*map(frozenset, (*sets, *([set().union(*others)] if others else []))))
+        if not common:
+            raise NotFound("no resource matches all identifiers; leave one out")
+        return common
+
+    @property
+    def _others(self) -> list[str]:
+        return [identifier for identifier in self.identifiers if identifier not in self.required]
 
     def _of_consumer(
         self, resources_by_identifier: Mapping[str, set[str]], consumers: Mapping[str, frozenset[str]]
@@ -112,11 +134,7 @@ class RequestQuery:
 
     def chosen(self, traces: Sequence[Trace]) -> list[Trace]:
         """Return the requests of the requested resources that are asked for; raise NotFound if there is none."""
-        operations = {
-            identifier for identifier in self.identifiers if any(trace.key.op_id == identifier for trace in traces)
-        }
-        if operations == set(self.identifiers):
-            traces = [trace for trace in traces if trace.key.op_id in operations]
+        traces = self._narrowed(traces)
         traces = [
             trace
             for trace in traces
@@ -133,6 +151,20 @@ class RequestQuery:
             raise NotFound("the resource is in the logs, but no request of it matches; remove filters")
         return [self._with_op_id_note(trace) for trace in traces]
 
+    def _narrowed(self, traces: Sequence[Trace]) -> Sequence[Trace]:
+        """Return the requests that an op-id or event ID is of: others of the same resource are not asked for."""
+        named = {
+            identifier: [trace for trace in traces if _is_of_request(identifier, trace)]
+            for identifier in self.identifiers
+        }
+        others = self._others
+        if others and all(named[identifier] for identifier in others):
+            wanted = [trace for identifier in others for trace in named[identifier]]
+            traces = [trace for trace in traces if any(trace is one for one in wanted)]
+        for own in (named[identifier] for identifier in self.required if named[identifier]):
+            traces = [trace for trace in traces if any(trace is one for one in own)]
+        return traces
+
     def _with_op_id_note(self, trace: Trace) -> Trace:
         """Add a note when a delete is traced by its op-id, which only its first record has."""
         if trace.key.action != "delete" or not trace.key.op_id or trace.key.op_id not in self.identifiers:
@@ -140,6 +172,16 @@ class RequestQuery:
         detail = "its other records were found by the resource ID"
         finding = RequestFinding(code="MT-008", confidence="certain", detail=detail)
         return replace(trace, findings=(*trace.findings, finding))
+
+
+def _is_of_request(identifier: str, trace: Trace) -> bool:
+    """Say whether an identifier is of this request, and not of its resource: its op-id, or an ID of its events."""
+    key = trace.key
+    if identifier in (key.op_id, key.cloudevent_id, key.db_event):
+        return True
+    if identifier in (key.resource, key.work_name):
+        return False
+    return any(identifier in (record.event, record.cloudevent_id) for record in trace.timeline)
 
 
 def _several(identifier: str, resources: Collection[str], consumers: Mapping[str, frozenset[str]]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from maestropy.trace.logs.judge import complete_requests
@@ -9,13 +10,20 @@ from maestropy.trace.logs.judge.judge import judge
 from maestropy.trace.logs.judge.lifecycles import clock
 from maestropy.trace.logs.judge.request_context import RequestContext
 from maestropy.trace.logs.log_records import RecordTable
-from maestropy.trace.logs.match import attribution, clock_steps, log_environment, row_order, spec_requests
+from maestropy.trace.logs.match import (
+    attribution,
+    clock_steps,
+    log_environment,
+    row_order,
+    server_clocks,
+    spec_requests,
+)
 from maestropy.trace.logs.match.untied_records import UntiedRecords
 from maestropy.trace.logs.model import LazyDetails, Options, RequestFinding, Trace, TraceDetails, all_done
 from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 
 _NOTABLE_SKEW = 0.1
-EvidenceKept = Literal["all", "again", "none"]
+EvidenceKept = Literal["all", "again", "brief"]
 
 
 def read_environment(
@@ -29,7 +37,7 @@ def read_environment(
             writer.skew = skew
     return log_environment.derive(
         writers,
-        attribution.component_records(records),
+        attribution.component_records(records, skews=[writer.skew for writer in writers]),
         broker=options.broker,
         subscription=options.subscription,
         instances=options.expected_instances,
@@ -43,9 +51,15 @@ def _skews(records: RecordTable, writers: Sequence[LogWriter], options: Options)
     known = [configured.get(writer.pod, 0.0) for writer in writers]
     if not options.are_clocks_compared:
         return known
-    pairs = clock_steps.correct(records, writers)
+    servers = server_clocks.offsets(records, writers)
+    if any(servers):
+        measured = log_environment.skews(records, writers, known=servers)
+        servers = server_clocks.nearest_to_agents(servers, measured, writers)
+    known = [configured.get(writer.pod, servers[file]) for file, writer in enumerate(writers)]
+    pairs = clock_steps.correct(records, writers, known=known)
     measured = log_environment.skews(records, writers, known=known, pairs=pairs)
-    return [known[file] if writer.pod in configured else measured[file] for file, writer in enumerate(writers)]
+    is_known = [writer.pod in configured or writer.role == "server" for writer in writers]
+    return [known[file] if is_known[file] else measured[file] for file in range(len(writers))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,24 +89,28 @@ def traces(
 ) -> Iterator[Trace]:
     """Judge all requests, or those of the `wanted` resources; `resources` avoids classifying them again.
 
-    `evidence` says which records the traces keep: all, none, or those of requests that are not plainly complete, which
-    are not kept but found again when they are read.
+    `evidence` says which records the traces keep: all, or only those of the last one. When the next one is asked for,
+    they are forgotten, and found again if they are read. If it is brief, plainly complete requests have none at all.
     """
     classified = classify(records, environment.writers) if resources is None else resources
     resource_judge = ResourceJudge(records=records, environment=environment, options=options)
     numbers = None if wanted is None else {records.number(resource) for resource in wanted}
     yield from classified.plain.traces(
-        records, details=resource_judge.details if evidence == "all" else _brief_details, wanted=numbers
+        records,
+        details=_brief_details if evidence == "brief" else resource_judge.details,
+        is_kept=evidence == "all",
+        wanted=numbers,
     )
     for number in classified.others.indices:
         if numbers is None or number in numbers:
             judged = resource_judge.judged(number, classified.others)
-            if evidence == "again":
-                yield from (
-                    resource_judge.lean(trace, number, classified.others, at=at) for at, trace in enumerate(judged)
-                )
-            else:
-                yield from (trace.without_records() for trace in judged) if evidence == "none" else judged
+            if evidence == "all":
+                yield from judged
+                continue
+            for at, trace in enumerate(judged):
+                lean = resource_judge.lean(trace, number, classified.others, at=at)
+                yield lean
+                lean.details.release()
 
 
 def _brief_details(_: int, moments: Sequence[float]) -> TraceDetails:
@@ -108,11 +126,15 @@ class ResourceJudge:
         self._options = options
         self._skews = [writer.skew for writer in environment.writers]
         self._components = sorted(
-            (*attribution.component_records(records), *attribution.unattributed_records(records)),
+            (
+                *attribution.component_records(records, skews=self._skews),
+                *attribution.unattributed_records(records, skews=self._skews),
+            ),
             key=lambda record: record.at,
         )
         self._records_by_resource: attribution.RecordsByResource | None = None
         self._untied: UntiedRecords | None = None
+        self._again = self._details_again  # one bound method for all requests
 
     def judged(self, number: int, records_by_resource: attribution.RecordsByResource) -> list[Trace]:
         """Return the verdicts on all requests of a resource."""
@@ -133,12 +155,12 @@ class ResourceJudge:
         ]
 
     def lean(self, trace: Trace, number: int, records: attribution.RecordsByResource, *, at: int) -> Trace:
-        """Return a trace that does not keep its records, but reads them again for each report."""
+        """Return a trace whose records can be released, and are then found again for each report."""
+        again = partial(self._again, number, records, at)
+        return replace(trace, details=LazyDetails(again, made=trace.details.value))
 
-        def again() -> TraceDetails:
-            return self.judged(number, records)[at].details.value
-
-        return replace(trace, details=LazyDetails(again, is_kept=False))
+    def _details_again(self, number: int, records: attribution.RecordsByResource, at: int) -> TraceDetails:
+        return self.judged(number, records)[at].details.value
 
     def details(self, number: int, _: Sequence[float]) -> TraceDetails:
         """Return how the only request of a resource went."""
@@ -158,7 +180,7 @@ def log_findings(environment: Environment) -> list[RequestFinding]:
             way = "forward" if seconds > 0 else "back"
             detail = (
                 f"the clock of {writer.pod} was set {way} by {abs(seconds):.1f} s at {clock(at)}, or those of the "
-                "servers the other way; the times after it are corrected"
+                "servers the other way; its times are corrected"
             )
             findings.append(RequestFinding(code="MT-005", confidence="likely", detail=detail))
         if writer.unstamped:

@@ -89,7 +89,7 @@ class RequestTracer:
         if not self._is_read_whole and not set(chosen) <= set(identifiers):
             logs = replace(logs, scan=self._around(needles))
         logs = self._judged(logs, chosen)
-        stopped = [trace for trace in logs.traces if trace.verdict not in SETTLED]
+        stopped = [trace for trace in logs.traces if trace.verdict not in SETTLED or _has_no_client(trace)]
         if stopped and not self._is_read_whole:
             window = scan.Window(
                 since=min(trace.start for trace in stopped) - _BEFORE,
@@ -138,6 +138,11 @@ class RequestTracer:
         traces = list(tracer.traces(logs.scan.records, environment, options=self._options, wanted=chosen))
         traces.sort(key=lambda trace: trace.start)
         return replace(logs, traces=traces, environment=environment)
+
+
+def _has_no_client(trace: Trace) -> bool:
+    """Say whether its status was sent to nobody: the client may have subscribed long before, on another instance."""
+    return any(finding.code == "MT-901" for finding in trace.findings)
 
 
 def _is_silent(trace: Trace) -> bool:

@@ -3,18 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from maestropy.trace.findings.codes import SQL
-from maestropy.trace.logs.log_records import LogRecord, RecordKind
+from maestropy.trace.logs.log_records import LogRecord, RecordKind, count_of
 from maestropy.trace.logs.match import log_environment
-from maestropy.trace.logs.model import RequestFinding, StageResult, Trace
+from maestropy.trace.logs.model import RequestFinding, StageResult, Trace, timeline
 from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 from maestropy.trace.report.formatting import describe
 from maestropy.trace.report.statistics import Statistics
 from maestropy.trace.stages import STAGES
 from maestropy.wire import ordering
 
+MOST_SHOWN: Final = 10_000
+"""So many records of one request, and of one of its stages, are shown; of more, the first and the last."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,6 +44,7 @@ def inputs_model(environment: Environment) -> dict[str, Any]:
 def _writer(writer: LogWriter, holes: Sequence[tuple[float, float]]) -> dict[str, Any]:
     return {
         "path": writer.path,
+        "copies": list(writer.copies),
         "role": writer.role,
         "pod": writer.pod,
         "format": writer.format,
@@ -88,9 +91,11 @@ def trace_model(trace: Trace, environment: Environment) -> dict[str, Any]:
     """Return one request in full."""
     brief = brief_model(trace, environment)
     findings = brief.pop("findings")
+    details = trace.details.value  # once: they may be found again each time
+    shown, left_out = shown_records(timeline(details.stages))
     return {
         **brief,
-        "stages": [_stage(stage, environment) for stage in trace.stages],
+        "stages": [_stage(stage, environment) for stage in details.stages],
         "statusUpdates": [
             {
                 "sequenceId": str(update.sequence) if update.sequence else "",
@@ -100,7 +105,7 @@ def trace_model(trace: Trace, environment: Environment) -> dict[str, Any]:
                 "skippedBy": update.skipped_by,
                 "result": update.result,
             }
-            for update in trace.status_updates
+            for update in details.status_updates
         ],
         "findings": findings,
         "timeline": [
@@ -112,9 +117,17 @@ def trace_model(trace: Trace, environment: Environment) -> dict[str, Any]:
                 "file": environment.writers[record.file].path,
                 "line": record.line,
             }
-            for record in trace.timeline
+            for record in shown
         ],
+        **({"timelineLeftOut": left_out} if left_out else {}),
     }
+
+
+def shown_records(records: Sequence[LogRecord]) -> tuple[Sequence[LogRecord], int]:
+    """Return the records of a request that reports show, and how many are left out: repetitions, and the middle."""
+    half = MOST_SHOWN // 2
+    shown = records if len(records) <= MOST_SHOWN else [*records[:half], *records[-half:]]
+    return shown, count_of(records) - len(shown)
 
 
 def _stage(stage: StageResult, environment: Environment) -> dict[str, Any]:
@@ -124,10 +137,8 @@ def _stage(stage: StageResult, environment: Environment) -> dict[str, Any]:
         "state": stage.state.value,
         "first": stamp(stage.first),
         "last": stamp(stage.last),
-        "count": len(stage.records),
-        "attempts": max(
-            Counter((record.file, record.kind, record.detail) for record in stage.records).values(), default=0
-        ),
+        "count": count_of(stage.records),
+        "attempts": _attempts(stage.records),
         "pods": pods(stage.records, environment),
         "hopMs": None if stage.hop is None else round(stage.hop * 1000, 3),
         "via": stage.via,
@@ -136,10 +147,21 @@ def _stage(stage: StageResult, environment: Environment) -> dict[str, Any]:
     }
 
 
+def _attempts(records: Iterable[LogRecord]) -> int:
+    """Return how often the most frequent record was written."""
+    equal: Counter[tuple[int, int, str]] = Counter()
+    for record in records:
+        equal[record.file, record.kind, record.detail] += 1 + record.repeats
+    return max(equal.values(), default=0)
+
+
+_IDLE = frozenset({RecordKind.NO_CLIENTS, RecordKind.OTHER_INSTANCE, RecordKind.NO_AGENT_HERE})
+
+
 def pods(records: Iterable[LogRecord], environment: Environment) -> list[str]:
     """Return the pods that acted, in order; if all only skipped, those that logged it."""
     written = list(records)
-    acting = [record for record in written if record.kind not in (RecordKind.NO_CLIENTS, RecordKind.OTHER_INSTANCE)]
+    acting = [record for record in written if record.kind not in _IDLE]
     return list(dict.fromkeys(environment.writers[record.file].pod for record in acting or written))
 
 

@@ -7,9 +7,9 @@ from maestropy.trace.logs.model import RequestFinding, Trace
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.markdown_text import code, code_block, escaped, table
 from maestropy.trace.report.formatting import clock, describe, span
-from maestropy.trace.report.json_model import pods
+from maestropy.trace.report.json_model import pods, shown_records
 from maestropy.trace.report.statistics import Statistics
-from maestropy.trace.report.waterfall import inputs_line, outcome
+from maestropy.trace.report.waterfall import inputs_line, left_out_note, outcome
 from maestropy.trace.stages import STAGES
 
 Quote = Callable[[LogRecord], str]
@@ -60,6 +60,7 @@ def one(trace: Trace, environment: Environment, *, quote: Quote = describe) -> s
     lines += [*table(("#", "stage", "state", "time", "+hop", "pod", ""), rows), ""]
     for finding in trace.findings:
         lines += _finding(finding, environment, quote=quote)
+    shown, left_out = shown_records(trace.timeline)
     records = [
         (
             clock(record.at),
@@ -67,10 +68,11 @@ def one(trace: Trace, environment: Environment, *, quote: Quote = describe) -> s
             f"{environment.writers[record.file].path}:{record.line}",
             describe(record),
         )
-        for record in trace.timeline
+        for record in shown
     ]
     if records:
         lines += ["### Records", "", *table(("time", "stage", "where", "what"), records), ""]
+        lines += [*(line.strip() for line in left_out_note(left_out)), ""] if left_out else []
     return "\n".join(lines)
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.logs.model import PROBLEMS, StageState, Trace
@@ -30,6 +30,7 @@ _LEGEND = (
     "+ ok  X failed  ! missing  . pending  s skipped  - not needed  ? no record, proven later  blank not observable"
 )
 _FORMULA_STARTS = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_PIECE = 1 << 16
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _COLUMNS = ("resource", "work", "consumer", "source", "action", "version", "life", "op", "start", "duration_ms",
             "verdict", "failed_stage", "codes")  # fmt: skip
@@ -39,7 +40,8 @@ def text(numbers: Statistics, environment: Environment, shown: Sequence[Trace], 
     """Return the summary, the latencies, and the requests in `shown`."""
     verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in numbers.by_verdict.items())
     actions = ", ".join(f"{action} {count:,}" for action, count in numbers.by_action.items())
-    lines = [f"{numbers.total:,} requests ({actions}): {verdicts}       {read}", inputs_line(environment)]
+    counts = f"{numbers.total:,} requests ({actions}): {verdicts}" if numbers.total else "0 requests"
+    lines = [f"{counts}       {read}", inputs_line(environment)]
     if numbers.first_missing:
         lines.append("stopped at stage:  " + "  ".join(f"{at}:{count}" for at, count in numbers.first_missing.items()))
     if numbers.by_code:
@@ -58,7 +60,7 @@ def _hops(numbers: Statistics) -> list[str]:
 
 def signs(trace: Trace) -> str:
     """Return one sign per stage."""
-    return "".join(_SIGNS[stage.state] for stage in trace.stages)
+    return "".join(_SIGNS[stage.state] for stage in trace.outline)
 
 
 def matrix(traces: Sequence[Trace]) -> list[str]:
@@ -113,17 +115,22 @@ def _row(trace: Trace) -> list[str]:
             str(trace.failed_stage or ""), " ".join(finding.code for finding in trace.findings)]  # fmt: skip
 
 
-def csv_text(traces: Sequence[Trace]) -> str:
-    """Return a row per request, with the state of each stage and its time since the start."""
+def csv_pieces(traces: Sequence[Trace]) -> Iterator[str]:
+    """Yield a row per request, with the state of each stage and its time since the start."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     states, times = ([f"stage{number}{suffix}" for number in STAGES] for suffix in ("", "_ms"))
     writer.writerow([*_COLUMNS, *states, *times])
     for trace in traces:
-        after = (f"{(stage.first - trace.start) * 1000:.3f}" if stage.first else "" for stage in trace.stages)
-        row = [*_row(trace), *(stage.state.value for stage in trace.stages), *after]
+        stages = trace.outline
+        after = (f"{(stage.first - trace.start) * 1000:.3f}" if stage.first else "" for stage in stages)
+        row = [*_row(trace), *(stage.state.value for stage in stages), *after]
         writer.writerow([_cell(value) for value in row])
-    return out.getvalue()
+        if out.tell() > _PIECE:
+            yield out.getvalue()
+            out.seek(0)
+            out.truncate()
+    yield out.getvalue()
 
 
 def _cell(value: str) -> str:
@@ -151,7 +158,7 @@ def mermaid(trace: Trace, environment: Environment) -> str:
         8: "S->>S",
         9: "S->>C",
     }
-    for stage in trace.stages:
+    for stage in trace.outline:
         hop = f" +{span(stage.hop)}" if stage.hop is not None else ""
         label = f"{stage.number} {STAGES[stage.number][1]}: {stage.state.value}{hop}"
         arrow = arrows[stage.number].replace(
@@ -162,7 +169,13 @@ def mermaid(trace: Trace, environment: Environment) -> str:
             record for finding in trace.findings if finding.entry.stage == stage.number for record in finding.evidence
         ]
         for record in errors[:1]:
-            note = describe(record).replace(";", ",").replace("#", " ").replace(":", " ")
+            note = describe(record)[:120]
             pod = printable(environment.writers[record.file].pod)
-            lines.append(f"    Note right of A: {pod} line {record.line} {note[:120]}")
+            lines.append(f"    Note right of A: {_note(f'{pod} line {record.line} {note}')}")
     return "\n".join(lines) + "\n"
+
+
+def _note(text: str) -> str:
+    """Return the text of a note: without what ends it, and with entities for what a browser takes for markup."""
+    text = text.replace(";", ",").replace("#", " ").replace(":", " ")
+    return text.replace("&", "#amp;").replace("<", "#lt;").replace(">", "#gt;")

@@ -13,7 +13,15 @@ from typing import Any, Final
 from maestropy.journal import redact
 from maestropy.trace.findings.codes import SQL
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
-from maestropy.trace.logs.model import PROBLEMS, RequestFinding, RequestVerdict, StageState, Trace
+from maestropy.trace.logs.model import (
+    PROBLEMS,
+    RequestFinding,
+    RequestVerdict,
+    StageResult,
+    StageState,
+    Trace,
+    timeline,
+)
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.output import printable
 from maestropy.trace.report.formatting import describe
@@ -77,6 +85,7 @@ class Rows:
         key = trace.key
         self._epoch = self._epoch or float(int(trace.start))
         number = self._texts.number
+        stages = trace.stages  # once: they may be found again each time
         values = {
             "resource": key.resource,
             "work": key.work_name,
@@ -91,9 +100,9 @@ class Rows:
             "verdict": VERDICTS.index(trace.verdict.value),
             "failed": trace.failed_stage or 0,
             "by": trace.superseded_by,
-            "states": "".join(_LETTERS[stage.state] for stage in trace.stages),
-            "times": [_tenths(stage.first - trace.start) if stage.first else None for stage in trace.stages],
-            "records": self._records(trace),
+            "states": "".join(_LETTERS[stage.state] for stage in stages),
+            "times": [_tenths(stage.first - trace.start) if stage.first else None for stage in stages],
+            "records": self._records(trace, stages),
         }
         for name, value in values.items():
             self._columns.setdefault(name, []).append(value)
@@ -103,18 +112,18 @@ class Rows:
             stage.number: ", ".join(
                 filter(None, (stage.note, f"via {stage.via}" if stage.via not in ("", "direct") else ""))
             )
-            for stage in trace.stages
+            for stage in stages
         }
         if any(notes.values()):
             self._notes[self.count] = {stage: note for stage, note in notes.items() if note}
         self.count += 1
 
-    def _records(self, trace: Trace) -> list[int]:
+    def _records(self, trace: Trace, stages: Iterable[StageResult]) -> list[int]:
         is_problem = trace.verdict in PROBLEMS
         is_quoted = self._room > 0 and (is_problem or self._settled < _QUOTED_SETTLED)
         self._settled += not is_problem
         flat: list[int] = []
-        for record in trace.timeline:
+        for record in timeline(stages):
             phrase = self._texts.number(
                 _phrase(record.kind, record.action, record.version, record.is_deleting, record.detail)
             )
@@ -125,7 +134,7 @@ class Rows:
                 record.line,
                 phrase,
             )
-            if is_quoted:
+            if is_quoted and self._room > 0:
                 self._quoted(record)
         return flat
 

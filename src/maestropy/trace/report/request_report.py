@@ -11,12 +11,14 @@ from maestropy.trace.logs.model import SETTLED, Trace
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.logs.selection import RequestFilter, exit_code
 from maestropy.trace.logs.tracing import RequestLogs
-from maestropy.trace.report import documents, log_lines, markdown, overview, page, stage_counts, waterfall
-from maestropy.trace.report.documents import Document
+from maestropy.trace.output import Exit, json_line
+from maestropy.trace.report import documents, json_model, log_lines, markdown, overview, page, stage_counts, waterfall
+from maestropy.trace.report.documents import Document, PackedLines
 from maestropy.trace.report.page_data import Rows
 from maestropy.trace.report.statistics import Statistics, hop_times, statistics
 
 _WITHOUT_EVIDENCE: Final = frozenset({"text", "csv", "md"})
+_FOR_PROGRAMS: Final = frozenset({"json", "jsonl", "yaml"})
 _LISTED: Final = frozenset({"md", "mermaid", "log"})
 """Formats for people, which list as many requests as are asked for."""
 _LONGEST_LOG_LINE: Final = 1 << 16
@@ -53,7 +55,7 @@ class FewRequests:
             case "md":
                 return ["\n".join(markdown.one(trace, self.environment, quote=quote) for trace in self.traces)]
             case "json":
-                return [documents.json_indented(document)]
+                return documents.json_indented(document)
         return _formatted(document, form)
 
     def _texts(self, quote: waterfall.Quote) -> Iterator[str]:
@@ -84,9 +86,15 @@ class ManyRequests:
     views: Views
     now: float
     traces: list[Trace] = field(init=False)
+    nothing_matches: str = ""
+    """A sentence if filters leave no request."""
+    _is_name_unknown: bool = False
+    """Whether no request has the consumer and the source of the filters: they may be misspelt."""
     _rows: Rows | None = None
     _matrix: stage_counts.Matrix | None = None
     _numbers: Statistics = field(init=False)
+    _packer: PackedLines = field(default_factory=PackedLines)
+    _packed: list[bytes] = field(default_factory=list)
 
     def judge(self, select: RequestFilter, *, form: str, has_page: bool) -> None:
         """Judge the selected requests, and keep of them what a format and a page need."""
@@ -94,28 +102,47 @@ class ManyRequests:
             self._rows = page.rows_of(self.logs.environment)
         if self.views.matrix:
             self._matrix = stage_counts.Matrix(self.logs.environment)
-        judged = self.logs.traces(evidence=self._kept_evidence(form))
-        self.traces = sorted((self._taken(trace) for trace in judged if select.matches(trace)), key=_start)
+        evidence = self._kept_evidence(form)
+        is_packed = evidence != "all" and form in _FOR_PROGRAMS
+        taken: list[tuple[Trace, bytes]] = []
+        judged = named = 0
+        for trace in self.logs.traces(evidence=evidence):
+            judged += 1
+            named += select.names(trace)
+            if select.matches(trace):
+                self._take(trace)
+                taken.append((trace, self._line(trace) if is_packed and trace.verdict not in SETTLED else b""))
+        taken.sort(key=_start)
+        self.traces = [trace for trace, _ in taken]
+        self._packed = [packed for _, packed in taken] if is_packed else []
         self._numbers = statistics(self.traces, top=self.views.top or 5)
+        if select.is_set and not taken:
+            self.nothing_matches = f"no request matches the filters; without them there are {judged:,}"
+            self._is_name_unknown = bool(select.consumer or select.source) and not named
 
     def _kept_evidence(self, form: str) -> tracer.EvidenceKept:
         """Return which records the traces must keep: of many requests, only those that need attention are in full."""
         is_small = self.logs.resource_count <= documents.MOST_IN_FULL
         shows_evidence = self._rows is not None or form not in _WITHOUT_EVIDENCE
-        if self._matrix is not None or (is_small and shows_evidence):
-            return "all"
-        return "again" if shows_evidence else "none"
+        if is_small and shows_evidence:
+            return "all" if self._matrix is None and self._rows is None else "again"
+        return "again" if self._matrix is not None else "brief"
 
-    def _taken(self, trace: Trace) -> Trace:
-        """Add a trace to the page and the matrix; return it without its records where these are kept."""
-        takers = [taker for taker in (self._rows, self._matrix) if taker is not None]
-        for taker in takers:
-            taker.add(trace)
-        return trace.without_records() if takers else trace
+    def _take(self, trace: Trace) -> None:
+        """Add a trace to the page and the matrix, while it has its records."""
+        for taker in (self._rows, self._matrix):
+            if taker is not None:
+                taker.add(trace)
+
+    def _line(self, trace: Trace) -> bytes:
+        """Return a request in full as a line of JSON, compressed."""
+        return self._packer.packed(json_line(json_model.trace_model(trace, self.logs.environment)))
 
     @property
     def exit_code(self) -> int:
         """How the trace ends."""
+        if self._is_name_unknown:
+            return Exit.NOT_FOUND
         return exit_code(self.traces, is_partial=self.logs.scan.is_partial)
 
     @property
@@ -133,8 +160,9 @@ class ManyRequests:
             read = f"read {self.logs.scan.bytes / 1e6:,.1f} MB in {took:.1f} s"
             return [overview.text(self._numbers, environment, self.listed, read=read), *self._more()]
         traces = self.listed if form in _LISTED else self.traces
-        document = Document(traces=traces, environment=environment, numbers=self._numbers,
-                            exit_code=self.exit_code, now=self.now)  # fmt: skip
+        packed = self._packed if form in _FOR_PROGRAMS else ()
+        document = Document(traces=traces, environment=environment, numbers=self._numbers, exit_code=self.exit_code,
+                            now=self.now, packed=packed, packer=self._packer)  # fmt: skip
         return _formatted(document, form)
 
     def _more(self) -> Iterator[str]:
@@ -151,8 +179,8 @@ class ManyRequests:
             yield f"{note.code} {note.entry.title}: {note.detail}\n"
 
 
-def _start(trace: Trace) -> float:
-    return trace.start
+def _start(taken: tuple[Trace, bytes]) -> float:
+    return taken[0].start
 
 
 def _formatted(document: Document, form: str) -> Iterable[str]:
@@ -160,14 +188,16 @@ def _formatted(document: Document, form: str) -> Iterable[str]:
     traces, environment = document.traces, document.environment
     match form:
         case "csv":
-            return [overview.csv_text(traces)]
+            return overview.csv_pieces(traces)
         case "md":
             return [markdown.many(traces, document.numbers)]
         case "mermaid":
-            return ["\n".join(overview.mermaid(trace, environment) for trace in traces)]
+            return (
+                ("\n" if number else "") + overview.mermaid(trace, environment) for number, trace in enumerate(traces)
+            )
         case "log":
             quote = log_lines.LineQuotes(environment.writers, longest=_LONGEST_LOG_LINE)
-            return [waterfall.trace_log(traces, environment, quote=quote)]
+            return waterfall.trace_log(traces, environment, quote=quote)
         case "html":
             rows = page.rows_of(environment)
             rows.extend(traces)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from maestropy.trace.logs.evidence import DONE
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
-from maestropy.trace.logs.model import RequestKey, StageState, Trace
+from maestropy.trace.logs.model import RequestKey, StageResult, StageState, Trace
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.output import table
 from maestropy.trace.report.formatting import short, span
@@ -47,9 +47,10 @@ class Matrix:
         """Count a request; its records must be there."""
         row = self._rows.setdefault(trace.key.resource, _Row(key=trace.key))
         row.requests += 1
-        counts = {stage.number: _done_count(stage.number, stage.records) for stage in trace.stages}
-        needs = _required_counts(trace, counts, self._environment)
-        for stage in trace.stages:
+        stages = trace.stages  # once: they may be found again each time
+        counts = {stage.number: _done_count(stage.number, stage.records) for stage in stages}
+        needs = _required_counts(trace, stages, counts, self._environment)
+        for stage in stages:
             number = stage.number
             row.counts[number] += counts[number]
             if stage.state in _BROKEN or (stage.state in _COUNTED and counts[number] < needs.get(number, 0)):
@@ -77,7 +78,9 @@ class Matrix:
 
 def _done_count(number: int, records: Sequence[LogRecord]) -> int:
     """Return how often a stage was done: records of several kinds may show the same event."""
-    kinds = Counter(record.kind for record in records)
+    kinds: Counter[RecordKind] = Counter()
+    for record in records:
+        kinds[record.kind] += 1 + record.repeats
     if number == 7:
         sent = kinds[RecordKind.UPDATE_SENT] + kinds[RecordKind.DELETE_SENT] or kinds[RecordKind.UPDATING]
         return sent + kinds[RecordKind.UNCHANGED]
@@ -87,17 +90,17 @@ def _done_count(number: int, records: Sequence[LogRecord]) -> int:
     return max(kinds[kind] for kind in DONE[number])
 
 
-def _required_counts(trace: Trace, counts: Mapping[int, int], environment: Environment) -> dict[int, int]:
+def _required_counts(
+    trace: Trace, stages: Sequence[StageResult], counts: Mapping[int, int], environment: Environment
+) -> dict[int, int]:
     """Return how often each stage must have been done, by the counts of the stages before it."""
-    sent = [
-        record for record in trace.stages[6].records if record.kind in (RecordKind.UPDATE_SENT, RecordKind.DELETE_SENT)
-    ]
+    sent = [record for record in stages[6].records if record.kind in (RecordKind.UPDATE_SENT, RecordKind.DELETE_SENT)]
     return {
         2: counts[1],
         3: counts[2],
         5: 1,
         8: sum(_instances(environment, at=record.at) for record in sent),
-        9: sum(_clients(trace, environment, at=at) for at in _broadcast_times(trace, environment)),
+        9: sum(_clients(trace, environment, at=at) for at in _broadcast_times(stages, environment)),
     }
 
 
@@ -108,16 +111,16 @@ def _instances(environment: Environment, *, at: float) -> int:
     )
 
 
-def _broadcast_times(trace: Trace, environment: Environment) -> list[float]:
+def _broadcast_times(stages: Sequence[StageResult], environment: Environment) -> list[float]:
     """Return when statuses were broadcast, without those that no instance had a client for.
 
     Broadcasts of our servers are left out: they merge several statuses of a work, with one record for all clients.
     """
     broadcasts: dict[str, list[LogRecord]] = defaultdict(list)
-    for record in trace.stages[7].records:
+    for record in stages[7].records:
         if record.kind is RecordKind.BROADCAST and not environment.writers[record.file].is_ours:
             broadcasts[record.event].append(record)
-    silent = {(record.event, record.file) for record in trace.stages[8].records if record.kind is RecordKind.NO_CLIENTS}
+    silent = {(record.event, record.file) for record in stages[8].records if record.kind is RecordKind.NO_CLIENTS}
     return [
         records[0].at
         for event, records in broadcasts.items()

@@ -1,6 +1,6 @@
 """Format one request as text: stages with a waterfall, findings with evidence and advice, timeline, log lines. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from maestropy.trace.findings.codes import SQL
 from maestropy.trace.logs.log_records import LogRecord
@@ -8,7 +8,7 @@ from maestropy.trace.logs.model import RequestFinding, RequestVerdict, StageResu
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.output import printable, table
 from maestropy.trace.report.formatting import clock, describe, short, span
-from maestropy.trace.report.json_model import pods, stamp
+from maestropy.trace.report.json_model import MOST_SHOWN, pods, shown_records, stamp
 from maestropy.trace.stages import AGENT_STAGES, STAGES
 
 _BAR = 28
@@ -57,6 +57,7 @@ def inputs_line(environment: Environment) -> str:
     servers, agents = {server.pod for server in environment.servers}, {server.pod for server in environment.agent_logs}
     generations = sorted({writer.generation for writer in environment.writers if writer.generation != "unknown"})
     skewed = [f"{writer.pod} clock {writer.skew * 1000:+.0f} ms" for writer in environment.writers if writer.skew]
+    copies = [f"{copy} of {writer.path}" for writer in environment.writers for copy in writer.copies]
     first = min((writer.first for writer in environment.writers if writer.first), default=0.0)
     parts = [
         f"{len(servers)} server pod{'s' * (len(servers) != 1)}, {len(agents)} agent{'s' * (len(agents) != 1)}",
@@ -64,6 +65,11 @@ def inputs_line(environment: Environment) -> str:
         f"broker {environment.broker}",
         *([environment.subscription] if environment.subscription != "unknown" else []),
         *skewed,
+        *(
+            [f"{len(copies)} {'copies' if len(copies) > 1 else 'copy'} left out ({', '.join(copies[:3])})"]
+            if copies
+            else []
+        ),
         f"{(stamp(first) or '-')[:19]}Z to {clock(environment.end)[:8]}",
     ]
     return "Inputs   " + "; ".join(parts)
@@ -148,12 +154,19 @@ def _sql_text(value: str) -> str:
 
 def timeline(trace: Trace, environment: Environment) -> list[str]:
     """Return every record of the request in order of time."""
+    shown, left_out = shown_records(trace.timeline)
     rows = [
         (clock(record.at), str(record.stage), environment.writers[record.file].pod,
          f"{environment.writers[record.file].path}:{record.line}", describe(record))
-        for record in trace.timeline
+        for record in shown
     ]  # fmt: skip
-    return table(rows, head=("time", "stage", "pod", "where", "what"))
+    return [*table(rows, head=("time", "stage", "pod", "where", "what")), *left_out_note(left_out)]
+
+
+def left_out_note(count: int) -> list[str]:
+    """Return the line that says how many records of a timeline are not shown."""
+    which = f"repetitions, and those between the first and the last {MOST_SHOWN // 2:,}"
+    return [f"  {count:,} records are left out: {which}"] if count else []
 
 
 def summary(traces: Sequence[Trace]) -> list[str]:
@@ -165,20 +178,19 @@ def summary(traces: Sequence[Trace]) -> list[str]:
     return table(rows, head=("nth", "action", "version", "start", "verdict"))
 
 
-def trace_log(traces: Sequence[Trace], environment: Environment, *, quote: Quote) -> str:
-    """Return the lines of each request, with the runbooks' sentence where a stage is missing or failed."""
-    lines: list[str] = []
+def trace_log(traces: Sequence[Trace], environment: Environment, *, quote: Quote) -> Iterator[str]:
+    """Yield the lines of each request, with the runbooks' sentence where a stage is missing or failed."""
     for trace in traces:
-        lines += [headline(trace), ""]
+        yield f"{headline(trace)}\n\n"
         for stage in trace.stages:
             for pod, records in _by_pod(stage.records, environment):
                 writer = "maestro agent" if stage.number in AGENT_STAGES else "maestro server instance"
-                lines.append(f"In {writer} {printable(pod)}")
-                lines += [quote(record) for record in records]
+                yield f"In {writer} {printable(pod)}\n"
+                for record in records:
+                    yield f"{quote(record)}\n"
             if stage.state in _LOUD:
-                lines.append(f"ERROR: {STAGES[stage.number][2]}")
-        lines.append("")
-    return "\n".join(lines) + "\n"
+                yield f"ERROR: {STAGES[stage.number][2]}\n"
+        yield "\n"
 
 
 def _by_pod(records: Iterable[LogRecord], environment: Environment) -> list[tuple[str, list[LogRecord]]]:

@@ -80,6 +80,7 @@ async def gather(query: WorkQuery, readers: Readers, *, depth: LookupDepth) -> W
             await _trace(query, replace(resources, rows=rows), readers, chains=chains, statuses=statuses, depth=depth)
         )
         works = await _with_holds(works, readers, statuses=statuses)
+        works = await _with_pauses(works, readers, statuses=statuses)
     if (
         query.entry == "work-name"
         and not rows
@@ -112,6 +113,20 @@ async def _with_holds(
         statuses.database = replace(statuses.database, problem=str(error))
         return works
     return tuple(replace(work, hold=_hold_of(work, holds)) for work in works)
+
+
+async def _with_pauses(
+    works: tuple[WorkData, ...], readers: Readers, *, statuses: _AccessStatuses
+) -> tuple[WorkData, ...]:
+    """Add the pause of the consumer of each work; it is read only if a work waits."""
+    if readers.database is None or not statuses.database.is_readable or not any(work.is_waiting for work in works):
+        return works
+    try:
+        pauses = {pause.consumer: pause for pause in await readers.database.pauses()}
+    except NoAccess as error:
+        statuses.database = replace(statuses.database, problem=str(error))
+        return works
+    return tuple(replace(work, pause=pauses.get(work.row.consumer) if work.row else None) for work in works)
 
 
 def _hold_of(work: WorkData, holds: Sequence[WorkHold]) -> WorkHold | None:
@@ -297,9 +312,11 @@ async def _work(
             except NoAccess as error:
                 _mark_unreadable(statuses, cluster, error)
     plurals: dict[tuple[str, str], str] = defaultdict(str)
+    versions: dict[tuple[str, str], tuple[str, ...]] = {}
     for objects in read_objects.values():
         live_objects += objects.live_objects
         plurals |= objects.plurals
+        versions |= objects.versions
     return WorkData(
         row=row,
         tombstones=subject.tombstones,
@@ -308,6 +325,7 @@ async def _work(
         live_objects=tuple(live_objects),
         nested=tuple(nested for objects in read_objects.values() for nested in objects.nested),
         plurals=dict(plurals),
+        versions=versions,
         database=statuses.database,
         clusters=(*statuses.clusters.values(), *readers.unreachable_clusters),
         has_read_objects=depth.objects,

@@ -40,6 +40,7 @@ class ReadObjects:
     live_objects: tuple[LiveObject, ...] = ()
     nested: tuple[NestedWork, ...] = ()
     plurals: Mapping[tuple[str, str], str]
+    versions: Mapping[tuple[str, str], tuple[str, ...]]
 
 
 async def read_live_objects(
@@ -53,12 +54,13 @@ async def read_live_objects(
     """Read all objects of a work: those of its manifests, and those that its applied works list."""
     kinds = await _kinds(cluster, manifests, applied=applied, status=status, may_ask=depth.objects)
     plurals = {(group, kind): resolved.plural for (group, kind), resolved in kinds.items()}
+    versions = {key: resolved.versions for key, resolved in kinds.items() if resolved.versions}
     if not depth.objects:
-        return ReadObjects(plurals=plurals)
+        return ReadObjects(plurals=plurals, versions=versions)
     keys = object_keys(manifests, applied=applied, kinds=kinds)
     live_objects = await asyncio.gather(*(_read_object(cluster, key, kind, depth=depth) for key, kind in keys.items()))
     nested = await _nested(cluster, manifests, live_objects=live_objects, depth=depth, level=1) if depth.nested else ()
-    return ReadObjects(live_objects=tuple(live_objects), nested=tuple(nested), plurals=plurals)
+    return ReadObjects(live_objects=tuple(live_objects), nested=tuple(nested), plurals=plurals, versions=versions)
 
 
 def object_keys(

@@ -92,6 +92,8 @@ class Kind:
     kind: str
     plural: str
     namespaced: bool
+    versions: tuple[str, ...] = ()
+    """All versions that the cluster serves, if they were asked for."""
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
@@ -163,6 +165,16 @@ class Tombstone:
     created: datetime | None
     """When the confirmation was stored."""
     manifests: tuple[Json, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerPause:
+    """An operator has paused the delivery to a consumer."""
+
+    consumer: str
+    by: str
+    since: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +291,8 @@ class WorkData:
     nested: tuple[NestedWork, ...] = ()
     plurals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Plural by (group, kind), as the clusters serve them; others are guessed by English grammar."""
+    versions: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Served versions by (group, kind), as far as a cluster was asked."""
     requested: str = ""
     """The requested identifier, if no row has it."""
     database: AccessStatus
@@ -286,6 +300,8 @@ class WorkData:
     has_read_objects: bool = True
     hold: WorkHold | None = None
     """The data-safety hold that keeps it, if the server lists one."""
+    pause: ConsumerPause | None = None
+    """The pause of the delivery to its consumer; read only if the work waits."""
     coverage: SearchCoverage | None = None
     """For a work without a row: how much of the database was searched for it."""
 
@@ -294,6 +310,12 @@ class WorkData:
         """The condition by which the agent reports that it holds the work."""
         condition = self.row.status.condition(DATA_SAFETY_HOLD) if self.row and self.row.status else None
         return condition if condition is not None and condition.status == "True" else None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the agent has not confirmed the version, or the deletion, that the database has."""
+        row = self.row
+        return row is not None and (row.deleted is not None or row.status is None or row.status.version < row.version)
 
     @property
     def is_held(self) -> bool:

@@ -13,6 +13,7 @@ import orjson
 from maestropy.trace.work.model import (
     AppliedResourceEntry,
     AppliedWork,
+    ConsumerPause,
     Json,
     LiveObject,
     ManifestReport,
@@ -159,6 +160,16 @@ def hold(document: Json) -> WorkHold:
         work_count=number(document.get("work_count")),
         works=frozenset(texts(document.get("works"))),
         since=text(document.get("since")),
+    )
+
+
+def pause(document: Json) -> ConsumerPause:
+    """Read a pause of the database."""
+    return ConsumerPause(
+        consumer=text(document.get("consumer_name")),
+        by=text(document.get("paused_by")),
+        since=text(document.get("paused_at")),
+        reason=text(document.get("reason")),
     )
 
 

@@ -175,5 +175,23 @@ WITH hits AS MATERIALIZED (
 -- Only databases of this project have the table.
 SELECT '{}' WHERE to_regclass('maestropy_holds') IS NOT NULL
 
+-- name: has_pauses
+SELECT '{}' WHERE to_regclass('maestropy_pauses') IS NOT NULL
+
+-- name: pauses
+SELECT to_jsonb(p)::text FROM maestropy_pauses p ORDER BY p.paused_at DESC LIMIT 1000
+
 -- name: holds
 SELECT to_jsonb(h)::text FROM maestropy_holds h ORDER BY h.since DESC LIMIT 100
+
+-- name: page
+-- All works, in pages by ID: $3 is the last ID of the page before, $4 the size of a page.
+SELECT <row> FROM resources r WHERE <narrowed> AND r.id > $3::text ORDER BY r.id LIMIT $4::text::int
+
+-- name: tombstones
+-- The newest confirmed deletions: $4 is their number.
+SELECT <tombstone> FROM status_events s
+WHERE s.status_event_type = 'StatusDelete' AND ($2::text = '' OR s.resource_source = $2::text)
+  AND ($1::text = '' OR coalesce(s.payload->>'clustername', s.payload->'metadata'->>'namespace') = $1::text)
+  AND ($3::text = '' OR s.created_at >= $3::text::timestamptz)
+ORDER BY s.created_at DESC LIMIT $4::text::int

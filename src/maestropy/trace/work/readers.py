@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.work import parse, statements
-from maestropy.trace.work.model import Json, Kind, SearchCoverage, Tombstone, TracedResource, WorkHold
+from maestropy.trace.work.model import ConsumerPause, Json, Kind, SearchCoverage, Tombstone, TracedResource, WorkHold
 from maestropy.trace.work.query import WorkQuery
 from maestropy.wire.works import resource_id
 
@@ -42,6 +42,10 @@ class DatabaseReader(Protocol):
 
     async def holds(self) -> Sequence[WorkHold]:
         """Return the data-safety holds; none where there can be none, as in the database of a Go server."""
+        ...
+
+    async def pauses(self) -> Sequence[ConsumerPause]:
+        """Return the pauses of delivery; none where there can be none."""
         ...
 
 
@@ -103,7 +107,7 @@ class SqlDatabaseReader:
 
     runner: StatementRunner
     reads_holds: bool = False
-    """Whether holds are read, in two statements more; not where a person confirms every statement."""
+    """Whether holds and pauses are read, in two statements more each; not where a person confirms every statement."""
 
     @property
     def description(self) -> str:
@@ -121,6 +125,12 @@ class SqlDatabaseReader:
         if not self.reads_holds or not await self._documents(statements.has_holds()):
             return ()
         return [parse.hold(document) for document in await self._documents(statements.holds())]
+
+    async def pauses(self) -> Sequence[ConsumerPause]:
+        """Return the pauses of delivery, if the database has the table of them."""
+        if not self.reads_holds or not await self._documents(statements.has_pauses()):
+            return ()
+        return [parse.pause(document) for document in await self._documents(statements.pauses())]
 
     async def _documents(self, statement: statements.Statement) -> Sequence[dict[str, Any]]:
         return await self.runner.documents(statement.sql, statement.parameters)

@@ -80,6 +80,26 @@ def holds() -> Statement:
     return _named("holds")
 
 
+def has_pauses() -> Statement:
+    """Return the statement that has one document if the database has a table of pauses."""
+    return _named("has_pauses")
+
+
+def pauses() -> Statement:
+    """Return the statement that reads the pauses of delivery."""
+    return _named("pauses")
+
+
+def page(*, consumer: str, after: str, size: int) -> Statement:
+    """Return the statement that reads one page of all works, in the order of their IDs."""
+    return _named("page", consumer, "", after, str(size))
+
+
+def tombstones(*, consumer: str, since: str, size: int) -> Statement:
+    """Return the statement that reads the newest confirmed deletions."""
+    return _named("tombstones", consumer, "", since, str(size))
+
+
 def _named(name: str, *parameters: str) -> Statement:
     return Statement(sql=_statements()[name], parameters=parameters)
 

@@ -1,10 +1,10 @@
 """Connect an agent to the gRPC broker of the server."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from maestropy.journal.fields import BrokerPhrase
+from maestropy.journal.fields import BrokerPhrase, LogKey
 from maestropy.transport import port
 from maestropy.transport.grpc.client import BadCredentials, GrpcClient, GrpcEndpoint, StreamTimeout
 from maestropy.transport.grpc.status import CallRejected, StatusCode
@@ -34,9 +34,9 @@ class GrpcTransport:
         return self._endpoint.url
 
     @property
-    def subscribed_phrase(self) -> str:
-        """The phrase of the Go agent."""
-        return BrokerPhrase.GRPC_SUBSCRIBED
+    def subscribed_records(self) -> Sequence[port.LogRecord]:
+        """The record of the Go agent."""
+        return [(BrokerPhrase.GRPC_SUBSCRIBED, {LogKey.BROKER_HOST: self.address})]
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[port.AgentConnection]:

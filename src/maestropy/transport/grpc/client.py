@@ -5,6 +5,7 @@ of the client decides when to connect again, because only the owner knows what t
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ import grpc
 
 from maestropy.transport.grpc.status import CallRejected, StatusCode
 from maestropy.transport.tls.certificates import Certificates
+from maestropy.untrusted import tokens
+from maestropy.untrusted.errors import InputRejected
+from maestropy.wire import positions
 from maestropy.wire.events import event, grpc_binding
 
 
@@ -67,10 +71,20 @@ class GrpcClient:
         """Close the connection."""
         await self._channel.close()
 
-    async def publish(self, sent: event.CloudEvent, *, timeout_seconds: float = 30.0) -> None:
-        """Send one event; return when the server has stored it, raise `CallRejected` when it has not."""
+    async def publish(self, sent: event.CloudEvent, *, timeout_seconds: float = 30.0) -> str:
+        """Send one event; return when the server has stored it, raise `CallRejected` when it has not.
+
+        Returns the position of the write in the database; empty if the server does not tell it.
+        """
+        metadata = self._metadata()
+        trace_parent = sent.optional_text(event.TRACE_PARENT)
+        if trace_parent:
+            # Also for servers that read only this, and for proxies.
+            metadata += ((event.TRACE_PARENT, trace_parent),)
+        call = self._publish(grpc_binding.encode_publish(sent), metadata=metadata, timeout=timeout_seconds)
         try:
-            await self._publish(grpc_binding.encode_publish(sent), metadata=self._metadata(), timeout=timeout_seconds)
+            await call
+            return _text_of(await call.trailing_metadata(), positions.METADATA)
         except grpc.aio.AioRpcError as error:
             raise _rejected(error) from _GrpcStatus(error.code().name)
 
@@ -121,11 +135,14 @@ class GrpcClient:
         token = self._endpoint.token
         if self._endpoint.token_file is not None:
             try:
-                token = _read(self._endpoint.token_file).decode("ascii").strip()
-            except UnicodeDecodeError:
-                problem = f"the token file {self._endpoint.token_file} is not text; write the bare token into it"
-                raise BadCredentials(problem) from None
+                token = tokens.read(self._endpoint.token_file)
+            except InputRejected as error:
+                raise BadCredentials(str(error)) from None
         return (("authorization", f"Bearer {token}"),) if token else ()
+
+
+def _text_of(metadata: Any, name: str) -> str:
+    return next((value for key, value in metadata or () if key == name and isinstance(value, str)), "")
 
 
 def _channel(endpoint: GrpcEndpoint) -> Any:
@@ -149,11 +166,37 @@ def _channel(endpoint: GrpcEndpoint) -> Any:
     if endpoint.has_client_cert != endpoint.has_client_key:
         raise BadCredentials("a client certificate needs its key, and a key its certificate; set both")
     credentials = grpc.ssl_channel_credentials(
-        root_certificates=_pem(endpoint.ca_data, endpoint.ca_file),
-        private_key=_pem(endpoint.client_key_data, endpoint.client_key_file),
-        certificate_chain=_pem(endpoint.client_cert_data, endpoint.client_cert_file),
+        root_certificates=_certificate_pem(endpoint.ca_data, endpoint.ca_file),
+        private_key=_key_pem(endpoint.client_key_data, endpoint.client_key_file),
+        certificate_chain=_certificate_pem(endpoint.client_cert_data, endpoint.client_cert_file),
     )
     return grpc.aio.secure_channel(endpoint.url, credentials, options=options)
+
+
+def _certificate_pem(data: bytes | None, path: Path | None) -> bytes | None:
+    """Return PEM certificates. gRPC takes any bytes, and fails at every connection without the name of the file."""
+    pem = _pem(data, path)
+    if pem is None:
+        return None
+    try:
+        # Comments may have other characters, which OpenSSL does not take.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.decode("ascii", "ignore"))
+    except (ssl.SSLError, ValueError) as error:
+        raise BadCredentials(
+            f"{path if not data else 'the certificate data'} holds no PEM certificate; "
+            "give a file with a block BEGIN CERTIFICATE"
+        ) from error
+    return pem
+
+
+def _key_pem(data: bytes | None, path: Path | None) -> bytes | None:
+    pem = _pem(data, path)
+    if pem is not None and b"PRIVATE KEY-----" not in pem:
+        raise BadCredentials(
+            f"{path if not data else 'the key data'} holds no PEM private key; "
+            "give a file with a block BEGIN PRIVATE KEY"
+        )
+    return pem
 
 
 def _pem(data: bytes | None, path: Path | None) -> bytes | None:

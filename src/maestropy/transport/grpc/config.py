@@ -12,6 +12,7 @@ ignored here, too, but reported in `notes`. No error quotes a value: any value m
 | token and tokenFile | the token is used, as by the Go agent |
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,3 +112,6 @@ def _check_url(url: str, *, origin: str) -> None:
     # A URL scheme would be taken for a host name and only lead to name resolution errors.
     if url.lower().startswith(("http://", "https://", "grpc://", "grpcs://")) or url.split() != [url]:
         raise SettingsError(f"{origin} must be host:port, without a scheme and without blanks")
+    port = re.search(r":(-?\d+)$", url, re.ASCII)
+    if port and not 0 < int(port[1][:10]) <= 65535:
+        raise SettingsError(f"{origin} must be host:port, with a port from 1 to 65535")

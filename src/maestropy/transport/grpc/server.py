@@ -25,6 +25,8 @@ from maestropy.wire.events import event, grpc_binding
 SUBSCRIPTION_ID = "subscription-id"
 
 Method = Literal["Publish", "Subscribe"]
+Metadata = Sequence[tuple[str, str]]
+"""What a response carries besides its message."""
 
 _METADATA_OVERHEAD = 32
 """What HTTP/2 adds to the size of each field."""
@@ -44,7 +46,7 @@ class CloudEventService(Protocol):
     async def authenticate(self, peer: peer_identity.Peer) -> peer_identity.PeerIdentity:
         """Return the identity of the peer before its message is read; raise `CallRejected` when there is none."""
 
-    async def publish(self, received: event.CloudEvent, peer: peer_identity.Peer) -> None:
+    async def publish(self, received: event.CloudEvent, peer: peer_identity.Peer) -> Metadata | None:
         """Handle one event; return when it is stored, raise `CallRejected` when it is rejected."""
 
     async def malformed(self, problem: errors.WireError, peer: peer_identity.Peer) -> CallRejected:
@@ -133,7 +135,9 @@ class GrpcListener:
                 raise await self._service.malformed(problem, peer) from problem
             source = received.source
             self._observer.called("Publish", source)
-            await self._service.publish(received, peer)
+            metadata = await self._service.publish(received, peer)
+            if metadata:
+                context.set_trailing_metadata(metadata)
         except CallRejected as rejection:
             code = rejection.code.name
             _end(context, rejection.code, str(rejection))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import ssl
@@ -15,6 +16,7 @@ from maestropy.transport.http.limits import HttpLimits
 from maestropy.transport.http.protocol import protocol_class
 
 _BACKLOG = 1024
+_ANY_IPV6 = "::"
 # Long enough to finish a list response, short enough for the shutdown of a pod.
 _GRACE_SECONDS = 5
 # Below errors, uvicorn logs one line without a peer for every malformed request, which anybody can send. The client
@@ -107,18 +109,47 @@ class HttpListener:
 
 
 def _bind(host: str, port: int, *, reuse_port: bool) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    bound = socket.socket(family, kind, protocol)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if reuse_port:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        bound.bind(address)
+        bound = _bind_any(port, reuse_port=reuse_port) if host in ("", _ANY_IPV6) else None
+        bound = bound or _bind_to(_resolve(host, port), reuse_port=reuse_port)
     except OSError as error:
-        bound.close()
-        raise OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {error.strerror}") from error
+        shown = f"[{host}]" if ":" in host else host or "*"
+        raise OSError(error.errno, f"cannot listen on {shown}:{port}: {error.strerror}") from error
     bound.listen(_BACKLOG)
     bound.setblocking(False)  # noqa: FBT003 - the socket's own signature
+    return bound
+
+
+def _bind_any(port: int, *, reuse_port: bool) -> socket.socket | None:
+    """Bind all addresses of both families, as Go does; None if the host has no IPv6."""
+    if not socket.has_dualstack_ipv6():
+        return None
+    try:
+        return _bind_to((socket.AF_INET6, (_ANY_IPV6, port)), reuse_port=reuse_port, is_dual=True)
+    except OSError as error:
+        if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+            raise
+        return None
+
+
+def _resolve(host: str, port: int) -> tuple[int, Any]:
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = found[0]
+    return family, address
+
+
+def _bind_to(target: tuple[int, Any], *, reuse_port: bool, is_dual: bool = False) -> socket.socket:
+    family, address = target
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if is_dual:
+            # The default of the host may be IPv6 only.
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
     return bound

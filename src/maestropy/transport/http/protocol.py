@@ -25,6 +25,10 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
+        if self.client is not None:
+            host, port = self.client
+            # How a listener for both families shows clients that use IPv4.
+            self.client = (host.removeprefix("::ffff:") if "." in host else host, port)
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._reads_head = True

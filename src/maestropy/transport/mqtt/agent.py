@@ -5,10 +5,10 @@ subscribers), `publish` raises `Disconnected`: the agent keeps its status update
 request is not lost while the server starts.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from maestropy.journal.fields import BrokerPhrase
+from maestropy.journal.fields import BrokerPhrase, LogKey
 from maestropy.transport import port, resync_marker
 from maestropy.transport.mqtt import connection
 from maestropy.transport.mqtt.endpoint import MqttEndpoint
@@ -34,22 +34,25 @@ class MqttTransport:
         return self._endpoint.broker_host
 
     @property
-    def subscribed_phrase(self) -> str:
-        """The phrase of the Go agent."""
-        return BrokerPhrase.MQTT_SUBSCRIBED
+    def subscribed_records(self) -> Sequence[port.LogRecord]:
+        """The records of the Go agent: the connection, and each topic."""
+        qos = self._endpoint.subscribe_qos
+        topics = [(BrokerPhrase.MQTT_SUBSCRIBED, {LogKey.TOPIC: topic, LogKey.QOS: qos}) for topic in self._topics()]
+        return [(BrokerPhrase.MQTT_CONNECTED, {LogKey.BROKER_HOST: self.address}), *topics]
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[port.AgentConnection]:
         """Open a connection; certificates are read again for each."""
-        patterns = self._endpoint.topics
-        topics = [mqtt_topics.agent_subscription(patterns, self._consumer)]
-        if patterns.source_broadcast:
-            topics.append(patterns.source_broadcast)
         # The suffix is the Go agent's: ACLs of brokers depend on it.
         name = f"{self._client_id}-client"
         async with connection.connect(self._endpoint, client_id=name, on_messages_lost=_disconnect) as client:
-            await client.subscribe(topics, qos=self._endpoint.subscribe_qos)
+            await client.subscribe(self._topics(), qos=self._endpoint.subscribe_qos)
             yield _MqttConnection(client, self._endpoint, consumer=self._consumer, on_problem=self._on_problem)
+
+    def _topics(self) -> list[str]:
+        patterns = self._endpoint.topics
+        broadcast = [patterns.source_broadcast] if patterns.source_broadcast else []
+        return [mqtt_topics.agent_subscription(patterns, self._consumer), *broadcast]
 
 
 def _disconnect(client: connection.MqttClient) -> None:

@@ -11,6 +11,7 @@ silently are ignored here, too, but reported in `notes`. No error quotes a value
 | user name without TLS | a note: the password is sent in plain text |
 """
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,17 @@ class MqttConfig:
 def read(path: Path, *, flag: str) -> MqttConfig:
     """Read the file; `flag` set its path."""
     return _config(document.read(path, flag=flag, example=_EXAMPLE))
+
+
+def read_for_agent(path: Path, *, flag: str, consumer: str) -> MqttConfig:
+    """Read the file, and check that its topics serve `consumer`."""
+    config = read(path, flag=flag)
+    origin = f"{flag}={path}"
+    try:
+        notes = mqtt_topics.check_consumer(config.endpoint.topics, consumer)
+    except errors.InvalidContent as error:
+        raise SettingsError(f"{origin}: {error}, or change --consumer-name") from error
+    return dataclasses.replace(config, notes=(*config.notes, *(f"{origin}: {note}" for note in notes)))
 
 
 def parse(content: bytes, *, origin: str) -> MqttConfig:

@@ -40,7 +40,7 @@ _TRANSIENT = frozenset((0x80, 0x83, 0x91, 0x97))
 
 
 class MessageTooLarge(PublishRejected):
-    """The message is larger than the broker's maximum packet size, so it was not sent."""
+    """The message is larger than the broker takes; not sent if the broker has announced its maximum packet size."""
 
 
 @asynccontextmanager
@@ -129,8 +129,7 @@ class MqttClient:
         puback = await self._exchange(packet_id, packet)
         assert isinstance(puback, packets.PubackPacket)
         if packets.is_error(puback.reason):
-            problem = f"the broker rejects a message to {topic}: {packets.explain(puback.reason, puback.reason_string)}"
-            raise Disconnected(problem) if puback.reason in _TRANSIENT else PublishRejected(problem)
+            raise _rejection(puback, topic=topic, size=len(packet))
         return puback.reason != packets.NO_SUBSCRIBERS
 
     def size(self, topic: str, message: mqtt_binding.MqttMessage) -> int:
@@ -279,6 +278,18 @@ class MqttClient:
     def _raise_if_broken(self) -> None:
         if self._broken is not None:
             raise Disconnected(str(self._broken))
+
+
+def _rejection(puback: packets.PubackPacket, *, topic: str, size: int) -> Disconnected | PublishRejected:
+    why = packets.explain(puback.reason, puback.reason_string)
+    if puback.reason == packets.PACKET_TOO_LARGE:
+        # Mosquitto enforces message_size_limit without announcing it.
+        return MessageTooLarge(
+            f"the broker rejects a message of {size} bytes to {topic}: {why}; "
+            "make it smaller or raise the broker's maximum message size"
+        )
+    problem = f"the broker rejects a message to {topic}: {why}"
+    return Disconnected(problem) if puback.reason in _TRANSIENT else PublishRejected(problem)
 
 
 def _quick_ack(writer: asyncio.StreamWriter) -> Callable[[], None]:

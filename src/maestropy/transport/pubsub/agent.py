@@ -5,10 +5,10 @@ Requests of servers reach every agent, so events about other clusters are droppe
 arrives while the agent is away, and Pub/Sub accepts events although no server runs.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from maestropy.journal.fields import BrokerPhrase
+from maestropy.journal.fields import BrokerPhrase, LogKey
 from maestropy.transport import port, resync_marker
 from maestropy.transport.pubsub import connection
 from maestropy.transport.pubsub.endpoint import PubsubEndpoint
@@ -38,9 +38,9 @@ class PubsubTransport:
         return ""
 
     @property
-    def subscribed_phrase(self) -> str:
-        """The phrase that is logged when the subscriptions can be received from."""
-        return BrokerPhrase.PUBSUB_SUBSCRIBED
+    def subscribed_records(self) -> Sequence[port.LogRecord]:
+        """The record that is logged when the subscriptions can be received from."""
+        return [(BrokerPhrase.PUBSUB_SUBSCRIBED, {LogKey.BROKER_HOST: self.address})]
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[port.AgentConnection]:

@@ -99,6 +99,11 @@ def grpc_credentials(files: TlsFiles, *, on_problem: OnProblem) -> grpc.ServerCr
     )
 
 
+def verify(files: TlsFiles) -> x509.Certificate:
+    """Read and check all files, and return the certificate of the listener; raises `TlsError` with the flag."""
+    return _certificates(_read_material(files).cert, path=files.cert, flag=files.flags.cert)[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Material:
     """The contents of the files; the key matches the certificate."""

@@ -41,6 +41,8 @@ DATABASE_ID = "databaseid"
 """The identity of the server's database."""
 CREATED_AT = "createdat"
 """The exact creation time of the resource, which tells its incarnations apart; `metadata` has full seconds."""
+RELEASED = "released"
+"""The last status of a work that an operator has released: its objects stay on the cluster."""
 ORPHAN = "orphan"
 """The delete request is for a work that the server does not have; no source requested it."""
 UNKNOWN_CONSUMER = "unknownconsumer"
@@ -54,6 +56,9 @@ STORED_HOLD = "storedhold"
 
 RESYNC_ID = "resyncid"
 """The ID of the spec resync request that a resync response answers, or another ID if it answers none."""
+
+TRACE_PARENT = "traceparent"
+"""The span that sent the event, as CloudEvents' extension for distributed tracing defines it."""
 
 OPERATION_ID_KEY = "logging.open-cluster-management.io/op-id"
 """The key of the operation ID inside `logtracing`."""

@@ -28,7 +28,10 @@ _EXAMPLES = {
     "agentBroadcast": "clusters/+/agentbroadcast",
 }
 _SHARED = re.compile(r"\$share/[a-z0-9-]+/")
-_SEGMENT = re.compile(r"[^/+#\x00]+")
+# Besides what MQTT gives a meaning, control characters and noncharacters: brokers end the connection of a client that
+# sends them in a topic.
+_PLANE_ENDS = "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
+_SEGMENT = re.compile(rf"[^/+#\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_PLANE_ENDS}]+")
 _SOURCE, _CONSUMER = 1, 3
 
 
@@ -76,6 +79,29 @@ def check_source(topics: Topics, source: str) -> None:
     topic_source = without_share_prefix(topics.agent_events).split("/")[_SOURCE]
     if topic_source not in ("+", source):
         raise errors.InvalidContent(f'the topic source "{topic_source}" does not match the client sourceID "{source}"')
+
+
+def check_consumer(topics: Topics, consumer: str) -> tuple[str, ...]:
+    """Reject patterns under which the agent of `consumer` gets no specs; return what may lose its statuses.
+
+    Servers publish the specs of a consumer to its own topic. A pattern for statuses that names another consumer works
+    only with servers that have the same one: others take the agent for that consumer.
+    """
+    named = without_share_prefix(topics.source_events).split("/")[_CONSUMER]
+    if named not in ("+", consumer):
+        raise errors.InvalidContent(
+            f'topics.sourceEvents names the consumer "{named}", so the agent of "{consumer}" would get no specs; '
+            f'write + or "{consumer}" in its place'
+        )
+    return tuple(
+        f'topics.{key} names the consumer "{found}", so servers may reject the statuses of "{consumer}"; '
+        f'write + or "{consumer}" in its place'
+        for key, pattern, index in (
+            ("agentEvents", topics.agent_events, _CONSUMER),
+            ("agentBroadcast", topics.agent_broadcast, _SOURCE),
+        )
+        if pattern and (found := without_share_prefix(pattern).split("/")[index]) not in ("+", consumer)
+    )
 
 
 def source_events(topics: Topics, *, source: str, consumer: str) -> str:
@@ -162,6 +188,6 @@ def _segment(value: str, *, replacing: str, label: str) -> str:
         return replacing
     if _SEGMENT.fullmatch(value) is None:
         raise errors.InvalidContent(
-            f"{label} {value[:64]!r} cannot stand in a topic: it must not be empty or hold / + #"
+            f"{label} {value[:64]!r} cannot stand in a topic: it must not be empty or hold / + # or control characters"
         )
     return value

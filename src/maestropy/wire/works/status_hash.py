@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from maestropy.wire import errors
+from maestropy.wire import errors, json_types
 
 EMPTY_STATUS = "3a4ba43801251ccdf889a3154674d23a35ab996aacfc00de92e61dbb2f5cf189"
 """The hash of a status without conditions and manifests."""
@@ -39,7 +39,9 @@ def hash_of_data(data: bytes) -> str:
     try:
         body = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise errors.MalformedMessage(f"failed to unmarshal event data: {str(error)[:200]}") from error
+        raise errors.MalformedMessage(
+            f"failed to unmarshal event data: {json_types.decode_problem(error, data)}"
+        ) from error
     status = {name: value for name, value in body.items() if name not in ("manifestBundle", "resourceStatus")}
     if body.get("resourceStatus"):
         status["resourceStatus"] = {"manifests": body["resourceStatus"]}

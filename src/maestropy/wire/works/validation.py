@@ -61,7 +61,7 @@ def validate_manifest_bundle(data: bytes) -> None:
         manifests = _decode_leniently(data)
         has_options = True
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise storable_json.not_json(error, label=LABEL) from error
+        raise storable_json.not_json(error, data, label=LABEL) from error
     else:
         storable_json.check_content(data, label=LABEL)
         manifests = (bundle.manifests if bundle else None) or []

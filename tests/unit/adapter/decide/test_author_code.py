@@ -32,6 +32,10 @@ def _cancels(*_: object) -> Any:
     raise asyncio.CancelledError
 
 
+def _stops(*_: object) -> Any:
+    raise StopIteration("no more")
+
+
 def _is_unreadable(*_: object) -> Any:
     raise _Unreadable
 
@@ -42,9 +46,24 @@ RAISING = pytest.mark.parametrize(
         pytest.param(_exits, "SystemExit: 0; a function of an adapter returns a value", id="exit"),
         pytest.param(_closes, "GeneratorExit: ", id="generator-exit"),
         pytest.param(_cancels, "CancelledError: ", id="cancelled"),
+        pytest.param(_stops, "StopIteration: no more (", id="stop-iteration"),
         pytest.param(_is_unreadable, "_Unreadable: its message cannot be read: __str__ raises", id="no-text"),
     ],
 )
+
+
+def _is_long(*_: object) -> Any:
+    raise ValueError("x" * 1_000_000)
+
+
+def test_the_text_of_an_exception_is_bounded_and_says_how_much_was_cut() -> None:
+    script = Script()
+    outcome = ran(script, _is_long)
+    assert outcome.failure
+    assert outcome.failure.message.startswith(f"ValueError: {'x' * 700}… (999300 more characters) ({__file__}, line ")
+    assert script.status
+    # What the API gets still says so, with the place.
+    assert f"(999300 more characters) ({__file__}, line " in script.status.health.message
 
 
 @RAISING

@@ -209,6 +209,14 @@ def test_status_that_cannot_be_reported_is_retryable(query: Any) -> None:
     assert ran(script, desiring(work())).is_retryable
 
 
+def test_failure_that_cannot_be_reported_names_both_failures() -> None:
+    script = Script(fetch=errors.Unavailable("HTTP 500"), putstatus=errors.Unavailable("HTTP 502"))
+    failure = ran(script, desiring(work()), reports_transient=True).failure
+    assert failure is not None
+    assert failure.message.startswith("HTTP 502; ")
+    assert "; the status tells of an earlier failure: HTTP 500; " in failure.message
+
+
 def test_resource_deleted_before_the_status_is_no_failure() -> None:
     script = Script(query=[[]], putstatus=errors.NotFound("gone"))
     assert ran(script, desiring(work())).failure is None
@@ -232,6 +240,20 @@ def test_finalized_is_true_only_without_remaining_works(remaining: Sequence[Work
     script = Script(fetch=deleting, query=[[reported(MINE)]], **{"await": [remaining]})
     ran(script, desiring(work()))
     assert script.names == ["Fetch", "Query", "Delete", "Await", "PutStatus"]
+    assert shown(script.status)["Finalized"] == finalized
+
+
+@pytest.mark.parametrize(
+    ("fetched", "finalized"),
+    [
+        pytest.param(replace(CLUSTER, is_deleting=True), "False Invalid", id="deleting"),
+        pytest.param(CLUSTER, "False NotDeleting", id="not-deleting"),
+        pytest.param(errors.Invalid("no spec"), "False Invalid", id="not-read"),
+    ],
+)
+def test_failure_says_not_deleting_only_of_a_resource_that_is_not_deleted(fetched: Any, finalized: str) -> None:
+    script = Script(fetch=fetched, query=errors.Invalid("bad"))
+    ran(script, desiring(work()))
     assert shown(script.status)["Finalized"] == finalized
 
 

@@ -17,7 +17,7 @@ TASK_ERRORS: list[tuple[str, Any, str, str]] = [
     ("param", [], "param", "field param not found; did you mean params?"),
     ("resources/0/order", 1, "resources[0].order", "field order not found"),
     ("params", {}, "params", "must be a list"),
-    ("params/0/required", "yes", "params[0].required", "must be true or false"),
+    ("params/0/required", "perhaps", "params[0].required", "must be true or false"),
     # The version of the schema.
     ("schema_version", 2.0, "schema_version", 'schema_version must be a string containing "2.0"'),
     ("schema_version", "", "schema_version", 'schema_version must be "2.0"'),
@@ -287,6 +287,10 @@ DEPLOYMENT_ERRORS: list[tuple[str, Any, str]] = [
 ]
 
 
+REPORT = 'post: {post_actions: [{name: report, api_call: {method: PUT, url: "/clusters/1/statuses", body: "{}"}}]}'
+"""A task without a request that sends a status has a finding of its own."""
+
+
 def findings(folder: Path, document: dict[str, Any]) -> list[str]:
     path = folder / "task.yaml"
     path.write_text(yaml.safe_dump(document))
@@ -337,9 +341,96 @@ def test_a_field_that_is_given_twice_is_reported_with_both_lines(tmp_path: Path)
     assert 'params: line 3: mapping key "params" already defined at line 2; keep one of the two' in [
         str(problem) for problem in task_file.read(path).problems
     ]
-    # A file with any repeated key cannot be read as a manifest either.
-    (finding,) = lint.document_findings(path)
-    assert "line 3, column 1: the key params is there twice, first in line 2; keep one of the two" in finding.message
+
+
+def test_a_repeated_field_hides_no_other_finding(tmp_path: Path) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_text(
+        """\
+schema_version: "2.0"
+params:
+- {name: clusterId, source: event.id}
+bogus: 1
+params:
+- {name: generation, source: event.generation}
+resources:
+- name: space
+  manifest:
+    apiVersion: v1
+    kind: Namespace
+    metadata: {name: "a-{{ .clusterId }}", annotations: {hyperfleet.io/generation: "{{ .generation }}"}}
+    spec: {a: 1, a: 2}
+  discovery: {by_name: "a-{{ .clusterId }}"}
+"""
+        + REPORT
+    )
+    found = lint.document_findings(path)
+    assert [finding.message.partition(";")[0] for finding in found] == [
+        'params: line 5: mapping key "params" already defined at line 2',
+        'resources[0].manifest.spec.a: line 13: mapping key "a" already defined at line 13',
+        "bogus: field bogus not found",
+    ]
+    assert {finding.rule for finding in found} == {"loader"}
+
+
+@pytest.mark.parametrize(
+    ("member", "found"),
+    [
+        pytest.param(
+            "labels: {clock: 1:30}", ['resource space: error: metadata.labels: Invalid value: "1:30"'], id="label"
+        ),
+        pytest.param(
+            "labels: {a: 'x:{{ .id }}'}", ['resource space: error: metadata.labels: Invalid value: "x:1"'], id="part"
+        ),
+        pytest.param("labels: {a: '{{ .id }}', b: 'x {{- .id -}} y'}", [], id="templates"),
+        pytest.param("labels: {a: '{{ if .id }}a b{{ end }}'}", [], id="condition"),
+        pytest.param(
+            "x: 18446744073709551615",
+            ["resource space: error: spec.workload.manifests[0].metadata.x is an"],
+            id="unsigned",
+        ),
+    ],
+)
+def test_lint_rejects_the_works_that_a_run_rejects(member: str, found: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_text(
+        f"""\
+schema_version: "2.0"
+params:
+- {{name: id, source: event.id, default: 18446744073709551615}}
+resources:
+- name: space
+  manifest:
+    apiVersion: v1
+    kind: Namespace
+    metadata: {{name: "a-{{{{ .id }}}}", {member}, annotations: {{hyperfleet.io/generation: "1"}}}}
+  discovery: {{by_name: "a-{{{{ .id }}}}"}}
+"""
+        + REPORT
+    )
+    lines = [str(finding).removeprefix(f"{path}: ") for finding in lint.document_findings(path)]
+    assert len(lines) == len(found), lines
+    for line, beginning in zip(lines, found, strict=True):
+        assert line.startswith(beginning)
+        assert line.endswith("[invalid]")
+
+
+def test_merge_keys_bring_values_of_the_types_of_the_fields(tmp_path: Path) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_text(
+        """\
+schema_version: "2.0"
+params:
+- &base {name: a, source: event.id, required: yes, description: 0123}
+- {<<: *base, name: b}
+- {<<: [*base, {type: string}], name: c, required: off}
+"""
+    )
+    read = task_file.read(path)
+    assert read.errors == ()
+    assert [(param["required"], param["description"]) for param in read.document["params"]] == [
+        (True, "0123"), (True, "0123"), (False, "0123"),
+    ]  # fmt: skip
 
 
 def test_a_required_environment_variable_must_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,9 +444,10 @@ def test_a_required_environment_variable_must_be_set(tmp_path: Path, monkeypatch
 
 def test_a_task_without_a_version_is_only_warned_about_and_keeps_the_old_shape(tmp_path: Path) -> None:
     path = tmp_path / "task.yaml"
-    manifest = {"apiVersion": "v1", "kind": "ConfigMap"}
+    metadata = {"name": "a", "namespace": "default", "annotations": {"hyperfleet.io/generation": "1"}}
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     resource = {"name": "a", "transport": {"client": "kubernetes"}, "manifest": manifest, "discovery": {"by_name": "a"}}
-    path.write_text(yaml.safe_dump({"resources": [resource]}))
+    path.write_text(yaml.safe_dump({"resources": [resource]}) + REPORT)
     assert [finding.level for finding in lint.document_findings(path)] == ["warning"]
 
 
@@ -367,3 +459,34 @@ def test_a_status_that_the_api_would_reject_is_warned_about(tmp_path: Path) -> N
     warnings = [finding.message for finding in lint.document_findings(path) if finding.level == "warning"]
     assert any("a status without Health is rejected by the API (400)" in line for line in warnings)
     assert any("observed_generation: a text, and the API expects a number" in line for line in warnings)
+
+
+def test_fields_are_read_by_their_type_as_go_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "task.yaml"
+    path.write_text(
+        """\
+schema_version: "2.0"
+params:
+- {name: port, source: event.id, default: 0123, required: yes, description: 1e3}
+- {name: text, source: {api_call: {method: GET, url: /x, timeout: 010, retry_attempts: 1e1}}, required: off}
+post:
+  payloads:
+  - {name: status, build: {a: 1_000, b: yes, c: 0x1F, on: 1e3}}
+"""
+    )
+    read = task_file.read(path)
+    assert read.errors == ()
+    port, text = read.document["params"]
+    assert port == {"name": "port", "source": "event.id", "default": 83, "required": True, "description": "1e3"}
+    assert text["source"]["api_call"] == {"method": "GET", "url": "/x", "timeout": "010", "retry_attempts": 10}
+    assert text["required"] is False
+    assert read.document["post"]["payloads"][0]["build"] == {"a": 1000, "b": "yes", "c": 31, "on": 1000.0}
+
+
+def test_a_referenced_payload_with_a_repeated_key_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "status.yaml").write_text("a: 1\na: 2\n")
+    document = changed(task(), "post/payloads/0/build", ...)
+    document = changed(document, "post/payloads/0/build_ref", "status.yaml")
+    path = tmp_path / "task.yaml"
+    path.write_text(yaml.safe_dump(document))
+    assert any("line 2: the key a is there twice" in str(problem) for problem in task_file.read(path).errors)

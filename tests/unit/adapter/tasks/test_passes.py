@@ -9,6 +9,7 @@ import pytest
 from maestropy.adapter import event as events
 from maestropy.adapter.decide.pipeline import EventOutcome, PipelineOptions
 from maestropy.adapter.errors import BadAdapter
+from maestropy.adapter.tasks import reports
 from maestropy.adapter.tasks.task_adapter import TaskAdapter
 from maestropy.adapter.transports import recording
 from maestropy.adapter.transports.dry_run import DryRun, DryRunInputs
@@ -132,6 +133,16 @@ def test_the_status_has_the_conditions_of_the_payload_and_the_own_ones() -> None
     assert run.mirrors.operations == ["apply ConfigMap"]
 
 
+@pytest.mark.parametrize(
+    ("is_deleting", "reason"), [(False, "NotDeleting"), (True, "NotReported"), (None, "NotReported")]
+)
+def test_finalized_that_a_task_does_not_report(is_deleting: bool | None, reason: str) -> None:
+    conditions = [{"type": kind, "status": "True"} for kind in ("Applied", "Available", "Health")]
+    body = json.dumps({"observed_generation": 1, "conditions": conditions})
+    finalized = reports.status_of(body, adapter="a", is_deleting=is_deleting).finalized
+    assert (finalized.status, finalized.reason) == ("False", reason)
+
+
 def test_a_precondition_that_is_not_met_skips_resources_and_still_reports() -> None:
     made = reporting(adapter())
     made.precondition("small", conditions=[{"field": "cluster.spec.size", "operator": "lessThan", "value": 3}])
@@ -188,6 +199,15 @@ def test_a_manifest_without_the_generation_fails_the_phase_and_is_reported() -> 
     assert outcome.failure
     assert outcome.failure.message == "missing hyperfleet.io/generation annotation"
     assert run.api.statuses[0].health.reason == "resources"
+
+
+def test_a_key_of_a_rendered_manifest_that_is_a_number_becomes_a_text() -> None:
+    text = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {json.dumps(MANIFEST['metadata'])}\ndata:\n  80: http\n"
+    run = Pass(adapter(manifest=text))
+    outcome = run.run()
+    assert outcome.failure is None, outcome.failure
+    (work,) = run.mirrors.works.values()
+    assert work.validate().manifest_work.manifests[0]["data"] == {"80": "http"}
 
 
 def test_a_failed_apply_ends_the_phase_and_later_resources_are_not_applied() -> None:

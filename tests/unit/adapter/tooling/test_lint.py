@@ -89,9 +89,25 @@ spec:
 """
 
 
+TASK = """\
+schema_version: "2.0"
+params: [{name: clusterId, source: event.id, required: true}]
+"""
+POST_ACTION = """\
+post:
+  post_actions:
+    - name: report
+      api_call: {method: METHOD, url: "/clusters/{{ .clusterId }}/statuses", body: "{}"}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        pytest.param(TASK, ["task"], id="task-without-status"),
+        pytest.param(TASK + "post: []\n", ["loader", "task"], id="task-with-malformed-post"),
+        pytest.param(TASK + POST_ACTION.replace("METHOD", "PUT"), [], id="task-with-status"),
+        pytest.param(TASK + POST_ACTION.replace("METHOD", "GET"), ["task"], id="task-that-reads-statuses"),
         pytest.param(WORK, [], id="good"),
         pytest.param(WORK.replace("hostedclusters", "hostedcluster"), ["singular"], id="singular-resource"),
         pytest.param(

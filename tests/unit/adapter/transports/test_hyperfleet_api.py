@@ -1,4 +1,7 @@
+import asyncio
 import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -8,6 +11,7 @@ from maestropy.adapter.event import Event
 from maestropy.adapter.transports import hyperfleet_api
 from maestropy.aio.clock import Clock
 from maestropy.sdk import errors
+from maestropy.sdk.retry import RetryPolicy
 from tests.unit.adapter.samples import EVENT
 
 
@@ -72,7 +76,7 @@ async def test_discarded_status_has_a_reason(available: str, date: str, reason: 
         clock = Clock(epoch=lambda: 1787220000.0)
         async with hyperfleet_api.HyperFleetClient(hyperfleet_api.ApiSettings(url="http://api"), clock=clock) as client:
             client._http = httpx.AsyncClient(base_url="http://api", transport=httpx.MockTransport(respond))
-            failed = adapter_status.failed("a", 5, reason="R", message="m")
+            failed = adapter_status.failed("a", 5, reason="R", message="m", is_deleting=False)
             status = adapter_status.AdapterStatus(
                 adapter="a",
                 generation=5,
@@ -86,3 +90,121 @@ async def test_discarded_status_has_a_reason(available: str, date: str, reason: 
     receipt = await scenario()
     assert isinstance(receipt, hyperfleet_api.StatusDiscarded)
     assert reason in receipt.reason
+
+
+@pytest.mark.parametrize("url", ["http://u:s3cr3t@api", "file:///etc/passwd", "ftp://api", "http://", "api"])
+def test_address_that_cannot_be_used_is_rejected_without_its_password(url: str) -> None:
+    with pytest.raises(errors.ConfigError, match="HYPERFLEET_API_URL") as rejected:
+        hyperfleet_api.HyperFleetClient(hyperfleet_api.ApiSettings(url=url))
+    assert "s3cr3t" not in str(rejected.value)
+
+
+async def fetched(respond: Callable[[httpx.Request], httpx.Response], *, timeout: float = 10.0) -> object:
+    retry = RetryPolicy(attempts=1)
+    settings = hyperfleet_api.ApiSettings(url="http://api.example", retry=retry, timeout=timeout)
+    async with hyperfleet_api.HyperFleetClient(settings) as client:
+        transport = httpx.MockTransport(respond)
+        client._http = httpx.AsyncClient(base_url="http://api.example", transport=transport)
+        return await client.fetch(EVENT)
+
+
+RESOURCE = "http://api.example/api/hyperfleet/v1/clusters/abc"
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        pytest.param(
+            httpx.Response(200, html="<html>login</html>"),
+            f"{RESOURCE} sent 18 bytes of text/html; charset=utf-8, which are not JSON",
+            id="html",
+        ),
+        pytest.param(
+            httpx.Response(302, headers={"Location": "http://login.example/"}),
+            f"HTTP 302: {RESOURCE} redirects to http://login.example/; redirects are not followed",
+            id="redirect",
+        ),
+        pytest.param(httpx.Response(304), f"HTTP 304: {RESOURCE} redirects to nowhere", id="no-location"),
+        pytest.param(httpx.Response(200, json=[1]), f"{RESOURCE} sent JSON that is not an object", id="list"),
+        pytest.param(httpx.Response(200, content=b"[" * 100_000), "which are not JSON", id="deep"),
+    ],
+)
+async def test_an_answer_that_is_not_of_the_api_is_named_with_its_address(
+    response: httpx.Response, reason: str
+) -> None:
+    with pytest.raises(errors.ServerError) as caught:
+        await fetched(lambda _: response)
+    assert reason in str(caught.value)
+    assert "HYPERFLEET_API_URL" in caught.value.advice
+
+
+async def test_a_response_without_end_is_read_up_to_the_limit() -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 2**16
+            yield b" " * 2**16
+
+    with pytest.raises(errors.ServerError, match=f"{RESOURCE} sent more than 8 MiB, which is the limit"):
+        await fetched(lambda _: httpx.Response(200, content=endless()))
+    assert sent <= hyperfleet_api.MOST_BYTES + 2**16
+
+
+async def test_a_response_that_comes_byte_by_byte_ends_at_the_timeout() -> None:
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.001)
+
+    with pytest.raises(errors.Timeout, match="did not answer in time"):
+        await fetched(lambda _: httpx.Response(200, content=drip()), timeout=0.05)
+
+
+async def test_an_empty_token_file_is_an_error_before_anything_is_sent(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.touch()
+    settings = hyperfleet_api.ApiSettings(url="http://127.0.0.1:1", token_file=path)
+    async with hyperfleet_api.HyperFleetClient(settings) as client:
+        with pytest.raises(errors.ConfigError, match=r"token is empty; .*; check HYPERFLEET_API_TOKEN_FILE"):
+            await client.fetch(EVENT)
+
+
+async def put(response: httpx.Response) -> object:
+    settings = hyperfleet_api.ApiSettings(url="http://api.example", retry=RetryPolicy(attempts=1))
+    async with hyperfleet_api.HyperFleetClient(settings) as client:
+        client._http = httpx.AsyncClient(
+            base_url="http://api.example", transport=httpx.MockTransport(lambda _: response)
+        )
+        status = adapter_status.failed("hello", 3, reason="x", message="y", is_deleting=False)
+        return await client.put_status(EVENT, status)
+
+
+@pytest.mark.parametrize("response", [httpx.Response(201), httpx.Response(201, json={}), httpx.Response(200, json={})])
+async def test_a_status_is_stored_if_the_api_says_so(response: httpx.Response) -> None:
+    assert await put(response) == hyperfleet_api.StatusStored()
+
+
+@pytest.mark.parametrize("code", [200, 201])
+async def test_a_login_page_stores_no_status(code: int) -> None:
+    with pytest.raises(errors.ServerError, match="of text/html; charset=utf-8, which are not JSON"):
+        await put(httpx.Response(code, html="<html>login</html>"))
+
+
+@pytest.mark.parametrize("code", [302, 400, 500])
+async def test_the_token_that_a_server_repeats_is_hidden(code: int, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hunter2-token")
+
+    def echo(request: httpx.Request) -> httpx.Response:
+        sent = request.headers["Authorization"]
+        return httpx.Response(code, headers={"Location": f"http://x/?{sent}"}, json={"code": sent, "detail": sent})
+
+    settings = hyperfleet_api.ApiSettings(
+        url="http://api.example", token_file=tmp_path / "token", retry=RetryPolicy(attempts=1)
+    )
+    async with hyperfleet_api.HyperFleetClient(settings) as client:
+        client._http = httpx.AsyncClient(base_url="http://api.example", transport=httpx.MockTransport(echo))
+        with pytest.raises(errors.MaestroError, match="redacted") as caught:
+            await client.fetch(EVENT)
+    assert "hunter2" not in f"{caught.value!r} {caught.value} {caught.value.reason}"

@@ -5,7 +5,7 @@ import contextlib
 import functools
 import io
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -23,7 +23,8 @@ RESYNC_REQUEST = "spec-resync-request"
 class Server:
     """A transport whose server accepts status updates on command."""
 
-    address, subscribed_phrase = "server.test", "subscribed"
+    address = "server.test"
+    subscribed_records: Sequence[port.LogRecord] = (("subscribed", {}),)
 
     def __init__(self) -> None:
         self.published: list[str] = []
@@ -165,6 +166,19 @@ async def test_newest_status_replaces_one_that_is_not_accepted(monkeypatch: pyte
         fixture.enqueue_status("w0", "new")
         await waiting.until(lambda: not fixture.connection.waiting)
         assert fixture.server.accepted == ["new"]
+
+
+async def test_postponed_updates_survive_a_disconnect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_FIRST_BACKOFF_SECONDS", 0.005)
+    async with connected("w0", "w1") as fixture:
+        fixture.enqueue(20)
+        await waiting.until(lambda: len(fixture.server.failures) >= 2 and len(fixture.server.published) == 16)
+        fixture.server.disconnects.set()
+        await waiting.until(lambda: len(fixture.server.published) == 32)
+        fixture.server.failing.clear()
+        fixture.server.accepts.set()
+        await waiting.until(lambda: not fixture.connection.waiting)
+        assert sorted(fixture.server.accepted) == sorted(f"w{number}" for number in range(20))
 
 
 async def test_large_status_update_that_is_never_accepted_becomes_rare_and_is_sent_once_without_feedback(

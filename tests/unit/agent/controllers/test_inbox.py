@@ -10,6 +10,8 @@ import pytest
 from maestropy.agent.controllers.inbox import InboxCallbacks, ServerInbox
 from maestropy.agent.decide import deletion
 from maestropy.agent.state.work_cache import WorkCache
+from maestropy.agent.telemetry.work_spans import WorkSpans
+from maestropy.aio.clock import Clock
 from maestropy.wire import timestamps
 from maestropy.wire.events import event
 
@@ -24,7 +26,12 @@ class Inbox:
         self.callbacks = InboxCallbacks(**{name: mock.Mock() for name in InboxCallbacks._fields})
         self.journal = mock.Mock()
         self.inbox = ServerInbox(
-            self.works, consumer="c1", journal=self.journal, callbacks=self.callbacks, monotonic=lambda: 0.0
+            self.works,
+            consumer="c1",
+            journal=self.journal,
+            callbacks=self.callbacks,
+            clock=Clock(monotonic=lambda: 0.0),
+            spans=WorkSpans(),
         )
         self.inbox.note_resync("first")
 
@@ -124,9 +131,72 @@ def test_late_spec_does_not_revive_a_deleted_work() -> None:
     inbox.works.drop(cached)
     inbox.receive(1)
     assert (inbox.works.get("id"), inbox.resyncs) == (None, 1)
-    # The next incarnation, even one of the same second, is not late.
-    inbox.receive(1, published=LATE)
+    # A version that the agent never received is of the same incarnation; if it is not, the server sends it again.
+    inbox.receive(2, published=LATE)
+    assert (inbox.works.get("id"), inbox.resyncs) == (None, 2)
+    inbox.inbox.note_resync("next")
+    inbox.receive(1, published=LATE, answers="next")
+    assert (inbox.version, inbox.resyncs) == (1, 2)
+
+
+@pytest.mark.parametrize("is_deleted_before", [False, True])
+def test_unknown_work_that_a_complete_answer_did_not_have_is_not_taken_before_a_resync(
+    *, is_deleted_before: bool
+) -> None:
+    """The server sent it before its database went back; the agent received it after its resync."""
+    inbox = Inbox()
+    if is_deleted_before:
+        inbox.receive(1)
+        inbox.receive(1, is_deletion=True)
+        cached = inbox.works.get("id")
+        assert cached is not None
+        cached.status = cached.status.with_condition(deletion.deleted(consumer="c1"), now=LATE)
+        inbox.works.drop(cached)
+    inbox.inbox.note_resync("first")
+    inbox.inbox.note_resynced(end_of_answer(LATE))
+    inbox.receive(1, created=EARLY._replace(nanos=1000))
+    assert (inbox.works.get("id"), inbox.resyncs) == (None, 1)
+    # The server has it after all: it was created while the first answer was read.
+    inbox.inbox.note_resync("second")
+    inbox.receive(1, created=EARLY._replace(nanos=1000), answers="second")
     assert (inbox.version, inbox.resyncs) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param({}, id="server-that-names-no-time"),
+        pytest.param({event.DATABASE_TIME: LATE, event.UNKNOWN_CONSUMER: True}, id="unknown-consumer"),
+        pytest.param({event.DATABASE_TIME: "yesterday"}, id="malformed"),
+        pytest.param({event.DATABASE_TIME: EARLY}, id="created-later"),
+    ],
+)
+def test_unknown_work_is_taken_when_no_answer_shows_that_it_was_absent(end: dict[str, event.Attribute]) -> None:
+    inbox = Inbox()
+    inbox.inbox.note_resynced(replace(end_of_answer(LATE), extensions=end))
+    inbox.receive(1)
+    assert (inbox.version, inbox.resyncs) == (1, 0)
+
+
+def end_of_answer(read_at: timestamps.Timestamp) -> event.CloudEvent:
+    return event.CloudEvent(
+        id="end",
+        source="maestro",
+        type=event.SPEC_RESYNC_RESPONSE,
+        extensions={event.RESOURCE_ID: "first", event.DATABASE_TIME: read_at},
+    )
+
+
+def test_next_incarnation_is_not_late() -> None:
+    inbox = Inbox()
+    inbox.receive(1, created=EARLY._replace(nanos=500))
+    inbox.receive(1, is_deletion=True, created=EARLY._replace(nanos=500))
+    cached = inbox.works.get("id")
+    assert cached is not None
+    cached.status = cached.status.with_condition(deletion.deleted(consumer="c1"), now=LATE)
+    inbox.works.drop(cached)
+    inbox.receive(1, created=EARLY._replace(nanos=1000))
+    assert (inbox.version, inbox.resyncs) == (1, 0)
 
 
 @pytest.mark.parametrize("created", [LATE, EARLY._replace(nanos=1000)], ids=["later", "in-the-same-second"])

@@ -5,6 +5,7 @@ from typing import Any
 
 from maestropy.agent.controllers.reporter import StatusReporter
 from maestropy.agent.state.work_cache import CachedWork
+from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio.clock import Clock
 from maestropy.wire.events import event
 from maestropy.wire.works import status, work
@@ -32,6 +33,7 @@ def reporter(connection: Any) -> StatusReporter:
         clock=Clock(),
         new_id=lambda: f"event-{next(numbers)}",
         on_deleted=lambda _: None,
+        spans=WorkSpans(),
     )
 
 

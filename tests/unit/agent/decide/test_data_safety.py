@@ -176,3 +176,28 @@ def test_condition_of_a_hold_comes_and_goes() -> None:
     assert held.is_true(data_safety.HOLD_CONDITION)
     assert data_safety.without_hold(held).body == applied.body
     assert data_safety.without_hold(applied) is applied
+
+
+@pytest.mark.parametrize(
+    ("applied", "is_same"),
+    [
+        pytest.param(None, False, id="not-recorded"),
+        pytest.param(data_safety.SpecOrigin(database="d", created="c", version=2, published="p"), True, id="same"),
+        pytest.param(
+            data_safety.SpecOrigin(
+                database="d", created="c", version=2, published="p", is_adopted=True, consumer="cluster1"
+            ),
+            True,
+            id="adopted-by-this-consumer",
+        ),
+        pytest.param(data_safety.SpecOrigin(database="d", created="c", version=1, published="p"), False, id="version"),
+        pytest.param(data_safety.SpecOrigin(database="e", created="c", version=2, published="p"), False, id="database"),
+        pytest.param(data_safety.SpecOrigin(database="d", created="x", version=2, published="p"), False, id="creation"),
+        pytest.param(
+            data_safety.SpecOrigin(database="d", created="c", version=2, published="q"), False, id="republished"
+        ),
+    ],
+)
+def test_spec_is_the_applied_one(applied: data_safety.SpecOrigin | None, *, is_same: bool) -> None:
+    incoming = data_safety.SpecOrigin(database="d", created="c", version=2, published="p")
+    assert data_safety.is_same_spec(applied, incoming) is is_same

@@ -54,7 +54,10 @@ def test_late_deletion(known: SpecOrigin, incoming: SpecOrigin, *, is_late: bool
         pytest.param(origin(), origin(), True, id="the-deleted-one"),
         pytest.param(origin(created=LATE), origin(), True, id="an-earlier-one"),
         pytest.param(origin(), origin(created=LATE), False, id="a-later-one"),
-        pytest.param(origin(), origin(published=LATE), False, id="a-later-one-of-the-same-second"),
+        pytest.param(origin(), origin(version=2, published=LATE), True, id="a-version-that-was-never-received"),
+        pytest.param(
+            origin(created="2026-02-01T00:00:00.25Z"), origin(created="2026-02-01T00:00:00.5Z"), False, id="same-second"
+        ),
         pytest.param(origin(published=""), origin(published=LATE), True, id="no-spec-of-the-deleted-one-was-received"),
         pytest.param(origin(created=""), origin(), False, id="without-creation-time"),
     ],

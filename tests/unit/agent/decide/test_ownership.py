@@ -189,3 +189,17 @@ def test_untracked_resources(previous: Any, current: Any, unresolved: Any, expec
 def test_object_is_owned_by_hub(references: object, *, is_ours: bool) -> None:
     assert ownership.is_owned_by_hub({"metadata": {"ownerReferences": references}}, hub="hub") == is_ours
     assert not ownership.is_owned_by_hub({}, hub="hub")
+
+
+@pytest.mark.parametrize(
+    ("references", "is_ours"),
+    [
+        pytest.param([], False, id="none"),
+        pytest.param([FOREIGN, REFERENCE], True, id="ours"),
+        pytest.param([REFERENCE | {"uid": "old"}], False, id="recreated-applied-work"),
+        pytest.param([REFERENCE | {"name": "other"}], False, id="other-work"),
+    ],
+)
+def test_object_was_applied_by_this_work(references: list[dict[str, str]], *, is_ours: bool) -> None:
+    live = live_object(config_map(), owners=tuple(references))
+    assert ownership.is_applied_by(live, OWNER) == is_ours

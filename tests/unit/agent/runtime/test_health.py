@@ -18,6 +18,7 @@ from maestropy.agent import main
 from maestropy.agent.runtime import health
 from maestropy.agent.settings import ListenAddress
 from maestropy.agent.telemetry.metrics import AgentMetrics
+from maestropy.aio import checks
 from maestropy.kube.config import load as config
 from tests.certificates import CertFiles, make_ca, put
 from tests.review_api import ACCESS, TOKENS, ReviewApi, status_body
@@ -73,17 +74,38 @@ async def test_missing_dependency_fails_readiness_but_not_liveness() -> None:
 
 def test_what_an_operator_has_to_change_is_shown() -> None:
     connection = SimpleNamespace(problem="projects/p/subscriptions/s does not exist; create it", last_error="")
-    agent: Any = SimpleNamespace(is_ready=False, connection=connection)
-    (missing,) = main._readiness(agent, None).missing
+    agent: Any = SimpleNamespace(is_ready=False, connection=connection, dependencies=list)
+    (missing,) = main._readiness(agent, None, (), now=0.0).missing
     assert missing.startswith("the connection to the server")
     assert missing.endswith(": projects/p/subscriptions/s does not exist; create it")
 
 
 def test_reason_of_a_refused_connection_is_shown() -> None:
     connection = SimpleNamespace(problem="", last_error="UNAVAILABLE: Connection refused")
-    agent: Any = SimpleNamespace(is_ready=False, connection=connection)
-    (missing,) = main._readiness(agent, None).missing
+    agent: Any = SimpleNamespace(is_ready=False, connection=connection, dependencies=list)
+    (missing,) = main._readiness(agent, None, (), now=0.0).missing
     assert missing.endswith("AppliedManifestWorks: UNAVAILABLE: Connection refused")
+
+
+async def test_verbose_readiness_lists_every_dependency() -> None:
+    failed = health.AgentReadiness(
+        missing=("the connection to the server",),
+        dependencies=(checks.ok("cluster"), checks.failed("server", "UNAVAILABLE: Connection refused")),
+    )
+    async with calling(readiness=failed) as client:
+        response = await client.get("/readyz?verbose")
+        assert response.status_code == 503
+        assert (
+            response.text == "[+]cluster ok\n[-]server failed: UNAVAILABLE: Connection refused\nreadyz check failed\n"
+        )
+    ready = health.AgentReadiness(
+        note="2 works held", dependencies=(checks.ok("server"), checks.warning("certificate serving", "has expired"))
+    )
+    async with calling(readiness=ready) as client:
+        response = await client.get("/readyz?verbose=")
+        assert response.status_code == 200
+        expected = "2 works held\n[+]server ok\n[!]certificate serving warning: has expired\nreadyz check passed\n"
+        assert response.text == expected
 
 
 async def test_agent_waiting_for_leadership_is_ready() -> None:

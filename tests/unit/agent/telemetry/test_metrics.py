@@ -1,6 +1,6 @@
 from prometheus_client import CollectorRegistry
 
-from maestropy.agent.telemetry.metrics import AgentMetrics, EventTypeLabels
+from maestropy.agent.telemetry.metrics import AgentMetrics, AgentState, EventTypeLabels
 
 BUNDLES = "io.open-cluster-management.works.v1alpha1.manifestbundles"
 
@@ -46,3 +46,35 @@ def test_metric_names_and_labels_match_go_agent() -> None:
     ]
     assert [line for line in expected if line not in shown] == []
     assert [line for line in shown if "_created" in line] == []
+    assert any(line.startswith("process_resident_memory_bytes ") for line in shown)
+
+
+def test_state_of_the_agent_is_read_at_every_scrape() -> None:
+    metrics = AgentMetrics(CollectorRegistry())
+    state = AgentState(
+        is_connected=False,
+        is_leading=True,
+        works=3,
+        statuses_waiting=2,
+        oldest_waiting_seconds=12.5,
+        api_server_skew_seconds=None,
+    )
+    metrics.observe(lambda: state)
+    metrics.certificate_expires("workload-source-client", 1_900_000_000)
+    metrics.database_clock_skew(-61.5)
+    expected = {
+        "maestropy_agent_connected 0",
+        "maestropy_agent_leading 1",
+        "maestropy_agent_works 3",
+        "maestropy_agent_statuses_waiting 2",
+        "maestropy_agent_oldest_status_waiting_seconds 12.5",
+        'maestropy_certificate_expiry_timestamp_seconds{certificate="workload-source-client"} 1900000000',
+        'maestropy_clock_skew_seconds{reference="database"} -61.5',
+        'maestropy_clock_skew_seconds{reference="api-server"} NaN',
+    }
+    assert expected - set(lines(metrics)) == set()
+    state = state._replace(is_connected=True, api_server_skew_seconds=0.25)
+    assert {
+        "maestropy_agent_connected 1",
+        'maestropy_clock_skew_seconds{reference="api-server"} 0.25',
+    } - set(lines(metrics)) == set()

@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 
 from maestropy.cli.client import output
 from maestropy.cli.client.formats import TABLE
+from maestropy.sdk.actions import DeliveryPause
 from maestropy.sdk.consumers import DataSafetyHold, PendingEvictions
 
 HOLD = DataSafetyHold(
@@ -69,9 +70,18 @@ def test_list_explains_the_holds() -> None:
 
 def test_hold_column_is_shown_only_when_there_are_holds() -> None:
     consumers = {"items": [{"id": "1", "name": "c1"}, {"id": "2", "name": "c2"}]}
-    columns = output.consumers_with_holds({"c1": "OtherDatabase (4 works)"})
+    columns = output.with_column(output.CONSUMERS, "HOLD", {"c1": "OtherDatabase (4 works)"})
     first, second, third = output.listing(consumers, output=TABLE, columns=columns).splitlines()
     assert first.split() == ["ID", "NAME", "LABELS", "CREATED", "HOLD"]
     assert second.endswith("OtherDatabase (4 works)")
     assert third.split() == ["2", "c2"]
     assert "HOLD" not in output.listing(consumers, output=TABLE, columns=output.CONSUMERS)
+
+
+def test_list_names_the_first_pauses() -> None:
+    pauses = [DeliveryPause(consumer=f"c{number}", paused_at="", paused_by="ann\x1b") for number in range(12)]
+    lines = output.pause_lines(pauses).splitlines()
+    assert len(lines) == 11
+    assert lines[0] == "Delivery to consumer c0 is paused by ann\\x1b since ; maestro consumer resume c0"
+    assert lines[-1] == "Delivery to 2 more consumers is paused"
+    assert output.pause_lines([]) == ""

@@ -56,3 +56,14 @@ def test_a_failure_is_reported_with_the_numbers(capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr()
     assert shown.err == "Of 4, 1 were applied, 1 failed or was interrupted, 2 were not begun\n"
     assert "Name: c/a" in shown.out
+
+
+def test_work_under_deletion_gets_advice_for_a_shell() -> None:
+    def apply(desired: Work, *, dry_run: bool) -> Any:
+        raise errors.Conflict("the resource is under deletion, id: 1", advice="delete(name, wait=True)")
+
+    client = SimpleNamespace(works=lambda _: SimpleNamespace(apply=apply))
+    run = applying.Applying(cast("Any", client), dry_run="none", output=TABLE, count=1)
+    with pytest.raises(errors.Conflict) as raised:
+        run.apply_all([work("a")], [])
+    assert raised.value.advice == "wait until it is gone: maestro resourcebundle wait c/a --for=delete"

@@ -18,6 +18,8 @@ class NoClient:
     ("script", "message"),
     [
         ('rm "$1"', r"the editor .* removed the file .*: nothing was changed; run the command again"),
+        ('rm "$1" && mkfifo "$1"', r"cannot be read: it is a named pipe, not a regular file; nothing was changed"),
+        ('rm "$1" && mkdir "$1"', r"cannot be read: Is a directory; nothing was changed"),
         (r'printf "\377" > "$1"', r"is not UTF-8 \(byte 0\): save it as UTF-8"),
     ],
 )

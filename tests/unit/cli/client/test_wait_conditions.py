@@ -92,6 +92,18 @@ def test_goal_is_met(text: str, state: dict[str, Any], is_met: bool) -> None:
             "check that its agent runs",
             id="deletion-requested",
         ),
+        pytest.param(
+            "delete",
+            {
+                **bundle(),
+                "deleted_at": "2026-01-01T00:00:00Z",
+                "status": {
+                    "conditions": [{"type": "Deleting", "status": "True", "message": "waiting for configmaps a"}]
+                },
+            },
+            "waiting for configmaps a",
+            id="deletion-blocked",
+        ),
     ],
 )
 def test_missing_goal_is_explained(text: str, state: dict[str, Any], why: str) -> None:

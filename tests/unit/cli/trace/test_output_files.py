@@ -76,6 +76,37 @@ def test_log_is_not_overwritten(
     assert f"{option} {out} would overwrite the log" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "kind", ["log", "symlink", "hard-link", "foreign", "empty-log", "directory", "device", "unnamed"]
+)
+def test_index_replaces_nothing_but_an_index(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    log, foreign, empty = logs / f"{SERVERS[0]}.log", tmp_path / "notes", logs / "empty.log"
+    foreign.write_text("notes")
+    empty.touch()
+    (tmp_path / "symlink").symlink_to(log)
+    os.link(log, tmp_path / "hard")
+    places = {
+        "log": log, "symlink": tmp_path / "symlink", "hard-link": tmp_path / "hard", "foreign": foreign,
+        "empty-log": empty, "directory": logs, "device": "/dev/full", "unnamed": "",
+    }  # fmt: skip
+    before = {file: file.read_bytes() for file in (log, foreign, empty)}
+    assert main.call(["trace", "requests", str(logs), "--index", str(places[kind])]) == 2
+    assert {file: file.read_bytes() for file in before} == before
+    assert "--index" in capsys.readouterr().err
+
+
+def test_index_is_written_to_a_new_an_empty_and_an_index_file(logs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "kept"
+    for content in (None, b"", b"maestro trace index of another version"):
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_bytes(content)
+        assert main.call(["trace", "requests", str(logs), "--index", str(path)]) == 0
+        assert path.stat().st_size > 1000
+
+
 def test_two_reports_need_two_files(logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert main.call(["trace", "requests", str(logs), "--csv", str(out), "--html", str(tmp_path / "." / "out")]) == 2
@@ -101,7 +132,9 @@ def test_full_standard_output_is_no_verdict(
         output.descriptor = file.fileno()
         monkeypatch.setattr(sys, "stdout", output)
         assert main.call(["trace", "request", "nginx", str(logs)]) == 3
-    assert capsys.readouterr().err == "Error: No space left on device\n"
+    assert capsys.readouterr().err == (
+        "Error: standard output cannot be written: No space left on device; the output is lost, or incomplete\n"
+    )
 
 
 def test_identifier_that_is_a_file_is_named(

@@ -103,7 +103,7 @@ def test_error_of_rejected_grpc_call(code: str, text: str, kind: type[errors.Mae
     ("status", "code", "reason", "kind", "retryable"),
     [
         pytest.param(404, "maestro-7", "Resource with id='x' not found", errors.NotFound, False, id="not-found"),
-        pytest.param(404, "", "", errors.NotFound, False, id="not-found-without-body"),
+        pytest.param(404, "", "", errors.ServerError, False, id="not-maestro"),
         pytest.param(
             409, "maestro-6", "This Consumer already exists", errors.AlreadyExists, False, id="already-exists"
         ),
@@ -176,7 +176,7 @@ def test_tls_failure_is_not_retried(text: str, advice: str) -> None:
 
 def test_advice_depends_on_the_operation() -> None:
     not_maestro = error_mapping.from_http(404, code="", reason="", request=REQUEST)
-    assert isinstance(not_maestro, errors.NotFound)
+    assert isinstance(not_maestro, errors.ServerError)
     assert "leads to Maestro" in not_maestro.advice
     reason = "Account is unauthorized to perform this action: it needs the role admin, and the token has write"
     forbidden = error_mapping.from_http(403, code="maestro-4", reason=reason, request=REQUEST)
@@ -249,3 +249,54 @@ def test_swapped_ports_are_named(text: str, advice: str) -> None:
     error = error_mapping.from_no_response(text, request=request, was_sent=True, in_time=True)
     assert isinstance(error, errors.Unavailable)
     assert error.advice.startswith(advice)
+
+
+@pytest.mark.parametrize(("scheme", "is_advised"), [("http", True), ("https", False)])
+def test_server_that_closes_a_plain_connection_may_use_tls(scheme: str, *, is_advised: bool) -> None:
+    text = f"no response from {scheme}://127.0.0.1:8000/: the server closed the connection"
+    error = error_mapping.from_no_response(text, request=REQUEST, was_sent=True, in_time=True)
+    assert isinstance(error, errors.Unavailable)
+    assert ("write https:// in the address" in error.advice) is is_advised
+
+
+PLAIN = error_mapping.Credentials()
+NO_CERTIFICATE = error_mapping.Credentials(uses_tls=True)
+CERTIFICATE = error_mapping.Credentials(uses_tls=True, client_cert_file="tls/c.crt")
+CLOSED = "no response from https://maestro.example/: the server closed the connection"
+REQUIRED = "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required (_ssl.c:2580)"
+UNKNOWN_CA = "[SSL: TLSV1_ALERT_UNKNOWN_CA] tlsv1 alert unknown ca (_ssl.c:2580)"
+BAD = "Ssl handshake failed: SSLV3_ALERT_BAD_CERTIFICATE"
+HANDSHAKE = "[SSL: SSLV3_ALERT_HANDSHAKE_FAILURE] ssl/tls alert handshake failure (_ssl.c:1010)"
+UNTRUSTED_SERVER = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local issuer certificate"
+
+
+@pytest.mark.parametrize(
+    ("text", "credentials", "advice", "retryable"),
+    [
+        pytest.param(REQUIRED, NO_CERTIFICATE, "asks for a client certificate: give client_cert_file", False, id="no"),
+        pytest.param(CLOSED, NO_CERTIFICATE, "may ask for a client certificate: give client_cert_file", True, id="end"),
+        pytest.param("Socket closed", NO_CERTIFICATE, "may ask for a client certificate", True, id="end-of-grpc"),
+        pytest.param(HANDSHAKE, NO_CERTIFICATE, "may ask for a client certificate", False, id="tls-1.2"),
+        pytest.param(
+            UNKNOWN_CA, CERTIFICATE, "not trust the issuer of the client certificate tls/c.crt", False, id="ca"
+        ),
+        pytest.param(BAD, CERTIFICATE, "rejects the client certificate tls/c.crt", False, id="rejected"),
+        pytest.param(
+            CLOSED, CERTIFICATE, "that it trusts the issuer of the client certificate tls/c.crt", True, id="-"
+        ),
+        pytest.param(CLOSED, PLAIN, "check that the server runs and that the address is right", True, id="plain-text"),
+        pytest.param(UNTRUSTED_SERVER, NO_CERTIFICATE, "check the CA file", False, id="untrusted-server"),
+        pytest.param(UNTRUSTED_SERVER, CERTIFICATE, "check the CA file", False, id="untrusted-server-of-mtls"),
+    ],
+)
+def test_error_about_the_client_certificate_names_the_option_or_the_file(
+    text: str, credentials: error_mapping.Credentials, advice: str, *, retryable: bool
+) -> None:
+    no_response = error_mapping.from_no_response(
+        text, request=REQUEST, was_sent=True, in_time=True, credentials=credentials
+    )
+    rejected = error_mapping.from_grpc(StatusCode.UNAVAILABLE, text, request=REQUEST, credentials=credentials)
+    for error in (no_response, rejected):
+        assert isinstance(error, errors.Unavailable)
+        assert advice in error.advice
+        assert error.is_retryable is retryable

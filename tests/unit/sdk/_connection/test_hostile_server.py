@@ -1,6 +1,7 @@
 """A server that is not Maestro, or a proxy before it, ends with one clear error: bounded in time and in memory."""
 
 import asyncio
+import dataclasses
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -14,7 +15,13 @@ from maestropy.sdk._connection import error_mapping, responses
 from maestropy.sdk._connection.rest import RestCall, RestClient
 from maestropy.sdk.retry import Retrier, RetryPolicy
 
-GET = RestCall(method="GET", path="/consumers/1", doing="get consumer 1")
+GET = RestCall(
+    method="GET",
+    path="/consumers/1",
+    doing="get consumer 1",
+    expected=responses.Expected(kind="Consumer", id="1"),
+)
+DELETE = RestCall(method="DELETE", path="/consumers/1", doing="delete consumer 1", expected=responses.NOTHING)
 
 
 class OneClient:
@@ -71,7 +78,12 @@ async def test_an_empty_response_is_an_error_where_an_object_is_needed() -> None
 )
 async def test_a_list_of_a_wrong_type_is_named(body: Any, message: str) -> None:
     with pytest.raises(errors.ServerError, match=message):
-        [item async for item in answering(httpx.Response(200, json=body)).pages("/x", doing="list", search="")]
+        [
+            item
+            async for item in answering(httpx.Response(200, json=body)).pages(
+                "/x", kind="ConsumerList", doing="list", search=""
+            )
+        ]
 
 
 async def test_a_redirect_names_the_location_and_the_remedy() -> None:
@@ -144,7 +156,8 @@ class Capped:
         search = request.url.params.get("search", "")
         if "id > " in search and not self.repeats:
             ids = [name for name in ids if name > search.partition("'")[2].rstrip("'")]
-        body = {"items": [{"id": name} for name in ids[:3]], "page": 1, "size": 3, "total": self.total or len(ids)}
+        items = [{"id": name} for name in ids[:3]]
+        body = {"kind": "ConsumerList", "items": items, "page": 1, "size": 3, "total": self.total or len(ids)}
         return httpx.Response(200, text=json.dumps(body))
 
     def client(self) -> RestClient:
@@ -152,16 +165,125 @@ class Capped:
         return rest_client(httpx.AsyncClient(transport=transport, base_url="http://maestro.example:8000"))
 
 
-@pytest.mark.parametrize(("total", "requests"), [(None, 4), (10**12, 5)])
-async def test_a_list_whose_pages_are_capped_is_read_to_its_end(total: int | None, requests: int) -> None:
-    server = Capped(total=total)
-    listed = [item["id"] async for item in server.client().pages("/x", doing="list", search="", page_size=400)]
+async def test_a_list_whose_pages_are_capped_is_read_to_its_end() -> None:
+    server = Capped()
+    listed = [
+        item["id"]
+        async for item in server.client().pages("/x", kind="ConsumerList", doing="list", search="", page_size=400)
+    ]
     assert listed == [f"id{number}" for number in range(10)]
-    assert server.requests == requests
+    assert server.requests == 4
+
+
+async def test_a_list_that_ends_before_its_total_is_not_complete() -> None:
+    server = Capped(total=10**12)
+    with pytest.raises(errors.ServerError, match="the list is not complete: it has 1000000000000 objects"):
+        [item async for item in server.client().pages("/x", kind="ConsumerList", doing="list", search="")]
 
 
 async def test_a_server_that_repeats_a_page_is_not_asked_for_ever() -> None:
     server = Capped(repeats=True)
     with pytest.raises(errors.ServerError, match="the list is not complete"):
-        [item async for item in server.client().pages("/x", doing="list", search="", page_size=400)]
+        [
+            item
+            async for item in server.client().pages("/x", kind="ConsumerList", doing="list", search="", page_size=400)
+        ]
     assert server.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"hello": "world"}, "the response is not a consumer: its kind is missing"),
+        ({"kind": "ResourceBundle", "id": "1"}, "not a consumer: its kind is ResourceBundle"),
+        ({"kind": "Consumer", "name": "a"}, "not a consumer: it has no id"),
+        ({"kind": "Consumer", "id": "77"}, "the response is another consumer: 77"),
+        # A Go server that cannot write its error sends this with status 200.
+        ({"type": "Error", "id": "1000", "code": "maestro-1000", "reason": "An unexpected error"}, "unexpected error"),
+    ],
+)
+async def test_only_the_object_that_was_asked_for_is_accepted(body: Any, message: str) -> None:
+    with pytest.raises(errors.ServerError, match=message):
+        await answering(httpx.Response(200, json=body)).ask(GET)
+
+
+async def test_the_case_of_an_id_does_not_matter() -> None:
+    body = {"kind": "Consumer", "id": "AB", "name": "c"}
+    asked = dataclasses.replace(GET, expected=responses.Expected(kind="Consumer", id="ab"))
+    assert (await answering(httpx.Response(200, json=body)).ask(asked))["name"] == "c"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "ConsumerList", "total": 3, "items": None},
+        {"kind": "ConsumerList", "total": 3, "items": []},
+        {"kind": "ConsumerList", "page": 1, "total": 10**9, "items": [], "continue": "more"},
+    ],
+)
+async def test_a_list_without_its_objects_is_not_complete(body: Any) -> None:
+    client = answering(httpx.Response(200, json=body))
+    with pytest.raises(errors.ServerError, match="the list is not complete"):
+        [item async for item in client.pages("/x", kind="ConsumerList", doing="list", search="")]
+    with pytest.raises(errors.ServerError, match="the list is not complete"):
+        await client.page("/x", kind="ConsumerList", doing="list", query={"page": 1, "size": 100})
+
+
+async def test_a_page_behind_the_end_may_be_empty() -> None:
+    client = answering(httpx.Response(200, json={"kind": "ConsumerList", "page": 9, "total": 3, "items": []}))
+    assert (await client.page("/x", kind="ConsumerList", doing="list", query={"page": 9, "size": 100}))["total"] == 3
+
+
+async def test_a_page_that_was_emptied_between_count_and_read_is_read_again() -> None:
+    answers = iter(
+        [{"kind": "ConsumerList", "total": 1, "items": []}, {"kind": "ConsumerList", "total": 0, "items": []}]
+    )
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=next(answers)))
+    client = rest_client(httpx.AsyncClient(transport=transport, base_url="http://maestro.example:8000"))
+    assert [item async for item in client.pages("/x", kind="ConsumerList", doing="list", search="")] == []
+
+
+async def test_another_list_is_no_list() -> None:
+    client = answering(httpx.Response(200, json={"kind": "PodList", "items": []}))
+    with pytest.raises(errors.ServerError, match="the response is not a consumer list: its kind is PodList"):
+        [item async for item in client.pages("/x", kind="ConsumerList", doing="list", search="")]
+
+
+_GO_404 = {"kind": "Error", "id": "7", "code": "maestro-7", "reason": "Consumer with id='1' not found"}
+
+
+@pytest.mark.parametrize(
+    ("response", "is_not_found"),
+    [
+        pytest.param(httpx.Response(404, json=_GO_404), True, id="maestro"),
+        pytest.param(httpx.Response(404, html="<html>404 nginx</html>"), False, id="nginx"),
+        pytest.param(httpx.Response(404, json={"kind": "Error", "reason": "no"}), False, id="error-without-code"),
+        pytest.param(httpx.Response(404, json={**_GO_404, "code": "HYPERFLEET-7"}), False, id="another-service"),
+        pytest.param(
+            httpx.Response(
+                404,
+                json={
+                    "type": "Error",
+                    "code": "maestro-404",
+                    "reason": "The requested resource '/x/api' doesn't exist",
+                },
+            ),
+            False,
+            id="path-that-maestro-does-not-know",
+        ),
+    ],
+)
+async def test_only_an_error_of_maestro_says_that_an_object_is_gone(
+    response: httpx.Response, is_not_found: bool
+) -> None:
+    with pytest.raises(errors.NotFound if is_not_found else errors.ServerError) as caught:
+        await answering(response).ask(GET)
+    assert is_not_found or "check that the address leads to Maestro's REST API" in str(caught.value)
+
+
+async def test_a_deletion_has_no_body() -> None:
+    assert await answering(httpx.Response(204)).ask(DELETE) is None
+    with pytest.raises(errors.ServerError, match="the response has a body"):
+        await answering(httpx.Response(200, json={"hello": "world"})).ask(DELETE)
+    with pytest.raises(errors.ServerError, match="not JSON"):
+        await answering(httpx.Response(200, html="<html>login</html>")).ask(DELETE)

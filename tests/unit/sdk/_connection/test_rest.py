@@ -1,10 +1,12 @@
 import re
+import traceback
 from typing import Any, cast
 
 import httpx
 import pytest
 
 from maestropy.sdk import errors, settings
+from maestropy.sdk._connection import responses
 from maestropy.sdk._connection.rest import RestCall, RestClient
 from maestropy.sdk.retry import Retrier, RetryPolicy
 
@@ -27,7 +29,7 @@ async def test_token_that_was_not_sent_is_named(scheme: str, message: str) -> No
 
     def answer(request: httpx.Request) -> httpx.Response:
         requests.append(request)
-        return httpx.Response(401, json={"code": "maestro-15", "reason": "Account is unauthorized"})
+        return httpx.Response(401, json={"kind": "Error", "code": "maestro-15", "reason": "Account is unauthorized"})
 
     client = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url=f"{scheme}://maestro.example:8000")
     resolved = settings.Settings(api_url=f"{scheme}://maestro.example:8000", token="hunter2")
@@ -35,9 +37,27 @@ async def test_token_that_was_not_sent_is_named(scheme: str, message: str) -> No
         cast("Any", OneClient(client)), settings=resolved, retrier=Retrier(policy=RetryPolicy(attempts=1))
     )
     with pytest.raises(errors.Unauthorized, match=message) as raised:
-        await rest.ask(RestCall(method="GET", path="/consumers", doing="list consumers"))
+        await rest.ask(RestCall(method="GET", path="/consumers", doing="list consumers", expected=responses.NOTHING))
     assert ("Authorization" in requests[0].headers) == (scheme == "https")
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("code", "reason"), [(400, "maestro-8"), (500, 'violates "fk_resources_consumers"')])
+async def test_the_token_that_a_server_repeats_is_hidden(code: int, reason: str) -> None:
+    def echo(request: httpx.Request) -> httpx.Response:
+        said = f"{reason} {request.headers['Authorization']}"
+        return httpx.Response(code, json={"kind": "Error", "code": "maestro-8", "reason": said})
+
+    client = httpx.AsyncClient(transport=httpx.MockTransport(echo), base_url="https://maestro.example:8000")
+    resolved = settings.Settings(api_url="https://maestro.example:8000", token="hunter2")
+    retrier = Retrier(policy=RetryPolicy(attempts=1), current_token=resolved.current_token)
+    rest = RestClient(cast("Any", OneClient(client)), settings=resolved, retrier=retrier)
+    with pytest.raises(errors.MaestroError) as raised:
+        await rest.ask(RestCall(method="GET", path="/consumers", doing="list consumers", expected=responses.NOTHING))
+    # A note is part of the traceback.
+    said = "".join(traceback.format_exception(raised.value))
+    assert "[redacted]" in said
+    assert "hunter2" not in said.replace('token="hunter2"', "")
 
 
 class Server:
@@ -61,7 +81,8 @@ class Server:
         size = int(query["size"])
         page = 1 + int(token or 0) // size
         headers = {"X-Maestro-Continue": str(page * size)} if self.knows_tokens and len(ids) > size else {}
-        body = {"items": [{"id": name} for name in ids[:size]], "page": page, "total": total}
+        items = [{"id": name} for name in ids[:size]]
+        body = {"kind": "ResourceBundleList", "items": items, "page": page, "total": total}
         return httpx.Response(200, json=body, headers=headers)
 
 
@@ -74,7 +95,9 @@ def client_of(server: Server) -> RestClient:
 
 
 async def listed(server: Server) -> list[str]:
-    pages = client_of(server).pages("/resource-bundles", doing="list", search="a = 'b'", page_size=4)
+    pages = client_of(server).pages(
+        "/resource-bundles", kind="ResourceBundleList", doing="list", search="a = 'b'", page_size=4
+    )
     return [item["id"] async for item in pages]
 
 
@@ -110,6 +133,8 @@ async def test_list_notices_a_go_server_behind_the_same_address() -> None:
 
 
 async def test_page_carries_what_the_headers_say() -> None:
-    page = await client_of(Server(knows_tokens=True)).page("/x", doing="list", query={"size": 4, "search": ""})
+    page = await client_of(Server(knows_tokens=True)).page(
+        "/x", kind="ResourceBundleList", doing="list", query={"size": 4, "search": ""}
+    )
 
     assert page["continue"] == "4"

@@ -68,3 +68,17 @@ async def test_no_work_is_complete_and_no_concurrency_is_invalid() -> None:
     assert (await apply_many([], apply, concurrency=1, on_progress=None)).is_complete
     with pytest.raises(errors.Invalid, match="concurrency is 0"):
         await apply_many(WORKS, apply, concurrency=0, on_progress=None)
+
+
+async def test_an_exception_of_the_progress_callback_is_raised_as_it_is() -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(_: Progress) -> None:
+        raise Stopped("enough")
+
+    async def apply(work: Work) -> Applied:
+        return Applied("created", work)
+
+    with pytest.raises(Stopped, match="enough"):
+        await apply_many(WORKS, apply, concurrency=16, on_progress=stop)

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from maestropy.sdk._operations import changes
+from maestropy.sdk.errors import Invalid
 from maestropy.sdk.work import Work
 from maestropy.wire import timestamps
 from maestropy.wire.works import status
@@ -35,6 +36,11 @@ def test_equal_work_is_published_when_the_agent_keeps_a_newer_version(reason: st
         held = status.WorkStatus().with_condition(hold, now=timestamps.parse("2026-01-02T10:00:00Z"))
         stored = Work.wrap(stored.manifest_work.with_status(held))
     assert changes.has_nothing_to_publish(stored, Work("w").add(SECRET)) is not is_published
+
+
+def test_a_patch_that_makes_no_work_is_invalid() -> None:
+    with pytest.raises(Invalid, match="spec must be an object"):
+        changes.patched(Work("a", consumer="c"), {"spec": 5})
 
 
 def test_differences_have_their_path() -> None:

@@ -32,6 +32,18 @@ def work(*, version: int = 1, observed: int = 1, **conditions: str) -> Work:
             id="unknown-condition",
         ),
         pytest.param(
+            work(Applied="True", Available="True"),
+            "Aplied",
+            "has not reported the condition Aplied yet; did you mean Applied?",
+            id="misspelt",
+        ),
+        pytest.param(
+            work(Applied="True", Available="False"),
+            "Aplied",
+            "Available is False: about Available; the agent has not reported the condition Aplied yet; did you mean",
+            id="misspelt-and-not-available",
+        ),
+        pytest.param(
             work(Applied="True", Available="False"),
             "Available",
             "Available is False: about Available",

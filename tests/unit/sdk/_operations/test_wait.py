@@ -66,3 +66,30 @@ async def test_timeout_of_a_work_that_cannot_be_applied_says_what_applied_says(
         await wait.until_true(watch, "Available", doing="wait", seconds=0.01)
     assert raised.value.reason == f"not within 0.01 seconds: {reason}"
     assert raised.value.advice.startswith(advice)
+
+
+async def test_timeout_of_a_blocked_deletion_says_what_blocks_it() -> None:
+    message = "manifestwork is terminating, waiting for configmaps default/lab (finalizers: example.com/hold)"
+    conditions = [{"type": "Deleting", "status": "True", "reason": "R", "message": message}]
+    body = {**Work("hello", consumer="c1").to_dict(), "status": {"conditions": conditions}}
+    watch = cast("WorkWatch", OneWorkWatch(Work.wrap(ManifestWork(body), observed_version=1)))
+    with pytest.raises(errors.Timeout) as raised:
+        await wait.until_gone(watch, doing="wait", seconds=0.01)
+    assert raised.value.reason == f"it still exists after 0.01 seconds: {message}"
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_an_asynchronous_predicate_is_awaited(answer: bool) -> None:
+    work = Work("hello", consumer="c1")
+
+    async def predicate(_: Work) -> bool:
+        await asyncio.sleep(0)
+        return answer
+
+    watch = cast("WorkWatch", OneWorkWatch(work))
+    waiting = wait.until_true(watch, predicate, doing="wait", seconds=None if answer else 0.05)
+    if answer:
+        assert await waiting == work
+    else:
+        with pytest.raises(errors.Timeout, match="the predicate was never true"):
+            await waiting

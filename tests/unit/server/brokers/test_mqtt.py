@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from maestropy.server.brokers.port import Outcome
+from maestropy.server.brokers.port import DELIVERED, Address, Outcome
 from maestropy.store import errors as store_errors
 from maestropy.transport.mqtt import connection
 from maestropy.wire import errors
@@ -58,6 +58,25 @@ async def test_event_larger_than_the_broker_takes_is_never_sent(tmp_path: Path) 
         assert "the message broker takes at most 2000" in rig.broker.problem_with(large)
         result = await rig.broker.send(spec("w1", text="x" * 2000), address("w1"))
     assert result.outcome is Outcome.NEVER
+
+
+async def test_event_that_the_broker_rejects_as_too_large_is_not_sent_again(tmp_path: Path) -> None:
+    async with connected(tmp_path, unannounced_limit=2000) as rig:
+        large = await rig.broker.send(spec("w1", text="x" * 2000), address("w1"))
+        small = await rig.broker.send(spec("w2"), address("w2"))
+    assert large.outcome is Outcome.NEVER
+    assert "packet too large (0x95); make it smaller or raise the broker's maximum message size" in large.reason
+    assert small.outcome in DELIVERED
+
+
+@pytest.mark.parametrize("consumer", ["", "a/b", "+", "new\nline"])
+async def test_consumer_that_cannot_have_a_topic_fails_alone(tmp_path: Path, consumer: str) -> None:
+    async with connected(tmp_path) as rig:
+        failed = await rig.broker.send(spec("w1"), Address(consumer=consumer, key="w1"))
+        sent = await rig.broker.send(spec("w2"), address("w2"))
+    assert failed.outcome is Outcome.NEVER
+    assert "cannot stand in a topic: it must not be empty or hold / + # or control characters" in failed.reason
+    assert sent.outcome in DELIVERED
 
 
 async def test_nothing_is_sent_before_the_first_connection(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.controllers.resync import Resync
 from maestropy.server.dispatch.spec_sender import SpecSender
-from maestropy.store import resources
+from maestropy.store import data_safety, resources
 from maestropy.wire import errors, resync
 from maestropy.wire.events import event
 from tests.unit.server.controllers.scripted_broker import (
@@ -206,6 +206,7 @@ async def test_agent_of_an_unknown_consumer_deletes_nothing(capabilities: port.C
     (end,) = broker.sent
     assert end.text(event.RESOURCE_ID) == "marker"
     assert end.is_set(event.UNKNOWN_CONSUMER)
+    assert end.timestamp(event.DATABASE_TIME) is not None
     assert end.text(event.DATABASE_ID)
 
 
@@ -239,6 +240,18 @@ async def test_hold_is_over_only_when_the_agent_says_so(capabilities: port.Capab
             await controller.answer("c", body, source="agent")
             assert database.logged("data-safety hold ended") == ended
             assert broker.sent[-1].is_set(event.STORED_HOLD) is is_shown
+
+
+async def test_late_report_of_a_hold_is_not_stored() -> None:
+    """The agent has connected to another server, where it may have reported the end of the hold."""
+    database, broker = Database(), ScriptedBroker(capabilities=CONNECTED_AGENTS, connected=())
+    await database.create("known")
+    hold = resync.ReportedHold(id="h", reason="OtherDatabase", message="m", database="d", count=1, works=("w",))
+    late = resync.SpecResyncRequest(versions={}, event_ids={}, states_hold=True, hold=hold)
+    async with started(database, broker) as controller:
+        await controller.answer("c", resync.with_marker(resync.encode_request(late), "marker"), source="agent")
+    async with database.context.database.connection() as connection:
+        assert await data_safety.held_consumers(connection, ["c"]) == frozenset()
 
 
 @BOTH

@@ -44,7 +44,8 @@ SPEC = rows.ResourceSpec(
 
 
 def sent(spec: rows.ResourceSpec, action: event.EventAction = event.EventAction.UPDATE_REQUEST) -> event.CloudEvent:
-    return delivery.spec_event(spec, action=action, source_id="maestro", event_id="fresh", now=NOW)
+    attributes = codec.ContextAttributes(id="fresh", source="maestro", time=NOW)
+    return delivery.spec_event(spec, action=action, source_id="maestro", attributes=lambda: attributes)
 
 
 def test_spec_event_has_our_source_and_the_resource_id() -> None:

@@ -16,6 +16,7 @@ from maestropy.server.settings import (
     listening_address,
     load,
     locate,
+    reading_address,
 )
 from maestropy.server.settings.load import FLAGS
 from maestropy.store.dsn import Dsn, Host
@@ -311,6 +312,17 @@ def test_files_give_the_address(tmp_path: Path) -> None:
     assert "hunter2" not in repr(dsn)
 
 
+async def test_rotated_password_file_is_read_for_each_new_connection(tmp_path: Path) -> None:
+    _, dsn = locate(load(secrets(tmp_path), HOME))
+    assert dsn is not None
+    password = dsn.connect_kwargs()["password"]
+    assert callable(password)
+    (tmp_path / "password").write_text("rotated\n")
+    assert await password() == "rotated"
+    (tmp_path / "password").unlink()
+    assert await password() == " hunter2 "
+
+
 ENTRA = {"--db-auth-method": "az-entra"}
 
 
@@ -330,6 +342,11 @@ def test_entra_needs_no_password_file(tmp_path: Path) -> None:
             {"--db-dsn": "postgresql://u@h/d?sslmode=require", "--db-listen-dsn": "postgresql://u@i/d"},
             "would send its token to i without TLS",
             id="no-tls-of-the-listener",
+        ),
+        pytest.param(
+            {"--db-dsn": "postgresql://u@h/d?sslmode=require", "--db-read-dsn": "postgresql://u@r/d"},
+            "would send its token to r without TLS",
+            id="no-tls-of-the-replica",
         ),
     ],
 )
@@ -393,6 +410,44 @@ def test_listening_address_needs_a_database(tmp_path: Path, monkeypatch: pytest.
         locate(load({"--db-listen-dsn": "postgresql://u@primary/d"}, HOME))
 
 
+def test_reading_address_takes_the_password_of_the_same_user(tmp_path: Path) -> None:
+    address = "postgresql://u@replica/d"
+    for flags, environ in (({"--db-read-dsn": address}, {}), ({}, {"MAESTRO_DB_READ_DSN": address})):
+        settings, dsn = locate(load({**secrets(tmp_path), **flags}, {**HOME, **environ}))
+        assert dsn is not None
+        assert reading_address(settings, dsn) == dataclasses.replace(Dsn.parse(address), password=" hunter2 ")
+    settings, dsn = locate(load(secrets(tmp_path), HOME))
+    assert dsn is not None
+    assert reading_address(settings, dsn) is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        pytest.param({"--db-read-dsn": "postgresql://u@r/d"}, "--db-read-dsn needs --db-dsn", id="embedded"),
+        pytest.param(
+            {"--db-dsn": "postgresql://u@h/d", "--db-read-dsn": "postgresql://v@h:5432/d"},
+            "--db-read-dsn is the address of --db-dsn",
+            id="primary",
+        ),
+        pytest.param(
+            {"--db-dsn": "postgresql://u@h/d", "--db-read-dsn": "postgresql://u@r/d?target_session_attrs=any"},
+            "--db-read-dsn has target_session_attrs; leave it out",
+            id="session-target",
+        ),
+        pytest.param({"--db-read-max-lag": "50ms"}, "--db-read-max-lag is shorter than 100ms", id="lag"),
+        pytest.param({"--db-read-wait": "11s"}, "--db-read-wait must be between 0s and 10s", id="wait"),
+        pytest.param({"--db-read-max-open-connections": "1"}, "use 2 or more", id="connections"),
+    ],
+)
+def test_bad_setting_of_the_replica_is_named(
+    flags: Mapping[str, str], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=re.escape(complaint)):
+        locate(load(flags, HOME))
+
+
 def test_default_files_are_used_if_they_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert locate(load({}, HOME))[1] is None
@@ -427,6 +482,7 @@ def test_only_the_embedded_database_is_migrated_by_default(tmp_path: Path, monke
         pytest.param({}, id="default-hostname"),
         pytest.param({"--server-hostname": "127.0.0.1"}, id="ipv4-loopback"),
         pytest.param({"--server-hostname": "::1"}, id="ipv6-loopback"),
+        pytest.param({"--server-hostname": "[::1]"}, id="ipv6-loopback-in-brackets"),
         pytest.param({"--server-hostname": "", "--embedded-database": "true", **MESH}, id="asked-for"),
         pytest.param({"--server-hostname": "0.0.0.0", "--data-dir": "/x", **MESH}, id="data-directory-given"),
     ],
@@ -438,7 +494,14 @@ def test_embedded_database_is_used_when_asked_for_or_on_loopback(
     assert locate(load(flags, HOME))[1] is None
 
 
-@pytest.mark.parametrize("hostname", ["", "0.0.0.0", "::", "10.0.0.7", "maestro.example.com"])
+@pytest.mark.parametrize(
+    ("given", "hostname"), [("[::]", "::"), ("[::1]", "::1"), ("::1", "::1"), ("[name]", "[name]"), ("", "")]
+)
+def test_brackets_of_an_ipv6_hostname_are_left_out(given: str, hostname: str) -> None:
+    assert load({"--server-hostname": given, **MESH}, HOME).http.hostname == hostname
+
+
+@pytest.mark.parametrize("hostname", ["", "0.0.0.0", "::", "[::]", "10.0.0.7", "maestro.example.com"])
 def test_server_on_the_network_without_a_database_setting_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hostname: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,12 +10,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from maestropy.server.telemetry.metrics import EventLabels, Metrics
 
 EVENT = EventLabels("s", "c1", "t", "spec", "create")
+OF_THE_PROCESS = {
+    *("process_cpu_seconds", "process_resident_memory_bytes", "process_virtual_memory_bytes"),
+    *("process_start_time_seconds", "process_open_fds", "process_max_fds"),
+}
 
 
 @pytest.fixture
@@ -242,10 +247,11 @@ def test_output_is_parsed_by_the_client_library(metrics: Metrics) -> None:
     assert {"spec_controller_event_reconcile", "workqueue_depth"} <= names
 
 
-def test_other_families_of_the_registry_are_rendered() -> None:
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    assert re.search(r"^process_cpu_seconds_total ", text(Metrics(registry)), re.MULTILINE)
+def test_process_metrics_are_those_of_this_process(metrics: Metrics) -> None:
+    found = {family.name: family.samples for family in text_string_to_metric_families(text(metrics))}
+    assert OF_THE_PROCESS <= found.keys()
+    (descriptors,) = found["process_max_fds"]
+    assert descriptors.value == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 @pytest.mark.parametrize(
@@ -316,6 +322,9 @@ def test_workers_share_one_port(tmp_path: Path) -> None:
     assert 'rest_api_inbound_request_duration_bucket{code="200",method="GET",path="/",le="1"} 2' in lines
     assert 'grpc_server_registered_source_clients{source="s"} 2' in lines
     assert "spec_controller_event_oldest_unreconciled_age_seconds 30" in lines
+    found = {family.name: family.samples for family in text_string_to_metric_families("\n".join(lines) + "\n")}
+    assert OF_THE_PROCESS <= found.keys()
+    assert all(len(found[name]) == 1 for name in OF_THE_PROCESS)
 
     pids = {match[1] for path in tmp_path.iterdir() if (match := re.search(r"_(\d+)\.db$", path.name))}
     lines = run(READER, *pids).stdout.splitlines()

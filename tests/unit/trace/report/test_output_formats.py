@@ -17,7 +17,11 @@ import yaml
 from markdown_it import MarkdownIt
 
 from maestropy.cli import main
-from maestropy.trace.report import documents
+from maestropy.trace.logs import tracer
+from maestropy.trace.logs.judge import judge
+from maestropy.trace.logs.judge.request_context import RequestContext
+from maestropy.trace.logs.model import Trace
+from maestropy.trace.report import documents, json_model, waterfall
 from tests.trace_request_logs import AGENT, BASE, LoggedRequest, klog, write
 
 DATA = Path(__file__).parents[3] / "data"
@@ -237,3 +241,52 @@ def test_half_of_a_surrogate_pair_breaks_no_output(
         document = json.dumps(json.loads(printed) if form != "yaml" else yaml.safe_load(printed), ensure_ascii=False)
         assert "a \ufffd b" in document
         assert "\U0001f600" in document
+
+
+@pytest.mark.parametrize("form", ["text", "json", "jsonl", "yaml", "csv", "html", "md"])
+def test_each_request_of_many_is_judged_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(documents, "MOST_IN_FULL", 1)
+    judged: list[str] = []
+
+    def counted(context: RequestContext) -> Trace:
+        judged.append(context.request.resource)
+        return judge.judge(context)
+
+    monkeypatch.setattr(tracer, "judge", counted)
+    works = [LoggedRequest(work=f"w{number}", at=BASE + number, until=1 + number % 8) for number in range(16)]
+    main.call(["trace", "requests", str(write(tmp_path, works)), "-o", form])
+    assert sorted(judged) == sorted(work.resource for work in works)
+    if form == "jsonl":
+        requests = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [request["key"]["resourceId"] for request in requests] == [work.resource for work in works]
+        assert [request["failedStage"] for request in requests] == [work.until + 1 for work in works]
+        assert all(request["stages"][0]["evidence"] for request in requests)
+
+
+def lines_of_timeline(folder: Path, form: str, capsys: pytest.CaptureFixture[str]) -> str:
+    more = ["--show", "timeline"] if form == "text" else []
+    main.call(["trace", "request", "w", str(folder), "-o", form, *more])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json", "jsonl", "yaml"])
+def test_a_long_timeline_says_how_many_records_it_leaves_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    folder = write(tmp_path, [LoggedRequest(work="w")])
+    whole = json.loads(lines_of_timeline(folder, "jsonl", capsys))
+    assert "timelineLeftOut" not in whole
+    monkeypatch.setattr(json_model, "MOST_SHOWN", 4)
+    monkeypatch.setattr(waterfall, "MOST_SHOWN", 4)
+    left_out = len(whole["timeline"]) - 4
+    out = lines_of_timeline(folder, form, capsys)
+    if form in ("text", "md"):
+        assert f"{left_out} records are left out: repetitions, and those between the first and the last 2" in out
+        return
+    document = yaml.safe_load(out) if form == "yaml" else json.loads(out)
+    request = document if form == "jsonl" else document["requests"][0]
+    check(request, part="request")
+    assert request["timelineLeftOut"] == left_out
+    assert request["timeline"] == [*whole["timeline"][:2], *whole["timeline"][-2:]]

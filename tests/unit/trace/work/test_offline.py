@@ -89,10 +89,10 @@ def applied(name: str, work_name: str, resources: list[dict[str, str]]) -> dict[
 def trace(directory: Path, query: WorkQuery) -> report.WorkReport:
     found = offline.load(directory)
     clusters = [
-        offline.OfflineCluster(label=name or "dump", consumer=name, items=items)
-        for name, items in found.clusters.items()
+        offline.OfflineCluster(label=name or "dump", consumer=name, content=content)
+        for name, content in found.clusters.items()
     ]
-    readers = gather.Readers(database=offline.OfflineDatabase(dump=found, directory=directory), clusters=clusters)
+    readers = gather.Readers(database=offline.OfflineDatabase(dump=found, description="dump"), clusters=clusters)
     result = asyncio.run(gather.gather(query, readers, depth=LookupDepth()))
     return report.build(result, now=datetime(2026, 8, 20, 11, tzinfo=UTC), expectations=Expectations())
 
@@ -288,8 +288,10 @@ async def test_forbidden_outer_works_do_not_hide_the_work(tmp_path: Path) -> Non
     stranger = {"apiVersion": WORK_API, "kind": "ManifestWork", "metadata": {"name": "x", "namespace": "y"}}
     row = {"id": "an-id", "consumer_name": "", "version": 1, "manifests": [], "metadata": {"name": "w"}}
     (tmp_path / "all.json").write_text(json.dumps([row]))
-    cluster = WithoutRights(label="weak", consumer="", items=(record, cm, stranger))
-    database = offline.OfflineDatabase(dump=offline.load(tmp_path), directory=tmp_path)
+    sorting = offline.Sorting()
+    sorting.add([record, cm, stranger])
+    cluster = WithoutRights(label="weak", consumer="", content=sorting.dump().clusters[""])
+    database = offline.OfflineDatabase(dump=offline.load(tmp_path), description="dump")
     query = WorkQuery(entry="manifest", manifest=ManifestQuery(kind="cm", name="cm"))
     readers = gather.Readers(database=database, clusters=[cluster])
     result = await gather.gather(query, readers, depth=LookupDepth())

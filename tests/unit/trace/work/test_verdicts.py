@@ -202,6 +202,64 @@ def test_verdict(found: WorkData, code: str, exit_code: Exit) -> None:
     assert (judged.code, judged.exit) == (code, exit_code), judged.findings
 
 
+def _missing(
+    message: str, *, group: str = "kitchen.example.com", kind: str = "Teapot", versions: tuple[str, ...] = ()
+) -> WorkData:
+    key = replace(KEY, group=group, kind=kind, plural="teapots")
+    manifest = {**MANIFEST, "apiVersion": f"{group}/v1" if group else "v1", "kind": kind}
+    failed = status(
+        conditions=conditions(applied="False"),
+        manifests=(ManifestReport(key=key, conditions=conditions(applied="False", message=message)),),
+    )
+    served = {(group, kind): versions} if versions else {}
+    return data(row=row(status=failed, manifests=(manifest,)), applied=(), live_objects=(), versions=served)
+
+
+OURS = 'Failed to apply manifest: the server doesn\'t have a resource type "Teapot"'
+GO = 'Failed to apply manifest: no matches for kind "Teapot" in version "kitchen.example.com/v1"'
+
+
+@pytest.mark.parametrize(
+    ("found", "advice"),
+    [
+        pytest.param(
+            _missing(OURS), "The cluster has no kind Teapot in kitchen.example.com/v1: install ", id="our-agent"
+        ),
+        pytest.param(_missing(GO), "The cluster has no kind Teapot in kitchen.example.com/v1: install ", id="go-agent"),
+        pytest.param(_missing(OURS, group="apps"), "The cluster has no kind Teapot in apps/v1: correct ", id="apps"),
+        pytest.param(_missing(OURS, group=""), "The cluster has no kind Teapot in v1: correct ", id="core"),
+        pytest.param(
+            _missing(OURS, versions=("v1beta1", "v2")),
+            "The cluster serves Teapot as kitchen.example.com/v1beta1, kitchen.example.com/v2, not as "
+            "kitchen.example.com/v1: change the apiVersion",
+            id="removed-version",
+        ),
+        pytest.param(
+            _missing(OURS, group="", versions=("v2",)),
+            "The cluster serves Teapot as v2, not as v1: ",
+            id="core-version",
+        ),
+        pytest.param(
+            _missing('Failed to apply manifest: namespaces "kitchen" not found'),
+            "The namespace kitchen does not exist on the cluster: create it there, or put a manifest of kind Namespace "
+            "into the work, before the objects",
+            id="namespace",
+        ),
+        pytest.param(_missing("image: Required value"), "Fix the manifest and send an update; ", id="another-reason"),
+    ],
+)
+def test_apply_failure_names_what_the_cluster_does_not_have(found: WorkData, advice: str) -> None:
+    assert verdict(found).findings[0].advice[0].startswith(advice)
+
+
+def test_advice_names_the_log_files_of_a_system_on_this_computer() -> None:
+    judged = judge(compute(_missing(OURS), now=NOW, expectations=Expectations(logs="/data/my logs")))
+    assert judged.findings[0].advice[2:] == (
+        "tail -n 500 '/data/my logs/agent-mgmt-1.log'",
+        f"maestro trace request --resource-id {WORK_ID} '/data/my logs'",
+    )
+
+
 def test_apply_failure_quotes_the_api_server() -> None:
     says = [each.says for each in verdict(data(row=row(status=FAILED))).findings[0].evidence]
     assert says == ["Applied=False: image: Required value"]

@@ -143,6 +143,28 @@ async def test_unusable_credentials_are_reported(endpoint: GrpcEndpoint, message
         GrpcClient(endpoint)
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage\n", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+)
+async def test_file_without_certificate_or_key_is_named_before_the_connection(content: bytes, tmp_path: Path) -> None:
+    ca, bad = make_ca(tmp_path), tmp_path / "bad.pem"
+    client = ca.issue(cn="agent")
+    bad.write_bytes(content)
+    endpoint = GrpcEndpoint(url="h:1", ca_file=ca.cert, client_cert_file=client.cert, client_key_file=client.key)
+    for changed in (replace(endpoint, ca_file=bad), replace(endpoint, client_cert_file=bad)):
+        with pytest.raises(BadCredentials, match=r"bad\.pem holds no PEM certificate"):
+            GrpcClient(changed)
+    with pytest.raises(BadCredentials, match=r"bad\.pem holds no PEM private key"):
+        GrpcClient(replace(endpoint, client_key_file=bad))
+
+
+async def test_comments_of_a_bundle_may_have_any_characters(tmp_path: Path) -> None:
+    ca = make_ca(tmp_path)
+    ca.cert.write_bytes("# Autorité\n".encode() + ca.cert.read_bytes())
+    async with GrpcClient(GrpcEndpoint(url="h:1", ca_file=ca.cert)):
+        pass
+
+
 async def test_failed_call_is_described_in_one_line_with_its_status() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]

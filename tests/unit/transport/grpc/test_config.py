@@ -107,6 +107,8 @@ def test_file_is_parsed_to_an_endpoint(content: str, expected: GrpcEndpoint) -> 
     [
         pytest.param("", "url is required; write host:port", id="empty"),
         pytest.param("url: ''", "url is required; write host:port", id="empty-url"),
+        pytest.param("url: m:65536", "url must be host:port, with a port from 1 to 65535", id="large-port"),
+        pytest.param("url: m:-1", "url must be host:port, with a port from 1 to 65535", id="negative-port"),
         pytest.param("url: https://m:1", "url must be host:port, without a scheme", id="scheme"),
         pytest.param(
             {"url": "m:1", "clientCertData": "dGVzdAo="},
@@ -154,6 +156,13 @@ def test_error_names_the_key_and_quotes_no_value(content: str | dict[str, Any], 
     assert str(caught.value).startswith("config.yaml")
     assert "s3cr" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("content", ["url: m:1\ntoken: s3cret\nurl: n:1\n", '{"url": "m:1",\n"a": 1,\n"url": "n:1"}'])
+def test_a_repeated_key_is_rejected_with_file_line_and_key(content: str) -> None:
+    message = r"^config\.yaml cannot be used: line 3: the key url is there twice, first in line 1; keep one of the two$"
+    with pytest.raises(SettingsError, match=message):
+        parse(content)
 
 
 def test_file_that_is_not_utf8_is_rejected() -> None:

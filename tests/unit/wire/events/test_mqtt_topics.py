@@ -54,6 +54,30 @@ def test_pattern_of_another_source_is_rejected() -> None:
         mqtt_topics.check_source(SERVER, "other")
 
 
+def test_specs_of_another_consumer_are_rejected() -> None:
+    other = mqtt_topics.Topics(source_events="$share/g/sources/+/consumers/c1/sourceevents", agent_events="")
+    assert mqtt_topics.check_consumer(other, "c1") == ()
+    with pytest.raises(
+        errors.InvalidContent, match=r'topics.sourceEvents names the consumer "c1".*"c9".*write \+ or "c9" in its place'
+    ):
+        mqtt_topics.check_consumer(other, "c9")
+
+
+def test_statuses_under_the_name_of_another_consumer_are_noted() -> None:
+    topics = mqtt_topics.Topics(
+        source_events="sources/+/consumers/+/sourceevents",
+        agent_events="sources/maestro/consumers/c1/agentevents",
+        source_broadcast="sources/c1/sourcebroadcast",
+        agent_broadcast="clusters/c2/agentbroadcast",
+    )
+    notes = mqtt_topics.check_consumer(topics, "c9")
+    assert [note.partition(",")[0] for note in notes] == [
+        'topics.agentEvents names the consumer "c1"',
+        'topics.agentBroadcast names the consumer "c2"',
+    ]
+    assert len(mqtt_topics.check_consumer(topics, "c1")) == 1
+
+
 def test_topic_is_built_from_pattern() -> None:
     assert (
         mqtt_topics.source_events(SERVER, source="maestro", consumer="c1")
@@ -76,12 +100,17 @@ def test_broadcast_topics() -> None:
         mqtt_topics.source_broadcast(SERVER, "m")
 
 
-@pytest.mark.parametrize("consumer", ["", "a/b", "+", "#", "a\x00"])
-def test_name_with_topic_separator_is_rejected(consumer: str) -> None:
+@pytest.mark.parametrize("consumer", ["", "a/b", "+", "#", "a\x00", "a\nb", "\x7f", "a\x85", "\ufdd0", "\U0001ffff"])
+def test_name_that_cannot_stand_in_a_topic_is_rejected(consumer: str) -> None:
     with pytest.raises(errors.InvalidContent, match="consumer"):
         mqtt_topics.source_events(SERVER, source="maestro", consumer=consumer)
     with pytest.raises(errors.InvalidContent, match="consumer"):
         mqtt_topics.agent_subscription(AGENT, consumer)
+
+
+def test_name_in_any_language_stands_in_a_topic() -> None:
+    topic = mqtt_topics.source_events(SERVER, source="maestro", consumer="größe ✓ \U0001f600")
+    assert topic == "sources/maestro/consumers/größe ✓ \U0001f600/sourceevents"
 
 
 @given(segments, segments)

@@ -70,6 +70,8 @@ func (o *WorkAgentConfig) flags(kubeconfig string) []string {
 		"--status-sync-interval=" + o.work.StatusSyncInterval.String(),
 		"--appliedmanifestwork-eviction-grace-period=" + o.work.AppliedManifestWorkEvictionGracePeriod.String(),
 		fmt.Sprintf("--max-json-raw-length=%d", o.work.MaxJSONRawLength),
+		// Cases have one or two works, so that one orphan is at least half of them: too many for our agent's default.
+		"--orphan-limit-percent=100",
 		"-v=4",
 	}
 }

@@ -11,7 +11,9 @@ from typing import Any
 import yaml
 
 from maestropy.adapter.tasks.load.problems import LoadProblem, error
+from maestropy.untrusted import go_yaml
 
+_TAG = "tag:yaml.org,2002:"
 Check = Callable[[Any, str], Iterator[LoadProblem]]
 
 
@@ -39,25 +41,71 @@ def joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def many(check: Check) -> Check:
-    """Return the check of a list of such values."""
+@dataclass(frozen=True, slots=True)
+class _Many:
+    """A list of such values."""
 
-    def each(value: Any, path: str) -> Iterator[LoadProblem]:
+    check: Check
+
+    def __call__(self, value: Any, path: str) -> Iterator[LoadProblem]:
+        """Yield the problems of a value that should be a list."""
         if not isinstance(value, list):
             yield error(path, f"must be a list, and is {_type(value)}", "begin each entry with `- `")
             return
         for index, item in enumerate(value):
-            yield from check(item, f"{path}[{index}]")
-
-    return each
+            yield from self.check(item, f"{path}[{index}]")
 
 
-def repeated_fields(node: yaml.Node | None, path: str = "") -> Iterator[LoadProblem]:
+def typed(node: yaml.Node, check: Check) -> yaml.Node:
+    """Return a node as Go reads it into a field of this type.
+
+    A text takes every scalar as it is written (`0123` stays that), a boolean also takes `yes` and `off`, and a whole
+    number takes `1e3`. Fields of any type keep what YAML makes of the scalar.
+    """
+    if check is _source:
+        check = _MAPPED_SOURCE if isinstance(node, yaml.MappingNode) else _TEXT
+    if isinstance(node, yaml.ScalarNode):
+        return _typed_scalar(node, check)
+    if isinstance(node, yaml.MappingNode) and isinstance(check, Shape):
+        members = [(key, _typed_member(key, value, check)) for key, value in node.value]
+        return yaml.MappingNode(node.tag, members, node.start_mark, node.end_mark)
+    if isinstance(node, yaml.SequenceNode) and isinstance(check, _Many):
+        items = [typed(item, check.check) for item in node.value]
+        return yaml.SequenceNode(node.tag, items, node.start_mark, node.end_mark)
+    return node
+
+
+def _typed_member(key: yaml.Node, value: yaml.Node, shape: Shape) -> yaml.Node:
+    if key.tag != f"{_TAG}merge":
+        return typed(value, shape.fields.get(str(key.value), _anything))
+    # What a merge key brings are fields of this object: of one other object, or of a list of them.
+    return typed(value, _Many(shape) if isinstance(value, yaml.SequenceNode) else shape)
+
+
+def _typed_scalar(node: yaml.ScalarNode, check: Check) -> yaml.ScalarNode:
+    tag, text = node.tag.removeprefix(_TAG), str(node.value)
+    if check in (_TEXT, _expression) and tag != "null":
+        tag = "str"
+    elif check is _BOOL and tag == "str" and text in go_yaml.TRUE | go_yaml.FALSE:
+        tag, text = "bool", "true" if text in go_yaml.TRUE else "false"
+    elif check is _WHOLE and tag == "float" and isinstance(value := go_yaml.number(text), float):
+        tag, text = "int", str(int(value))
+    return yaml.ScalarNode(_TAG + tag, text, node.start_mark, node.end_mark)
+
+
+def repeated_fields(node: yaml.Node | None) -> Iterator[LoadProblem]:
     """Yield every field that an object of the file has twice."""
+    yield from _repeated(node, "", seen=set())
+
+
+def _repeated(node: yaml.Node | None, path: str, *, seen: set[int]) -> Iterator[LoadProblem]:
+    # An alias is the same node again.
+    if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
+        return
+    seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            yield from repeated_fields(item, f"{path}[{index}]")
-    if not isinstance(node, yaml.MappingNode):
+            yield from _repeated(item, f"{path}[{index}]", seen=seen)
         return
     lines: dict[str, int] = {}
     for key, value in node.value:
@@ -66,7 +114,7 @@ def repeated_fields(node: yaml.Node | None, path: str = "") -> Iterator[LoadProb
             message = f'line {line}: mapping key "{name}" already defined at line {lines[name]}'
             yield error(joined(path, name), message, "keep one of the two")
         lines.setdefault(name, line)
-        yield from repeated_fields(value, joined(path, name))
+        yield from _repeated(value, joined(path, name), seen=seen)
 
 
 def _of_type(kind: type | tuple[type, ...], words: str) -> Check:
@@ -122,7 +170,7 @@ _API_CALL = Shape(
         "retry_attempts": _WHOLE,
         "retry_backoff": _TEXT,
         "body": _TEXT,
-        "headers": many(_HEADER),
+        "headers": _Many(_HEADER),
     }
 )
 _MAPPED_SOURCE = Shape(
@@ -147,8 +195,8 @@ _PRECONDITION = Shape(
         "api_call": _API_CALL,
         "log": _LOG,
         "expression": _expression,
-        "capture": many(_CAPTURE),
-        "conditions": many(_CONDITION),
+        "capture": _Many(_CAPTURE),
+        "conditions": _Many(_CONDITION),
     }
 )
 _DISCOVERY = Shape(
@@ -171,10 +219,10 @@ _POST_ACTION = Shape({"name": _TEXT, "api_call": _API_CALL, "log": _LOG, "when":
 TASK = Shape(
     {
         "schema_version": _anything,
-        "params": many(_PARAM),
-        "preconditions": many(_PRECONDITION),
-        "resources": many(_RESOURCE),
-        "post": Shape({"payloads": many(_PAYLOAD), "post_actions": many(_POST_ACTION)}),
+        "params": _Many(_PARAM),
+        "preconditions": _Many(_PRECONDITION),
+        "resources": _Many(_RESOURCE),
+        "post": Shape({"payloads": _Many(_PAYLOAD), "post_actions": _Many(_POST_ACTION)}),
     }
 )
 """The fields of a task file."""

@@ -14,7 +14,7 @@ import yaml
 from maestropy.adapter.tasks.load import deployment, fields, routing, semantics, structure
 from maestropy.adapter.tasks.load.problems import LoadProblem, error, warning
 from maestropy.adapter.tasks.load.structure import Entry, at, entries
-from maestropy.untrusted import files, yaml_documents
+from maestropy.untrusted import files, go_yaml, yaml_documents
 from maestropy.untrusted.errors import InputRejected
 
 DEPLOYMENT_NAMES = ("adapter-config.yaml", "adapterconfig.yaml")
@@ -54,7 +54,7 @@ def read(path: Path, *, deployment_path: Path | None = None) -> TaskFile:
     beside = (path.with_name(name) for name in DEPLOYMENT_NAMES)
     config_path = deployment_path or next((name for name in beside if name.is_file()), None)
     found: list[LoadProblem] = []
-    document = _parsed(path, found)
+    document = _parsed(path, found, loader=_TaskLoader)
     config = _parsed(config_path, found) if config_path else None
     if not isinstance(document, Mapping):
         return TaskFile(document={}, problems=tuple(found or [error("", "the file holds no task", "add its fields")]))
@@ -99,11 +99,40 @@ def _is_set(variable: str) -> bool:
     return bool(os.environ.get(variable))
 
 
-def _parsed(path: Path, found: list[LoadProblem]) -> Any:
+class _FileLoader(go_yaml.GoYamlLoader):
+    """YAML of a file whose repeated keys are problems of their own."""
+
+    keys_are_checked = False
+
+
+class _TaskLoader(_FileLoader):
+    """YAML of a task: each field is read as its type."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Return the task."""
+        return super().construct_document(fields.typed(_joined_sections(node), fields.TASK))
+
+
+def _joined_sections(node: yaml.Node) -> yaml.Node:
+    """Return a task whose repeated lists are one, so that entries of the first are not reported as missing."""
+    if not isinstance(node, yaml.MappingNode):
+        return node
+    members: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+    for key, value in node.value:
+        _, before = members.get(str(key.value), (key, None))
+        is_list = isinstance(value, yaml.SequenceNode) and isinstance(before, yaml.SequenceNode)
+        entries_of_both = [*before.value, *value.value] if is_list and before else []
+        joined = yaml.SequenceNode(value.tag, entries_of_both, value.start_mark, value.end_mark) if is_list else value
+        members[str(key.value)] = (key, joined)
+    return yaml.MappingNode(node.tag, list(members.values()), node.start_mark, node.end_mark)
+
+
+def _parsed(path: Path, found: list[LoadProblem], *, loader: type[_FileLoader] = _FileLoader) -> Any:
     try:
         text = files.read_text(path, most=files.MANIFEST_BYTES)
-        value = yaml_documents.load(text, loader=yaml_documents.KubernetesLoader)
-        found += fields.repeated_fields(yaml.compose(text, Loader=yaml_documents.KubernetesLoader))
+        value = yaml_documents.load(text, loader=loader)
+        # The other problems are reported too; of a value that is there twice, for the last one.
+        found += fields.repeated_fields(yaml.compose(text, Loader=loader))
     except OSError as problem:
         found.append(error("", f"{path} cannot be read: {problem.strerror}", "check the name and its permissions"))
     except (UnicodeDecodeError, InputRejected, yaml.YAMLError) as problem:
@@ -143,8 +172,17 @@ def _payloads(post: Entry, folder: Path, found: list[LoadProblem]) -> Any:
             if text is not None:
                 index = payloads.index(payload)
                 rest = {name: value for name, value in payload.items() if name != "build_ref"}
-                complete[index] = {**rest, "build": yaml_documents.load(text, loader=yaml_documents.KubernetesLoader)}
+                complete[index] = {**rest, "build": _built(text, reference, f"{path}.build_ref", found)}
     return complete
+
+
+def _built(text: str, reference: str, path: str, found: list[LoadProblem]) -> Any:
+    try:
+        return yaml_documents.load(text, loader=go_yaml.GoYamlLoader)
+    except (InputRejected, yaml.YAMLError) as problem:
+        reason = " ".join(str(problem).split())
+        found.append(error(path, f'failed to parse YAML file "{reference}": {reason}', "correct it there"))
+        return {}
 
 
 def _referenced(reference: str, folder: Path, path: str, found: list[LoadProblem]) -> str | None:

@@ -91,6 +91,17 @@ def not_available() -> status.Condition:
     )
 
 
+def availability_of_denied(meta: status.ResourceMeta, *, problem: str, is_available: bool | None) -> status.Condition:
+    """Return `Available` of an object that the executor may not get, with the reason where it is not True."""
+    if is_available is None:
+        return availability_unknown(meta, problem=problem)
+    if is_available:
+        return available()
+    return status.Condition(
+        type=status.AVAILABLE, status=status.FALSE, reason="ResourceNotAvailable", message=f"Not applied: {problem}"
+    )
+
+
 def availability_unknown(meta: status.ResourceMeta, *, problem: str = "") -> status.Condition:
     """Return `Available` Unknown, with the reason."""
     if not (meta.resource and meta.version and meta.name):

@@ -31,6 +31,8 @@ class ObservedObject:
     problem: str = ""
     denial: str = ""
     """Why nothing of the object may be reported, not even whether it exists."""
+    is_available: bool | None = None
+    """With a denial: what `Available` says all the same; None is Unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ def observe_manifest(
     """
     current: Sequence[Object] = json_types.objects_at(entry.body, "conditions")
     if observation.denial:
-        return _denied(entry, observation.denial, config=config, context=context)
+        return _denied(entry, observation, config=config, context=context)
     live = observation.live
     if live is None:
         missing = _missing(entry.resource_meta, observation)
@@ -110,19 +112,19 @@ def observe_manifest(
 
 def _denied(
     entry: status.ManifestStatus,
-    problem: str,
+    observation: ObservedObject,
     *,
     config: manifest_configs.EffectiveConfig,
     context: EvaluationContext,
 ) -> status.ManifestStatus:
     """Return the entry of an object that the executor may not get: without values, and with the reason."""
-    meta = entry.resource_meta
+    meta, problem = entry.resource_meta, observation.denial
     kind = manifest_identity.GroupVersionKind(meta.group, meta.version, meta.kind)
     from_rules = condition_rules.denied(config.condition_rules, kind, problem=problem, generation=context.generation)
     current: Sequence[Object] = json_types.objects_at(entry.body, "conditions")
     if not any(condition.type == status.AVAILABLE for condition in from_rules):
-        unknown = conditions.availability_unknown(meta, problem=problem)
-        current = status.merge_condition(current, unknown, now=context.now)
+        availability = conditions.availability_of_denied(meta, problem=problem, is_available=observation.is_available)
+        current = status.merge_condition(current, availability, now=context.now)
     read = feedback.denied(config.feedback_rules, problem=problem)
     current = conditions.merge_feedback(
         current, read.condition, have_values_changed=read.values != entry.feedback, now=context.now

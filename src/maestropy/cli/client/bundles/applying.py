@@ -88,7 +88,8 @@ class Applying:
             identity = desired.manifest_work.with_metadata(uid=works.id_of(desired.name))
             self._done(desired.validate().wrap(identity), "")
         else:
-            done = works.apply(desired, dry_run=self._dry_run == "server")
+            with steps.deletion_advice(f"{desired.consumer}/{desired.name}"):
+                done = works.apply(desired, dry_run=self._dry_run == "server")
             self._done(done.work, done.operation)
 
     def _done(self, work: "Work", operation: str) -> None:
@@ -98,7 +99,8 @@ class Applying:
         """Apply one resource bundle."""
         from maestropy.sdk import resource_bundles
 
-        with steps.translated_errors(str(bundle.get("id", ""))):
+        key = str(bundle.get("id", ""))
+        with steps.translated_errors(key), steps.deletion_advice(key):
             if self._dry_run == "client":
                 resource_bundles.validate(bundle)
                 bundle_id = str(bundle.get("id") or "")

@@ -1,5 +1,6 @@
 """Commands of `maestro resourcebundle` that change: apply, diff, delete; and wait, for what became of it."""
 
+import functools
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from maestropy.cli import errors, screen
-from maestropy.cli.client import inputs
+from maestropy.cli.client import actions, inputs
 from maestropy.cli.client.bundles import applying, steps, wait_conditions
 from maestropy.cli.client.bundles.reads import BundleKey
 from maestropy.cli.client.bundles.targets import TargetFlags, find
@@ -31,7 +32,7 @@ Files = Annotated[
     ),
 ]
 Wait = Annotated[bool, Parameter(help="Wait until it is done, at most --timeout.", negative=())]
-Yes = Annotated[bool, Parameter(name=("-y", "--yes"), help="Do not ask for confirmation.", negative=())]
+Yes = actions.Yes
 
 
 @Parameter(name="*")
@@ -120,9 +121,36 @@ def delete(
     return 0
 
 
+def resend(
+    key: BundleKey,
+    /,
+    *,
+    action: actions.ActionFlags = actions.NO_FLAGS,
+    output: OutputFlag = TABLE,
+    rest: RestFlags | None = None,
+    grpc: GrpcFlags | None = None,
+) -> int:
+    """Send a resource bundle to its agent again, in its current version.
+
+    For a spec that an agent has not received. An agent that has the version changes nothing.
+    """
+    with open_client(rest, grpc) as client:
+        bundle = steps.get(client, key)
+        ask = functools.partial(client.resource_bundles.resend, bundle["id"])
+        return actions.carry_out(ask, f"Send {steps.full_name(bundle)} again?", flags=action, output=output)
+
+
 def _deletion(client: "Maestro", bundle: dict[str, Any], *, waited: bool) -> str:
     """Say what became of a deletion. Scripts match Go's words, so only a repeated deletion has others."""
-    if waited or not bundle.get("deleted_at") or steps.get_if_exists(client, bundle["id"]) is None:
+    current = None if waited else steps.get_if_exists(client, bundle["id"])
+    if current is None or current.get("created_at") != bundle.get("created_at"):
+        return "deleted successfully"
+    if not current.get("deleted_at"):
+        raise errors.CommandError(
+            f"resource bundle {bundle['id']} is not deleted: the gRPC server took the request, and the REST server "
+            "shows no deletion; check that both addresses lead to the same Maestro"
+        )
+    if not bundle.get("deleted_at"):
         return "deleted successfully"
     return f"deletion requested at {bundle['deleted_at']}; its agent has not confirmed it yet"
 

@@ -13,7 +13,9 @@ from maestropy.cli.client import output as rendering
 from maestropy.cli.client.bundles import steps
 from maestropy.cli.client.bundles.reads import BundleKey
 from maestropy.cli.client.connection import GrpcFlags, RestFlags, open_client
-from maestropy.cli.errors import CommandError
+from maestropy.cli.errors import CommandError, UsageError
+from maestropy.untrusted import files
+from maestropy.untrusted.errors import InputRejected
 
 if TYPE_CHECKING:
     from maestropy.sdk.blocking import Maestro
@@ -82,12 +84,16 @@ class _Edit:
         if code:
             raise CommandError(f"the editor {editor!r} ended with {code}; the file is {self._file}")
         try:
-            lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
+            lines = files.read_text(self._file, most=files.MANIFEST_BYTES).splitlines(keepends=True)
         except FileNotFoundError as error:
             remedy = "nothing was changed; run the command again, and save the file in place"
             raise CommandError(f"the editor {editor!r} removed the file {self._file}: {remedy}") from error
         except UnicodeDecodeError as error:
             raise CommandError(f"{self._file} is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+        except (OSError, InputRejected) as error:
+            # The editor left a folder, a named pipe, or a file without end in its place.
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise CommandError(f"{self._file} cannot be read: {why}; nothing was changed") from error
         return "".join(line for line in lines if not line.startswith("#"))
 
     def _apply(self) -> str:
@@ -105,7 +111,7 @@ class _Edit:
                 screen.write(_CANCELLED)
                 return ""
             self._client.resource_bundles.apply(documents[0])
-        except (errors.Invalid, errors.Conflict) as error:
+        except (UsageError, errors.Invalid, errors.Conflict) as error:
             return str(error)
         screen.write(f"Resource bundle {self._before['id']} edited\n")
         return ""

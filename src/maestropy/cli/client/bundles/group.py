@@ -8,7 +8,7 @@ from maestropy.cli.examples import GLOBAL_FLAGS, epilogue
 
 app = App(
     name="resourcebundle",
-    help="List, apply, compare, edit, await, watch and delete resource bundles.",
+    help="List, apply, compare, edit, await, watch, resend and delete resource bundles.",
     help_epilogue=f"""\
 Examples:
 
@@ -37,7 +37,7 @@ app.command(
     help_epilogue=epilogue(
         "maestro resourcebundle list -l app=web -o wide",
         "maestro resourcebundle list --consumer cluster1 --source my-adapter --all",
-        "maestro resourcebundle list --search \"name like 'web%'\" -o name",
+        "maestro resourcebundle list --search \"payload->'metadata'->>'name' like 'web%'\" -o name",
         "maestro resourcebundle list -o jsonpath='{range .items[*]}{.consumer_name}/{.metadata.name}{\"\\n\"}{end}'",
         "maestro resourcebundle list --no-headers -o custom-columns=NAME:.metadata.name,VERSION:.version",
         "maestro resourcebundle list --consumer cluster1 --watch",
@@ -98,6 +98,14 @@ app.command(
         "maestro resourcebundle wait -l app=web --for=condition=Available",
         "maestro resourcebundle wait cluster1/hello --for=delete",
         "maestro resourcebundle wait cluster1/hello --for=jsonpath='{.version}'=2",
+    ),
+)
+app.command(
+    changes.resend,
+    name="resend",
+    help_epilogue=epilogue(
+        "maestro resourcebundle resend cluster1/hello --dry-run",
+        "maestro resourcebundle resend cluster1/hello --reason 'lost at the broker' --yes",
     ),
 )
 app.command(reads.status, name="status", help_epilogue=epilogue("maestro resourcebundle status cluster1/hello"))

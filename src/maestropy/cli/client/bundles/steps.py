@@ -49,10 +49,28 @@ def _named(client: "Maestro", key: str) -> dict[str, Any]:
     if not items:
         raise BundleNotFound(f"resource bundle not found: {key}")
     if len(items) > 1:
-        choices = "".join(f"\n  {item['id']} {item.get('consumer_name')}/{name}" for item in items)
-        raise CommandError(f"{len(items)} resource bundles are called {key}; name one by its ID:{choices}")
+        raise CommandError(f"{len(items)} resource bundles are called {key}; {_choices(client, items, name)}")
     bundle: dict[str, Any] = items[0]
+    found = (str((bundle.get("metadata") or {}).get("name") or ""), str(bundle.get("consumer_name") or ""))
+    if found[0] != name or consumer not in ("", found[1]):
+        raise CommandError(
+            f"the server was asked for {key} and sent {full_name(bundle)}; check that the address leads to Maestro's "
+            "REST API"
+        )
     return bundle
+
+
+def _choices(client: "Maestro", items: list[dict[str, Any]], name: str) -> str:
+    """Return how to name one of several resource bundles, and all of them."""
+    consumers = [str(item.get("consumer_name")) for item in items]
+    source = client.settings.source
+    lines = []
+    for item, consumer in zip(items, consumers, strict=True):
+        # The REST API does not show sources; the ID of a work follows from its source.
+        is_ours = item["id"] == client.works(consumer).id_of(name)
+        lines.append(f"\n  {item['id']} {consumer}/{name} {f'of source {source}' if is_ours else 'of another source'}")
+    is_enough = len(set(consumers)) == len(items)
+    return f"name one by {'CONSUMER/NAME or by ' if is_enough else ''}its ID:{''.join(lines)}"
 
 
 @contextmanager
@@ -66,6 +84,19 @@ def translated_errors(bundle_id: str) -> Iterator[None]:
         raise
     except errors.NotFound as error:
         raise BundleNotFound(f"resource bundle not found: {bundle_id}") from error
+
+
+@contextmanager
+def deletion_advice(key: str) -> Iterator[None]:
+    """Say what to type when a write fails because the work is under deletion; the client's advice is for Python."""
+    from maestropy.sdk import errors
+
+    try:
+        yield
+    except errors.Conflict as error:
+        if "deletion" in error.reason or "deleted" in error.reason:
+            error.advice = f"wait until it is gone: maestro resourcebundle wait {key} --for=delete"
+        raise
 
 
 def full_name(bundle: dict[str, Any]) -> str:

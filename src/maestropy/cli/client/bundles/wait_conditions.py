@@ -49,13 +49,14 @@ class WaitGoal:
                 return f"{summary.sentence(work)}; see docs/data-safety.md"
             if not (work.is_deleting or bundle.get("deleted_at")):
                 return "nobody has requested its deletion; do so with `maestro resourcebundle delete`"
-            return "check that its agent runs"
+            return summary.deletion_progress(work) or "check that its agent runs"
         condition = _condition(work, self.name)
         applied = work.condition(status.APPLIED)
         if self.value == status.TRUE and applied and applied.status == status.FALSE and not work.is_stale:
             return summary.missing(work, status.APPLIED)  # the cause of all that is missing after it
         if condition is None and work.is_reported and not work.is_stale:
-            return f"the agent has not reported the condition {self.name} yet; {_known(work, self.name)}"
+            known = summary.reported_conditions(work, self.name)
+            return f"the agent has not reported the condition {self.name} yet; {known}"
         if self.value == status.TRUE or condition is None or work.is_stale:
             return summary.missing(work, condition.type if condition else self.name)
         return f"{condition.type} is {condition.status}"
@@ -64,15 +65,6 @@ class WaitGoal:
 def _condition(work: "Work", name: str) -> "Condition | None":
     """Return the condition of this type; upper and lower case are equal, as for kubectl."""
     return next((condition for condition in work.conditions if condition.type.lower() == name.lower()), None)
-
-
-def _known(work: "Work", name: str) -> str:
-    import difflib
-
-    types = [condition.type for condition in work.conditions]
-    similar = difflib.get_close_matches(name.lower(), [kind.lower() for kind in types], n=1)
-    meant = next((kind for kind in types if similar and kind.lower() == similar[0]), "")
-    return f"did you mean {meant}?" if meant else f"its conditions are {', '.join(types) or 'none'}"
 
 
 def parse(text: str) -> WaitGoal:

@@ -10,6 +10,7 @@ from maestropy.cli.trace import seconds
 from maestropy.trace.access.options import HcpAccess
 from maestropy.trace.errors import InvalidArguments
 from maestropy.trace.hcp.query import System
+from maestropy.untrusted import addresses
 
 _ENTRY = Group("Which HCP, in place of IDENTIFIER", sort_key=10)
 _ACCESS = Group("Access", sort_key=20)
@@ -85,6 +86,8 @@ class HcpAccessOptions:
 
 
 def _url(url: str) -> str:
+    if addresses.has_login(url):
+        raise InvalidArguments("an address contains a user or password; leave it out: reports show addresses")
     if not url.startswith(("http://", "https://")):
         raise InvalidArguments(f"{url!r} is not an address; write it as http://host:port")
     return url

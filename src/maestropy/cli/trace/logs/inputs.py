@@ -28,11 +28,11 @@ Status = Literal["complete", "failed", "incomplete", "pending", "superseded", "n
 class Logs:
     """Where the logs are."""
 
-    logs_dir: Annotated[str, Parameter(name="--logs-dir")] = ""
+    logs_dir: Annotated[str | None, Parameter(name="--logs-dir")] = None
     """A directory of dumped pod logs."""
-    server_csv: Annotated[str, Parameter(name=("--server-csv", "--svr-log", "--server-files"))] = ""
+    server_csv: Annotated[str | None, Parameter(name=("--server-csv", "--svr-log", "--server-files"))] = None
     """A Kusto export of the servers' logs."""
-    agent_csv: Annotated[str, Parameter(name=("--agent-csv", "--agent-log", "--agent-files"))] = ""
+    agent_csv: Annotated[str | None, Parameter(name=("--agent-csv", "--agent-log", "--agent-files"))] = None
     """A Kusto export of the agents' logs."""
 
 
@@ -43,19 +43,19 @@ class Selection:
 
     status: Annotated[tuple[Status, ...], Parameter(name="--status", negative=())] = ()
     """Only with this verdict; may be repeated."""
-    slow: Annotated[str, Parameter(name="--slow")] = ""
+    slow: Annotated[str | None, Parameter(name="--slow")] = None
     """Only those that took at least so long, such as 2s or 500ms."""
-    consumer: Annotated[str, Parameter(name="--consumer")] = ""
+    consumer: Annotated[str | None, Parameter(name="--consumer")] = None
     """Only for this consumer."""
-    source: Annotated[str, Parameter(name="--source")] = ""
+    source: Annotated[str | None, Parameter(name="--source")] = None
     """Only of this source."""
     action: Annotated[Literal["create", "update", "delete"] | None, Parameter(name="--action")] = None
     """Only requests to do this."""
-    code: Annotated[str, Parameter(name="--code")] = ""
+    code: Annotated[str | None, Parameter(name="--code")] = None
     """Only with this finding."""
-    since: Annotated[str, Parameter(name="--since")] = ""
+    since: Annotated[str | None, Parameter(name="--since")] = None
     """Only requests that began at this time (RFC 3339), or so long ago (30m), or later."""
-    until: Annotated[str, Parameter(name="--until")] = ""
+    until: Annotated[str | None, Parameter(name="--until")] = None
     """Only requests that began at this time or earlier."""
 
 
@@ -90,7 +90,9 @@ def separate(arguments: Sequence[str], logs: Logs, *, environ: Mapping[str, str]
         raise InvalidArguments(f"unknown option {unknown}; see --help")
     paths = [argument for argument in arguments if _is_path(argument)]
     identifiers = [argument for argument in arguments if argument not in paths]
-    paths += [path for path in (logs.logs_dir, logs.server_csv, logs.agent_csv) if path]
+    paths += [path for path in (logs.logs_dir, logs.server_csv, logs.agent_csv) if path is not None]
+    if "" in paths:
+        raise InvalidArguments("an empty path is given; name files, a directory, an archive, or - for standard input")
     if paths:
         return Arguments(paths=paths, identifiers=identifiers)
     found_paths = [path for name in ("logs_dir", "svr_log", "agent_log") if (path := environ.get(name, ""))]
@@ -203,6 +205,11 @@ def request_filter(select: Selection, *, now: float) -> "RequestFilter":
     from maestropy.trace.findings.codes import CODES
     from maestropy.trace.logs.selection import RequestFilter
 
+    texts = {"slow": select.slow, "consumer": select.consumer, "source": select.source, "code": select.code,
+             "since": select.since, "until": select.until}  # fmt: skip
+    empty = next((name for name, text in texts.items() if text == ""), "")
+    if empty:
+        raise InvalidArguments(f"--{empty} is empty; give a value, or leave it out")
     if select.code and select.code.upper() not in CODES:
         raise InvalidArguments(f"there is no code {select.code}; see `maestro trace explain --list`")
     since = moment_or_age(select.since, option="--since", now=now) if select.since else -math.inf
@@ -214,10 +221,10 @@ def request_filter(select: Selection, *, now: float) -> "RequestFilter":
     return RequestFilter(
         verdicts=select.status,
         slow=seconds(select.slow, option="--slow") if select.slow else 0.0,
-        consumer=select.consumer,
-        source=select.source,
+        consumer=select.consumer or "",
+        source=select.source or "",
         action=select.action or "",
-        code=select.code.upper(),
+        code=(select.code or "").upper(),
         since=since,
         until=until,
     )

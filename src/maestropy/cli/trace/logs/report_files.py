@@ -9,7 +9,8 @@ from maestropy.cli import screen
 from maestropy.cli.trace import output_files
 from maestropy.cli.trace.logs.request_options import ReportingOptions
 from maestropy.trace.errors import InvalidArguments
-from maestropy.trace.logs.read import log_inputs
+from maestropy.trace.logs import index as log_index
+from maestropy.trace.logs.read import input_files
 
 
 def put(pieces: Iterable[str], *, out: Path | None, option: str = "--out") -> None:
@@ -25,11 +26,15 @@ def put(pieces: Iterable[str], *, out: Path | None, option: str = "--out") -> No
     stream.write(f"Report written to {out}\n")
 
 
-def check(reporting: ReportingOptions, paths: Iterable[str]) -> None:
-    """Raise InvalidArguments if a report would overwrite a log, or another report."""
+def check(reporting: ReportingOptions, paths: Iterable[str], *, index: str = "off") -> None:
+    """Raise InvalidArguments if a report or an index would overwrite a log, or another output."""
     outputs = {"--out": reporting.out, "--csv": reporting.csv, "--html": reporting.html}
+    if index not in ("auto", "off"):
+        log_index.check_place(index)
+        outputs["--index"] = Path(index)
     if any(outputs.values()):
-        output_files.check(outputs, log_inputs.plain_files([path for path in paths if path != "-"]))
+        given = input_files.distinct(list(paths))
+        output_files.check(outputs, [*given.files, *(copy for copy, _ in given.copies)])
 
 
 def put_trace_log(pieces: Iterable[str], paths: Iterable[str], *, moment: str, folder: Path | None) -> None:

@@ -113,7 +113,7 @@ def trace_request(
 
         query = RequestQuery(
             identifiers=identifiers,
-            must_all_fit=sum(map(bool, named)) > 1,
+            required=tuple(filter(None, named)),
             consumer=chosen.consumer,
             resource_id=chosen.resource_id,
             action=options.action_of(chosen),
@@ -204,6 +204,8 @@ def _check_together(
         raise InvalidArguments(
             "--follow writes text or, with -o json, a JSON document per line; leave out other outputs"
         )
+    if follow.during is not None and not follow.follow:
+        raise InvalidArguments("--for belongs to --follow; add that, or leave it out")
     if (listing.matrix or listing.histogram) and reporting.output != "text":
         raise InvalidArguments(
             "--matrix and --histogram are text; leave out -o, or use --csv FILE and --html FILE besides"
@@ -228,7 +230,7 @@ def _follow(
         select=select,
         options=options.judging(reporting),
         is_json=reporting.output == "json",
-        seconds=inputs.seconds(follow.during, option="--for") if follow.during else 0.0,
+        seconds=inputs.seconds(follow.during, option="--for") if follow.during is not None else 0.0,
     )
     return trace_follow.requests(follow.pods.with_files(existing(paths)), following)
 

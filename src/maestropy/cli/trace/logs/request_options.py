@@ -139,7 +139,7 @@ class FollowOptions:
 
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), negative=())] = False
     """Follow the logs: print each request when its verdict is final; without files, follow the pods."""
-    during: Annotated[str, Parameter(name="--for")] = ""
+    during: Annotated[str | None, Parameter(name="--for")] = None
     """With --follow: for how long, such as 60s or 5m; without it until Ctrl-C."""
     pods: Annotated[trace_pods.Pods, Parameter(name="*")] = trace_pods.NO_PODS
 

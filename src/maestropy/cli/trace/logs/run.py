@@ -57,7 +57,7 @@ def trace_one(paths: Sequence[str], query: RequestQuery, *, reporting: Reporting
 def trace_all(paths: Sequence[str], select: RequestFilter, *, reporting: ReportingOptions, listing: ListOptions) -> int:
     """Trace every request in the logs."""
     clock, options = Clock(), judging(reporting)
-    report_files.check(reporting, paths)
+    report_files.check(reporting, paths, index=listing.index)
     started = clock.monotonic()
     # Millions of small values without cycles: a search for cycles would take as long as reading.
     gc.disable()
@@ -73,6 +73,8 @@ def trace_all(paths: Sequence[str], select: RequestFilter, *, reporting: Reporti
     views = Views(group_by=listing.group_by, top=listing.top, matrix=listing.matrix, histogram=listing.histogram)
     report = ManyRequests(logs=logs, views=views, now=clock.epoch())
     report.judge(select, form=reporting.output, has_page=reporting.html is not None)
+    if report.nothing_matches:
+        _warn(report.nothing_matches)
     if reporting.csv is not None:
         report_files.put(report.pieces("csv"), out=reporting.csv, option="--csv")
     if reporting.html is not None:

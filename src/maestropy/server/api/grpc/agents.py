@@ -1,20 +1,24 @@
 """Serve agents over gRPC: they subscribe to the specs of one consumer and publish status updates."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from maestropy.journal.fields import BrokerPhrase, LogKey, SpecWriterPhrase
 from maestropy.server.api.grpc import rejections, subscriptions
+from maestropy.server.auth import requesters
 from maestropy.server.auth.agents import AgentIdentityPolicy, UnnamedConsumers, authorize_agent, identify_agent
 from maestropy.server.auth.denied import Denied
 from maestropy.server.auth.expiry import check_certificate
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
+from maestropy.server.controllers.history_writer import HistoryWriter
 from maestropy.server.controllers.resync import Resync
 from maestropy.server.controllers.status_intake import StatusIntake
 from maestropy.server.decide import admission, status_intake
+from maestropy.server.decide.history import kinds, refusals
 from maestropy.server.telemetry import log_fields
+from maestropy.store import rows
 from maestropy.transport import peer_identity
 from maestropy.transport.grpc.server import Stream
 from maestropy.transport.grpc.status import CallRejected, StatusCode
@@ -34,17 +38,22 @@ class AgentService:
     resync: Resync
     subscribers: Subscribers
     policy: AgentIdentityPolicy
+    history: HistoryWriter
     heartbeats: subscriptions.Heartbeats
     recheck_seconds: float | None = None
     """Time between checks of the certificate of an open subscription; None: never."""
     unnamed_consumers: UnnamedConsumers = field(default_factory=UnnamedConsumers)
+    note_seen: Callable[[str], None] = lambda _consumer: None
+    """Notes that an agent of a consumer is connected."""
 
     async def authenticate(self, peer: peer_identity.Peer) -> peer_identity.PeerIdentity:
         """Return the identity in the certificate; the handshake has verified it."""
         try:
             return identify_agent(peer)
         except Denied as denied:
-            raise rejections.from_denied(denied) from denied
+            rejected = rejections.from_denied(denied)
+            self._refused(rejected, self._subject(kinds.REQUEST_REFUSED, peer), request="authenticate")
+            raise rejected from denied
 
     async def publish(self, received: event.CloudEvent, peer: peer_identity.Peer) -> None:
         """Store a status update, or answer a spec resync."""
@@ -56,18 +65,23 @@ class AgentService:
             if kind.action == event.EventAction.RESYNC_REQUEST:
                 await self._answer_resync(consumer, received)
             else:
-                await self._store_status(received, kind)
+                await self._store_status(received, kind, peer)
         except CallRejected as rejected:
             operation_id = admission.operation_id(received)
+            requester = requesters.of_peer(peer)
+            subject = refusals.subject_of(
+                received, at=self.context.now(), requester=requester, operation_id=operation_id
+            )
+            self._refused(rejected, subject, request=received.type)
             log_fields.log_rejection(self.context.journal, received, operation_id=operation_id, reason=str(rejected))
             raise
 
     async def malformed(self, error: errors.WireError, peer: peer_identity.Peer) -> CallRejected:
         """Return the rejection of a malformed event."""
-        del peer  # the TLS handshake has authenticated the client
         code = rejections.malformed_code(error, default=StatusCode.INVALID_ARGUMENT)
         rejected = CallRejected(code, f"failed to convert protobuf to cloudevent: {error}")
         self.context.journal.warning(SpecWriterPhrase.REJECTED, {LogKey.REASON: str(rejected)})
+        self._refused(rejected, self._subject(kinds.REQUEST_REFUSED, peer), request="publish")
         return rejected
 
     @asynccontextmanager
@@ -80,6 +94,8 @@ class AgentService:
             self._authorize(subscription.cluster_name, peer)
         except CallRejected as rejected:
             log_fields.log_rejected_subscription(self.context.journal, subscription.cluster_name, reason=str(rejected))
+            subject = self._subject(kinds.REQUEST_REFUSED, peer, consumer=subscription.cluster_name)
+            self._refused(rejected, subject, request="subscribe")
             raise
         recheck = subscriptions.CredentialCheck(
             seconds=self.recheck_seconds, check=lambda: self._recheck(subscription.cluster_name, peer)
@@ -98,11 +114,29 @@ class AgentService:
                 LogKey.DATA_TYPE: subscription.data_type,
             }
             self.context.journal.info(BrokerPhrase.REGISTERING, fields)
+            self.history.add(self._subject(kinds.AGENT_CONNECTED, peer, consumer=subscription.cluster_name))
+            self.note_seen(subscription.cluster_name)
             await self.resync.on_subscribe(subscription.cluster_name, subscription_id=subscription_id)
             try:
                 yield stream
             finally:
+                self.note_seen(subscription.cluster_name)
                 self.context.journal.info(BrokerPhrase.UNREGISTERING, fields)
+                self.history.add(self._subject(kinds.AGENT_DISCONNECTED, peer, consumer=subscription.cluster_name))
+
+    def _subject(self, kind: str, peer: peer_identity.Peer, *, consumer: str = "") -> rows.HistoryEntry:
+        return rows.HistoryEntry(
+            kind=kind,
+            at=self.context.now(),
+            consumer=consumer,
+            requester=requesters.of_peer(peer),
+            detail=kinds.detail({"instance": self.context.instance_id}),
+        )
+
+    def _refused(self, rejected: CallRejected, subject: rows.HistoryEntry, *, request: str) -> None:
+        result = refusals.of_grpc_code(rejected.code.name)
+        if result is not None:
+            self.history.add(refusals.entry(subject, result=result, request=request, reason=str(rejected)))
 
     def _authorize(self, consumer: str, peer: peer_identity.Peer) -> None:
         try:
@@ -120,11 +154,15 @@ class AgentService:
         except Denied as denied:
             rejected = rejections.from_denied(denied)
             log_fields.log_rejected_subscription(self.context.journal, consumer, reason=str(rejected))
+            subject = self._subject(kinds.REQUEST_REFUSED, peer, consumer=consumer)
+            self._refused(rejected, subject, request="stay subscribed")
             raise rejected from denied
 
-    async def _store_status(self, received: event.CloudEvent, kind: event.CloudEventType) -> None:
+    async def _store_status(
+        self, received: event.CloudEvent, kind: event.CloudEventType, peer: peer_identity.Peer
+    ) -> None:
         try:
-            update = self.intake.read(received, kind)
+            update = self.intake.read(received, kind, requester=requesters.of_peer(peer))
         except errors.UnsupportedEvent as error:
             raise CallRejected(StatusCode.FAILED_PRECONDITION, str(error)) from error
         except errors.WireError as error:

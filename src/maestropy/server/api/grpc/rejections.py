@@ -21,6 +21,10 @@ _DENIED = {
 class LoggedRejection(CallRejected):
     """A rejection that a writer has already logged."""
 
+    def __init__(self, code: StatusCode, text: str, *, rejected: rejection.Rejection) -> None:
+        super().__init__(code, text)
+        self.rejected = rejected
+
 
 def from_rejection(rejected: rejection.Rejection) -> CallRejected:
     """Return the error for a rejection: code Unknown as in Go Maestro, because clients parse the text.
@@ -28,7 +32,7 @@ def from_rejection(rejected: rejection.Rejection) -> CallRejected:
     Only a request for a resource of another source, which Go Maestro accepts, has its own code.
     """
     code = StatusCode.PERMISSION_DENIED if rejected.code == rejection.FORBIDDEN else StatusCode.UNKNOWN
-    return LoggedRejection(code, str(rejected))
+    return LoggedRejection(code, str(rejected), rejected=rejected)
 
 
 def from_denied(denied: Denied) -> CallRejected:

@@ -1,30 +1,39 @@
 """Serve sources over gRPC: they publish spec requests and subscribe to status events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from maestropy.journal.fields import LogKey, SpecWriterPhrase, StatusDispatcherPhrase
 from maestropy.server.api.grpc import rejections, subscriptions
+from maestropy.server.auth import requesters
 from maestropy.server.auth.denied import Denied
 from maestropy.server.auth.expiry import check_certificate
 from maestropy.server.auth.sources import SourceAccessControl
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
+from maestropy.server.controllers.history_writer import HistoryWriter
 from maestropy.server.controllers.spec_writer import SpecWriter
 from maestropy.server.controllers.status_dispatcher import StatusDispatcher
 from maestropy.server.decide import admission, rejection
+from maestropy.server.decide.history import kinds, refusals
 from maestropy.server.telemetry import log_fields
+from maestropy.store import rows
 from maestropy.transport import peer_identity
-from maestropy.transport.grpc.server import Stream
+from maestropy.transport.grpc.server import Metadata, Stream
 from maestropy.transport.grpc.status import CallRejected, StatusCode
-from maestropy.wire import errors
+from maestropy.wire import errors, positions
 from maestropy.wire.events import event, grpc_binding
 from maestropy.wire.works import validation
 
 _SPEC_REQUESTS = frozenset(
     (event.EventAction.CREATE_REQUEST, event.EventAction.UPDATE_REQUEST, event.EventAction.DELETE_REQUEST)
 )
+
+
+async def no_position() -> str:
+    """Return no position: clients need none without a read replica."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +45,12 @@ class SourceService:
     status_dispatcher: StatusDispatcher
     subscribers: Subscribers
     access_control: SourceAccessControl
+    history: HistoryWriter
     heartbeats: subscriptions.Heartbeats
     recheck_seconds: float | None = None
     """Time between checks of the credentials of an open subscription; None: never."""
+    position_after_write: Callable[[], Awaitable[str]] = no_position
+    """Returns the position that a write of this moment has in the database; empty if clients need none."""
 
     async def authenticate(self, peer: peer_identity.Peer) -> peer_identity.PeerIdentity:
         """Return the identity of the source client."""
@@ -47,9 +59,10 @@ class SourceService:
         except Denied as denied:
             rejected = rejections.from_denied(denied)
             self.context.journal.warning(SpecWriterPhrase.REJECTED, {LogKey.REASON: str(rejected)})
+            self._refused(rejected, self._subject(peer), request="authenticate")
             raise rejected from denied
 
-    async def publish(self, received: event.CloudEvent, peer: peer_identity.Peer) -> None:
+    async def publish(self, received: event.CloudEvent, peer: peer_identity.Peer) -> Metadata:
         """Store a spec request, or answer a status resync."""
         try:
             await self._authorize(received.source, peer, verb="pub")
@@ -57,18 +70,27 @@ class SourceService:
             kind = self._kind(received)
             if kind.action == event.EventAction.RESYNC_REQUEST:
                 await self._resync(received)
-            else:
-                await self._spec_request(received, event.EventAction(kind.action))
+                return ()
+            await self._spec_request(received, event.EventAction(kind.action), peer)
         except CallRejected as rejected:
             self._log_rejection(received, rejected)
+            subject = refusals.subject_of(
+                received,
+                at=self.context.now(),
+                requester=requesters.of_peer(peer),
+                operation_id=admission.operation_id(received),
+            )
+            self._refused(rejected, subject, request=received.type)
             raise
+        position = await self.position_after_write()
+        return ((positions.METADATA, position),) if position else ()
 
     async def malformed(self, error: errors.WireError, peer: peer_identity.Peer) -> CallRejected:
         """Return the rejection of a malformed event."""
-        del peer  # it is authenticated
         code = rejections.malformed_code(error, default=StatusCode.UNKNOWN)
         rejected = CallRejected(code, f"failed to convert to cloudevent: {error}")
         self.context.journal.warning(SpecWriterPhrase.REJECTED, {LogKey.REASON: str(rejected)})
+        self._refused(rejected, self._subject(peer), request="publish")
         return rejected
 
     @asynccontextmanager
@@ -81,6 +103,7 @@ class SourceService:
             _check(subscription)
         except CallRejected as rejected:
             log_fields.log_rejected_subscription(self.context.journal, subscription.source, reason=str(rejected))
+            self._refused(rejected, self._subject(peer, source=subscription.source), request="subscribe")
             raise
         recheck = subscriptions.CredentialCheck(
             seconds=self.recheck_seconds, check=lambda: self._recheck(subscription.source, peer)
@@ -122,6 +145,8 @@ class SourceService:
         except Denied as denied:
             if denied.is_final:
                 log_fields.log_rejected_subscription(self.context.journal, source, reason=denied.text)
+                rejected = rejections.from_denied(denied)
+                self._refused(rejected, self._subject(peer, source=source), request="stay subscribed")
                 raise rejections.from_denied(denied) from denied
             self.context.journal.warning(
                 StatusDispatcherPhrase.NOT_RECHECKED, {LogKey.SOURCE: source, LogKey.REASON: denied.text}
@@ -143,17 +168,49 @@ class SourceService:
             )
         return kind
 
-    async def _spec_request(self, received: event.CloudEvent, action: event.EventAction) -> None:
+    def _subject(self, peer: peer_identity.Peer, *, source: str = "") -> rows.HistoryEntry:
+        return rows.HistoryEntry(
+            kind=kinds.REQUEST_REFUSED, at=self.context.now(), source=source, requester=requesters.of_peer(peer)
+        )
+
+    def _refused(self, rejected: CallRejected, subject: rows.HistoryEntry, *, request: str) -> None:
+        result = (
+            refusals.of_rejection(rejected.rejected)
+            if isinstance(rejected, rejections.LoggedRejection)
+            else refusals.of_grpc_code(rejected.code.name)
+        )
+        if result is not None:
+            self.history.add(refusals.entry(subject, result=result, request=request, reason=str(rejected)))
+
+    async def _spec_request(
+        self, received: event.CloudEvent, action: event.EventAction, peer: peer_identity.Peer
+    ) -> None:
         try:
-            request = _read(received, action)
+            request = _read(received, action, requester=requesters.of_peer(peer))
         except errors.WireError as error:
             raise CallRejected(StatusCode.UNKNOWN, f"failed to decode cloudevent: {error}") from error
+        spans, clock = self.context.spans, self.context.clock
+        if not spans.may_trace(request.operation_id):
+            await self._submit(request)
+            return
+        arrival = spans.arrive(received.optional_text(event.TRACE_PARENT) or peer.trace_parent, now=clock.epoch())
+        verdict, problem = None, "the call ended without an answer"
+        try:
+            verdict, problem = await self._submit(replace(request, arrival_span=arrival.span_id)), ""
+        except CallRejected as rejected:
+            problem = str(rejected)
+            raise
+        finally:
+            spans.accepted(arrival, request, verdict, now=clock.epoch(), problem=problem)
+
+    async def _submit(self, request: admission.SpecRequest) -> admission.Verdict:
         try:
             verdict = await self.spec_writer.submit(request)
         except rejections.FAILURES as error:
-            raise rejections.from_failure(error, doing=f"{action.removesuffix('_request')} resource") from error
+            raise rejections.from_failure(error, doing=f"{request.action.removesuffix('_request')} resource") from error
         if isinstance(verdict, rejection.Rejection):
             raise rejections.from_rejection(verdict)
+        return verdict
 
     async def _resync(self, received: event.CloudEvent) -> None:
         try:
@@ -186,11 +243,11 @@ def _check(subscription: grpc_binding.Subscription) -> None:
         raise CallRejected(StatusCode.UNKNOWN, f"invalid subscription request: {error}") from error
 
 
-def _read(received: event.CloudEvent, action: event.EventAction) -> admission.SpecRequest:
+def _read(received: event.CloudEvent, action: event.EventAction, *, requester: rows.Requester) -> admission.SpecRequest:
     event.check_name(received.source, label="source")
     if not received.id:
         raise errors.MalformedMessage("the event has no id; set it to a fresh UUID")
-    request = admission.read_spec_request(received, action)
+    request = admission.read_spec_request(received, action, requester=requester)
     if action == event.EventAction.DELETE_REQUEST or not received.data:
         return request
     try:

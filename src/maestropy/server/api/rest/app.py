@@ -4,24 +4,28 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from maestropy.server.api.rest import api_metadata, continuation, representations
+from maestropy.server.api.rest.actions import ActionHandlers
 from maestropy.server.api.rest.consumers import ConsumerHandlers
 from maestropy.server.api.rest.data_safety import DataSafetyHandlers
 from maestropy.server.api.rest.dependencies import RestDependencies
+from maestropy.server.api.rest.history import HistoryHandlers
 from maestropy.server.api.rest.http import routing
+from maestropy.server.api.rest.http.asked_positions import PositionMiddleware
 from maestropy.server.api.rest.http.compression import CompressionMiddleware
 from maestropy.server.api.rest.http.middleware import AuthenticationMiddleware, HostMiddleware, RequestLogMiddleware
 from maestropy.server.api.rest.resource_bundles import ResourceBundleHandlers
 from maestropy.server.auth.roles import Role
+from maestropy.wire import positions
 
 _METHODS = ("DELETE", "GET", "PATCH", "POST")
-_HEADERS = ("Authorization", "Content-Type")
+_HEADERS = ("Authorization", "Content-Type", positions.HEADER)
 _PREFLIGHT_SECONDS = 600
 
 
 def create_app(deps: RestDependencies) -> ASGIApp:
     """Return the REST API as an ASGI app."""
     consumers, resource_bundles = ConsumerHandlers(deps), ResourceBundleHandlers(deps)
-    holds = DataSafetyHandlers(deps)
+    holds, history, actions = DataSafetyHandlers(deps), HistoryHandlers(deps), ActionHandlers(deps)
     base = representations.BASE
     routes = routing.Routes(
         {
@@ -44,12 +48,22 @@ def create_app(deps: RestDependencies) -> ASGIApp:
                 "PATCH": routing.needs(Role.WRITE, consumers.relabel),
                 "DELETE": routing.needs(Role.ADMIN, consumers.delete),
             },
+            f"{base}/resource-bundles/{{id}}/history": {"GET": _reads(history.of_work)},
+            f"{base}/consumers/{{id}}/history": {"GET": _reads(history.of_consumer)},
+            f"{base}/history": {"GET": routing.needs(Role.ADMIN, history.everything)},
             f"{base}/data-safety-holds": {"GET": _reads(holds.page)},
             f"{base}/consumers/{{id}}/data-safety-hold": {"GET": _reads(holds.get)},
             f"{base}/consumers/{{id}}/data-safety-hold/adoption": {"POST": routing.needs(Role.ADMIN, holds.adopt)},
+            f"{base}/resource-bundles/{{id}}/resend": {"POST": routing.needs(Role.WRITE, actions.resend)},
+            f"{base}/consumers/{{id}}/resync": {"POST": routing.needs(Role.WRITE, actions.resync)},
+            f"{base}/consumers/{{id}}/pause": {"POST": routing.needs(Role.ADMIN, actions.pause)},
+            f"{base}/consumers/{{id}}/resume": {"POST": routing.needs(Role.ADMIN, actions.resume)},
+            f"{base}/consumers/{{id}}/retirement": {"POST": routing.needs(Role.ADMIN, actions.retire)},
+            f"{base}/delivery-pauses": {"GET": _reads(actions.pauses)},
+            f"{base}/sweep": {"POST": routing.needs(Role.ADMIN, actions.sweep)},
         }
     )
-    authenticated = AuthenticationMiddleware(CompressionMiddleware(routes), deps)
+    authenticated = AuthenticationMiddleware(CompressionMiddleware(PositionMiddleware(routes, deps)), deps)
     served: ASGIApp = RequestLogMiddleware(HostMiddleware(authenticated, deps), deps)
     if deps.allowed_origins:
         served = CORSMiddleware(
@@ -57,7 +71,7 @@ def create_app(deps: RestDependencies) -> ASGIApp:
             allow_origins=deps.allowed_origins,
             allow_methods=_METHODS,
             allow_headers=_HEADERS,
-            expose_headers=(continuation.HEADER, continuation.TOTAL_HEADER),
+            expose_headers=(continuation.HEADER, continuation.TOTAL_HEADER, positions.HEADER),
             max_age=_PREFLIGHT_SECONDS,
         )
     return _HttpOnly(served)

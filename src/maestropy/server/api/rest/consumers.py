@@ -6,9 +6,10 @@ from starlette.types import ASGIApp
 
 from maestropy.server.api.rest import field_selection, list_parameters, representations
 from maestropy.server.api.rest.dependencies import RestDependencies
-from maestropy.server.api.rest.http import bodies, error_catalogue, routing
+from maestropy.server.api.rest.http import asked_positions, bodies, error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
-from maestropy.store import consumers, data_safety, errors, search
+from maestropy.server.decide.history import consumer_changes, kinds
+from maestropy.store import consumers, data_safety, errors, rows, search
 
 _ALL = frozenset(field_selection.CONSUMER_KEYS)
 # The text of the Go server with PostgreSQL up to 17; later versions report the same violation differently.
@@ -37,7 +38,9 @@ class ConsumerHandlers:
             updated_at=now,
         )
         try:
-            created = await consumers.create(self._deps.database, row)
+            created = await consumers.create(
+                self._deps.database, row, entry_of=self._entry_of(request, kinds.CONSUMER_CREATED)
+            )
         except errors.UniqueViolation as error:
             raise rest_errors.RestError(error_catalogue.CONFLICT, "This Consumer already exists") from error
         async with self._deps.database.connection() as connection:
@@ -63,7 +66,13 @@ class ConsumerHandlers:
         row = (
             None
             if "\0" in key
-            else await consumers.set_labels(self._deps.database, key, labels=patch.labels, now=self._deps.clock.now())
+            else await consumers.set_labels(
+                self._deps.database,
+                key,
+                labels=patch.labels,
+                now=self._deps.clock.now(),
+                entry_of=self._entry_of(request, kinds.CONSUMER_LABELED),
+            )
         )
         if row is None:
             raise routing.not_found("Consumer", key)
@@ -74,7 +83,9 @@ class ConsumerHandlers:
         key = request.path_params["id"]
         try:
             if "\0" not in key:
-                await consumers.delete(self._deps.database, key)
+                await consumers.delete(
+                    self._deps.database, key, entry_of=self._entry_of(request, kinds.CONSUMER_DELETED)
+                )
         except errors.ForeignKeyViolation as error:
             raise rest_errors.RestError(error_catalogue.FORBIDDEN, _HAS_RESOURCES) from error
         return Response(status_code=204, headers=representations.HEADERS)
@@ -87,11 +98,32 @@ class ConsumerHandlers:
         sources = routing.client(request).sources
         if sources is not None:
             query = consumers.of_sources(query, sources)
-        consumer_page = await consumers.page(self._deps.database, query)
+        consumer_page = await self._deps.reads.read(
+            asked_positions.asked(request), lambda snapshots: consumers.page(snapshots, query)
+        )
         items = [representations.consumer(row, keys) for row in consumer_page.rows]
         return representations.response(
             representations.whole_list(items, kind="ConsumerList", page=parameters.page, total=consumer_page.total)
         )
+
+    def _entry_of(self, request: Request, kind: str) -> consumers.EntryOf:
+        """Return the function that makes the history entry of a changed consumer."""
+        now, requester = self._deps.clock.now(), routing.requester(request.scope)
+
+        def entry_of(row: consumers.ConsumerRow) -> rows.HistoryEntry | None:
+            if not self._deps.history.is_enabled:
+                return None
+            return rows.HistoryEntry(
+                kind=kind,
+                at=now,
+                subject_id=row.id,
+                consumer=row.name,
+                requester=requester,
+                operation_id=routing.operation_id(request),
+                detail=consumer_changes.detail(row.labels),
+            )
+
+        return entry_of
 
     async def _find(self, key: str, *, sources: frozenset[str] | None) -> consumers.ConsumerRow | None:
         if sources is None:

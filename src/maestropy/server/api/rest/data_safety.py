@@ -3,22 +3,24 @@
 A hold is not part of a consumer in the REST API, because Go clients reject lists whose items have unknown keys.
 """
 
-from typing import Any, Final
+from datetime import datetime
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
 from maestropy.journal.fields import LogKey, RestPhrase
-from maestropy.server.api.rest import representations
+from maestropy.server.api.rest import actions, representations
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import bodies, error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
-from maestropy.store import consumers, data_safety
-from maestropy.transport import peer_identity
+from maestropy.server.decide.actions import adoption as adoptions
+from maestropy.server.decide.actions.plans import Plan
+from maestropy.server.decide.history import kinds
+from maestropy.store import consumers, data_safety, rows
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_UNAUTHENTICATED: Final = "unauthenticated"
 
 
 class DataSafetyHandlers:
@@ -47,13 +49,15 @@ class DataSafetyHandlers:
         """Record that this database decides about the held works; the agent learns it with its next spec resync."""
         adoption = await bodies.adoption(request)
         row, consumer = await self._held(request)
-        client = routing.client(request).identity
-        host, _ = request.scope.get("client") or ("", 0)
-        name = _UNAUTHENTICATED if client is peer_identity.ANONYMOUS else client.user
-        by = f"{name} from {host}" + (f" ({adoption.requested_by})" if adoption.requested_by else "")
+        by = actions.requested_by(request, adoption.requested_by)
         now = self._deps.clock.now()
         pinned_id = _pinned_id(row)
-        if adoption.hold_id != pinned_id or not await data_safety.adopt(self._deps.database, row, by=by, now=now):
+        if actions.is_dry_run(request):
+            return representations.response(actions.plan_body(_plan(row), is_dry_run=True))
+        entry = self._entry(request, consumer_id=request.path_params["id"], row=row, adoption=adoption, now=now)
+        if adoption.hold_id != pinned_id or not await data_safety.adopt(
+            self._deps.database, row, by=by, now=now, entry=entry
+        ):
             raise rest_errors.RestError(
                 error_catalogue.CONFLICT,
                 f"The hold of consumer {consumer} is not {rest_errors.shorten(adoption.hold_id)} any more (its reason, "
@@ -65,7 +69,7 @@ class DataSafetyHandlers:
             LogKey.CONSUMER: consumer,
             LogKey.HOLD_ID: row.id,
             LogKey.COUNT: row.work_count,
-            LogKey.REASON: f"{row.reason}, by {by}",
+            LogKey.REASON: f"{row.reason}, by {by}{f': {adoption.reason}' if adoption.reason else ''}",
         }
         self._deps.journal.warning(RestPhrase.ADOPTED, fields)
         self._deps.request_resync(consumer)
@@ -78,6 +82,34 @@ class DataSafetyHandlers:
             "work_count": row.work_count,
         }
         return representations.response(_encode(body), status=201)
+
+    def _entry(
+        self,
+        request: Request,
+        *,
+        consumer_id: str,
+        row: data_safety.HoldRow,
+        adoption: bodies.Adoption,
+        now: datetime,
+    ) -> rows.HistoryEntry | None:
+        if not self._deps.history.is_enabled:
+            return None
+        members = {
+            "hold_id": kinds.short(row.id),
+            "reason": kinds.short(row.reason),
+            "works": row.work_count,
+            "requested_by": kinds.short(adoption.requested_by),
+            "operator_reason": kinds.short(adoption.reason),
+        }
+        return rows.HistoryEntry(
+            kind=kinds.CONSUMER_ADOPTED,
+            at=now,
+            subject_id=consumer_id,
+            consumer=row.consumer,
+            requester=routing.requester(request.scope),
+            operation_id=routing.operation_id(request),
+            detail=kinds.detail(members),
+        )
 
     async def _held(self, request: Request) -> tuple[data_safety.HoldRow, str]:
         key = request.path_params["id"]
@@ -100,6 +132,17 @@ class DataSafetyHandlers:
             return await data_safety.hold_of(self._deps.database, consumer)
         rows = await data_safety.holds_of_sources(self._deps.database, sources, consumer=consumer)
         return next(iter(rows), None)
+
+
+def _plan(row: data_safety.HoldRow) -> Plan:
+    return adoptions.plan(
+        row.consumer,
+        why=f"{row.reason}: {row.message}",
+        work_count=row.work_count,
+        works=row.works,
+        absent_works=row.absent_works,
+        pin=_pinned_id(row),
+    )
 
 
 def _pinned_id(row: data_safety.HoldRow) -> str:

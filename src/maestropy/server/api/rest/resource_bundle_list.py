@@ -17,12 +17,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from maestropy.aio import tasks
 from maestropy.server.api.rest import continuation, representations
+from maestropy.server.api.rest.dependencies import ListReads
 from maestropy.server.api.rest.http import error_catalogue
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.api.rest.stream_slots import StreamSlots
 from maestropy.store import errors, pool, resource_lists
 from maestropy.store.lists.query import ListQuery
 from maestropy.store.search import serving
+from maestropy.wire import positions
 
 _KIND: Final = "ResourceBundleList"
 _SPEC_KEYS: Final = frozenset({"delete_option", "manifest_configs", "manifests"})
@@ -65,30 +67,34 @@ class ResourceBundleList:
         self,
         list_request: ListRequest,
         *,
-        database: pool.Database,
+        reads: ListReads,
+        position: positions.Position | None,
         streams: StreamSlots,
         client: str,
         on_stale: Callable[[Sequence[str]], Awaitable[None]],
     ) -> None:
         """`client` has a share of the streams; `on_stale` gets, at the end, the IDs without a valid rendition."""
         self._list_request = list_request
-        self._database = database
+        self._reads = reads
+        self._position = position
         self._streams = streams
         self._client = client
         self._on_stale = on_stale
         self._stale: list[str] = []
+        self._is_started = False
         self._is_sent = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the list."""
 
         async def observed_send(message: Message) -> None:
+            self._is_started = True
             self._is_sent = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
             await tasks.run_while(
-                self._respond(Request(scope, receive), observed_send), ending=self._disconnection(receive)
+                self._read(Request(scope, receive), observed_send), ending=self._disconnection(receive)
             )
         except tasks.Abandoned:
             raise ClientDisconnect from None
@@ -99,13 +105,22 @@ class ResourceBundleList:
         if self._stale:
             await self._on_stale(self._stale)
 
-    async def _respond(self, request: Request, send: Send) -> None:
+    async def _read(self, request: Request, send: Send) -> None:
+        """Send the list; what has begun cannot be read again from another database."""
+
+        async def attempt(snapshots: pool.Snapshots) -> None:
+            self._stale.clear()
+            await self._respond(request, send, snapshots)
+
+        await self._reads.read(self._position, attempt, may_repeat=lambda: not self._is_started)
+
+    async def _respond(self, request: Request, send: Send, snapshots: pool.Snapshots) -> None:
         # A search that reads every row must not take the connections of others either.
         needs_slot = bool(self._list_request.query.unserved)
-        if needs_slot or not await self._serve(request, send, has_slot=False):
+        if needs_slot or not await self._serve(request, send, snapshots=snapshots, has_slot=False):
             # Wait without a database connection, so that long lists can never hold all of them.
             async with self._streams.held(self._client):
-                await self._serve(request, send, has_slot=True)
+                await self._serve(request, send, snapshots=snapshots, has_slot=True)
 
     async def _disconnection(self, receive: Receive) -> None:
         """Return when the client has left; a response that was sent completely counts as a disconnection too."""
@@ -114,9 +129,9 @@ class ResourceBundleList:
         if self._is_sent:
             await asyncio.get_running_loop().create_future()
 
-    async def _serve(self, request: Request, send: Send, *, has_slot: bool) -> bool:
+    async def _serve(self, request: Request, send: Send, *, snapshots: pool.Snapshots, has_slot: bool) -> bool:
         """Send the list, or return False if it is long and too many are being sent, to everybody or to this client."""
-        async with resource_lists.snapshot(self._database) as snapshot:
+        async with resource_lists.snapshot(snapshots) as snapshot:
             outline = await snapshot.outline(self._list_request.query, self._list_request.columns())
             if not outline.fits(BATCH_BYTES):
                 if not has_slot and not self._streams.is_free(self._client):

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 from maestropy.journal.fields import LogKey, RestPhrase
 from maestropy.server.api.rest import field_selection, list_parameters, representations, resource_bundle_list
 from maestropy.server.api.rest.dependencies import RestDependencies
-from maestropy.server.api.rest.http import error_catalogue, routing
+from maestropy.server.api.rest.http import asked_positions, error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.api.rest.stream_slots import StreamSlots
 from maestropy.store import errors, resource_lists, search
@@ -37,7 +37,9 @@ class ResourceBundleHandlers:
         key = request.path_params["id"]
         if "\0" not in key:
             sources = routing.client(request).sources
-            rejected = await self._deps.mark_deleting(key, routing.operation_id(request), sources=sources)
+            rejected = await self._deps.mark_deleting(
+                key, routing.operation_id(request), sources=sources, requester=routing.requester(request.scope)
+            )
             if rejected is not None:
                 raise rest_errors.RestError(error_catalogue.FORBIDDEN, rejected.reason)
         return Response(status_code=204, headers=representations.HEADERS)
@@ -58,7 +60,8 @@ class ResourceBundleHandlers:
         )
         return resource_bundle_list.ResourceBundleList(
             list_request,
-            database=self._deps.database,
+            reads=self._deps.reads,
+            position=asked_positions.asked(request),
             streams=self._streams,
             client=routing.client_key(request),
             on_stale=self._fill,

@@ -44,7 +44,7 @@ _PATTERN: Final = 4
 """So many errors show that the agent retries, and how often."""
 _RECORDED: Final = "INFO: "
 """The start of a record that is only written after a success; "Server side applied" is written before the result."""
-_LASTING: Final = frozenset({"MT-401", "MT-403", "MT-404", "MT-405", "MT-410"})
+_LASTING: Final = frozenset({"MT-401", "MT-403", "MT-404", "MT-405", "MT-410", "MT-424"})
 """Errors that remain until somebody changes something."""
 _PASSING: Final = frozenset({"MT-409", "MT-413"})
 """Errors that pass by themselves; an agent that succeeds after one may log nothing more."""
@@ -79,6 +79,7 @@ def apply_errors(request: TracedRequest) -> list[LogRecord]:
         record
         for record in request.stage(Stage.AGENT_HANDLES)
         if record.kind in FAILED[Stage.AGENT_HANDLES]
+        and (record.action != "delete" or request.action == "delete")  # a finalizer applies nothing
         and not _OWN_CONFLICT.search(record.detail)
         and NOT_PUBLISHED not in record.detail
         and not (is_handled and _is_own_record(record))
@@ -138,6 +139,8 @@ def last_readable(records: Sequence[LogRecord]) -> LogRecord:
 def outcome(request: TracedRequest, environment: Environment) -> ApplyOutcome:
     """Return what became of a request."""
     known = _outcome(request, environment)
+    if request.action == "unknown":
+        known = replace(known, is_brief=False)  # the agent had it before its log begins: it has tried more than once
     own = bookkeeping_errors(request)
     return known if known.failures or not own else replace(known, earlier=(*own, *known.earlier))
 
@@ -255,7 +258,7 @@ def _parts(file: int, environment: Environment) -> set[int]:
 def _end(file: int, environment: Environment) -> float:
     """Return when the log of the pod that a file is of ends."""
     writers = [environment.writers[part] for part in _parts(file, environment)]
-    return max(writer.last - writer.skew for writer in writers)
+    return max(writer.last for writer in writers)
 
 
 def _is_settled_before(

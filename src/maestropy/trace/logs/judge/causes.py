@@ -4,16 +4,22 @@ Records of the request itself decide first, then records of components near the 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from maestropy.trace.findings.apply_errors import code_of_apply_error, code_of_connection_error, of_certificate
+from maestropy.trace.findings.apply_errors import (
+    code_of_apply_error,
+    code_of_connection_error,
+    is_reason_told,
+    of_certificate,
+)
 from maestropy.trace.logs.judge import apply_outcome, clients, lifecycles, observability
 from maestropy.trace.logs.judge.observability import NotObservable
 from maestropy.trace.logs.judge.request_context import Gap, between
 from maestropy.trace.logs.log_records import APPLIED_AND_GONE, LARGE, NOT_APPLIED, LogRecord, RecordKind, says_applied
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import Confidence, RequestFinding
-from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 from maestropy.trace.stages import AGENT_STAGES, Stage
 
 ABSENCE_CODES: Final = {
@@ -37,8 +43,10 @@ _NEARBY_CODES: Final[dict[int, tuple[tuple[RecordKind, str, str], ...]]] = {
     8: ((RecordKind.PUBLISH_FAILED, "server", "MT-802"), (RecordKind.LISTENER_LOST, "server", "MT-801")),
     9: ((RecordKind.STREAM_BROKEN, "server", "MT-903"), (RecordKind.SLOW_CLIENT, "server", "MT-904")),
 }
+_OF_CERTIFICATES = frozenset({"MT-420", "MT-423"})
 _BEFORE = 60.0
 _MOST_NAMED = 5
+_MOST_PANICS = 3
 _OF_STATUS_EVENTS = ("status event", "failed to get resource")
 _TOO_LARGE = ("too large", "larger than max", "max_packet_size", "maximum packet size")
 _REJECTIONS = (
@@ -62,20 +70,22 @@ def of_failure(stage: int, records: Sequence[LogRecord]) -> RequestFinding:
     """Return what explicit errors of the request at `stage` mean."""
     last = apply_outcome.last_readable(records)
     detail = last.detail.removeprefix(NOT_APPLIED)
+    confidence: Confidence = "certain"
     if stage == 2:
         code = "MT-207" if last.kind is RecordKind.HARD_DELETED else "MT-303" if _is_too_large(detail) else "MT-204"
     elif last.kind is RecordKind.DECODE_FAILED:
         code = "MT-401"
     elif stage == 4:
         code = code_of_apply_error(detail)
-        detail = "; ".join(filter(None, (of_certificate(detail) if code == "MT-420" else "", detail)))
+        confidence = "certain" if is_reason_told(detail) else "likely"
+        detail = "; ".join(filter(None, (of_certificate(detail) if code in _OF_CERTIFICATES else "", detail)))
     elif stage == 5:
         code = "MT-501"
     elif stage == 7:
         code = _of_status_error(detail) if last.kind is RecordKind.STATUS_FAILED else "MT-701"
     else:
         code = "MT-905"
-    return RequestFinding(code=code, confidence="certain", detail=detail, evidence=tuple(records[-3:]))
+    return RequestFinding(code=code, confidence=confidence, detail=detail, evidence=tuple(records[-3:]))
 
 
 def of_rejection(reason: str) -> str:
@@ -153,10 +163,22 @@ def _unsubscribed_agent(gap: Gap) -> RequestFinding | None:
     if any(period.until > gap.since and period.since <= max(gap.since, environment.end) for period in own):
         return None
     if not own and not any(server.started for server in environment.servers):
-        return None  # it may have connected before the logs start
+        return _not_on_any_instance(gap)  # it may have connected before the logs start
     is_sure = bool(own) or (lifecycles.are_from_start(environment.servers) and not environment.lacks_instances)
     last = f"; the last one has disconnected at {lifecycles.clock(max(period.until for period in own))}" if own else ""
     return gap.finding("MT-301", "certain" if is_sure else "likely", f"no agent of {consumer} was subscribed{last}")
+
+
+def _not_on_any_instance(gap: Gap) -> RequestFinding | None:
+    """Return a finding when every instance says, at this time, that no agent is connected to it for an event."""
+    own = (record for record in gap.request.records if record.kind is RecordKind.NO_AGENT_HERE)
+    near = between(gap.components, gap.since, gap.since + _ANNOUNCED_WITHIN)
+    said = [*own, *(record for record in near if record.kind is RecordKind.NO_AGENT_HERE)]
+    pods = {gap.environment.writers[record.file].pod for record in said}
+    if not said or gap.environment.lacks_instances or pods != {server.pod for server in gap.environment.servers}:
+        return None
+    detail = f"no server instance processed the event: no agent of {gap.consumer} is connected to any of them"
+    return gap.finding("MT-301", "likely", detail, *said[:3])
 
 
 def silent_agent(gap: Gap) -> RequestFinding | None:
@@ -180,7 +202,21 @@ def _interrupted_agent(gap: Gap) -> RequestFinding | None:
     if interruption is None:
         return None
     code = "MT-301" if gap.stage == Stage.AGENT_RECEIVES else "MT-417"
-    return gap.finding(code, interruption.confidence, interruption.text)
+    return _with_panic(gap, gap.finding(code, interruption.confidence, interruption.text), logs)
+
+
+def _with_panic(gap: Gap, finding: RequestFinding, logs: Sequence[LogWriter]) -> RequestFinding:
+    """Return a finding about a process that stopped, with the panic that its log shows at this time."""
+    panics = [
+        record
+        for record in between(gap.components, gap.since - _SLACK, gap.until)
+        if record.kind is RecordKind.PANIC and gap.environment.writers[record.file] in logs
+    ]
+    if not panics:
+        return finding
+    first = panics[0]
+    detail = f"{finding.detail}; it panicked at {lifecycles.clock(first.at)}: {first.detail}"
+    return replace(finding, detail=detail, evidence=(*finding.evidence, *panics[:_MOST_PANICS]))
 
 
 def _interrupted_server(gap: Gap) -> RequestFinding | None:
@@ -191,7 +227,8 @@ def _interrupted_server(gap: Gap) -> RequestFinding | None:
     logs = [server for server in gap.environment.servers if server.pod == writer.pod]
     interruption = lifecycles.interruption(logs, since=arrival.at, until=gap.until, end=gap.environment.end)
     if interruption is not None:
-        return gap.finding("MT-210", interruption.confidence, interruption.text, arrival)
+        found = gap.finding("MT-210", interruption.confidence, interruption.text, arrival)
+        return _with_panic(gap, found, logs)
     last = max(log.last for log in logs)
     return _lost_server(gap, arrival, last=last) or _ends_with_request(gap, arrival, last=last)
 
@@ -252,6 +289,17 @@ def _interrupted_handler(gap: Gap) -> RequestFinding | None:
         if interruption is not None:
             return gap.finding("MT-709", interruption.confidence, interruption.text, record)
     return None
+
+
+def _interrupted_receivers(gap: Gap) -> RequestFinding | None:
+    """Return a finding when all servers stopped or restarted as the status was sent: one that ran would have it."""
+    pods = lifecycles.by_pod(gap.environment.servers)
+    how = [lifecycles.interruption(logs, since=gap.since, until=gap.until, end=gap.environment.end) for logs in pods]
+    texts = [interruption.text for interruption in how if interruption is not None]
+    if not texts or len(texts) < len(pods) or gap.environment.lacks_instances:
+        return None
+    sent = f"the status was sent at {lifecycles.clock(gap.since)}"
+    return gap.finding("MT-601", "likely", f"{sent}; {'; '.join(texts[:_MOST_NAMED])}")
 
 
 def not_announced(gap: Gap) -> RequestFinding | None:
@@ -334,6 +382,7 @@ _CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = 
     Stage.AGENT_RECEIVES: (absent_agent, _topic_mismatch_of, silent_agent, _interrupted_agent, _size),
     Stage.AGENT_HANDLES: (_undeleted, _interrupted_agent, _unreachable_api_server),
     Stage.AGENT_PUBLISHES_STATUS: (_interrupted_agent, _unreachable_api_server),
+    Stage.SERVER_RECEIVES_STATUS: (_interrupted_receivers,),
     Stage.SERVER_HANDLES_STATUS: (_interrupted_handler,),
     Stage.SERVER_BROADCASTS_STATUS: (_no_client,),
     Stage.SERVER_SENDS_STATUS: (_no_client,),

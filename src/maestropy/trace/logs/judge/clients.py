@@ -11,6 +11,9 @@ from maestropy.trace.logs.read.log_writers import Environment
 
 BREAKS_WITHIN: Final = 1.0
 """A server logs that it sends a status, and then the error of sending it."""
+BROKE: Final = "the stream to the client broke as the status was sent"
+_BROADCASTS_WITHIN: Final = 5.0
+_LISTENER_BROKE: Final = 60.0
 
 
 def is_subscribed(source: str, environment: Environment, *, at: float) -> bool:
@@ -42,6 +45,68 @@ def no_client_subscribed(source: str, environment: Environment, *, at: float) ->
     return RequestFinding(code="MT-901", confidence="likely", detail=f"no client of {source} was subscribed")
 
 
+def unreached_client(broadcast: Sequence[LogRecord], context: RequestContext) -> RequestFinding | None:
+    """Return a finding when no instance on which clients of the source are subscribed broadcast the status.
+
+    Every Go server logs each broadcast, and one of this project where it has clients. What other instances say, that no
+    client is registered with them, shows nothing about these.
+    """
+    environment, request = context.environment, context.request
+    source = request.arrival.source if request.arrival else ""
+    if not source or not broadcast or request.next_request is not None:
+        return None
+    at = broadcast[0].at
+    reached = {environment.writers[record.file].pod for record in broadcast}
+    pods = subscribed_pods(source, environment, at=at)
+    end = min((max(log.last for log in environment.writers if log.pod == pod) for pod in pods), default=0.0)
+    if not pods or pods & reached or end < at + _BROADCASTS_WITHIN:
+        return None
+    lost = [
+        record
+        for record in between(context.components, at - _LISTENER_BROKE, at + _LISTENER_BROKE)
+        if record.kind is RecordKind.LISTENER_LOST
+        and environment.writers[record.file].pod in pods
+        and ("status_events" in record.detail or not record.detail)
+    ]
+    names = ", ".join(sorted(pods))
+    detail = (
+        f"{names}, where a client of {source} is subscribed, did not broadcast it; {', '.join(sorted(reached))} did"
+    )
+    return RequestFinding(code="MT-801", confidence="likely", detail=detail, evidence=(*broadcast[:1], *lost[:2]))
+
+
+def subscribed_pods(source: str, environment: Environment, *, at: float) -> set[str]:
+    """Return the servers on which clients of a source are subscribed at a time."""
+    own = (period for period in environment.clients if period.since <= at <= period.until and period.name == source)
+    return {environment.writers[period.file].pod for period in own}
+
+
+def unbroken(sent: Sequence[LogRecord], context: RequestContext) -> list[LogRecord]:
+    """Return the records of a status that was sent and did not break, without those of streams that broke with it.
+
+    A server logs one record for each client, and one for each stream that breaks; neither names the other.
+    """
+    return [record for record in sent if len(_breaks(record, context)) < len(_sent_with(record, sent, context))]
+
+
+def _breaks(record: LogRecord, context: RequestContext) -> list[LogRecord]:
+    writers = context.environment.writers
+    return [
+        one
+        for one in between(context.components, record.at, record.at + BREAKS_WITHIN)
+        if one.kind is RecordKind.STREAM_BROKEN and writers[one.file].pod == writers[record.file].pod
+    ]
+
+
+def _sent_with(record: LogRecord, sent: Sequence[LogRecord], context: RequestContext) -> list[LogRecord]:
+    writers = context.environment.writers
+    return [
+        one
+        for one in sent
+        if abs(one.at - record.at) <= BREAKS_WITHIN and writers[one.file].pod == writers[record.file].pod
+    ]
+
+
 def broken_stream(sent: Sequence[LogRecord], context: RequestContext) -> RequestFinding | None:
     """Return a finding when the stream to the last subscriber broke as the status was sent, so that it has none of it.
 
@@ -50,12 +115,7 @@ def broken_stream(sent: Sequence[LogRecord], context: RequestContext) -> Request
     environment, source = context.environment, context.request.first("source")
     broken: list[LogRecord] = []
     for record in sent:
-        pod = environment.writers[record.file].pod
-        near = [
-            one
-            for one in between(context.components, record.at, record.at + BREAKS_WITHIN)
-            if one.kind is RecordKind.STREAM_BROKEN and environment.writers[one.file].pod == pod
-        ]
+        near = _breaks(record, context)
         if not near:
             return None
         broken += near[:1]

@@ -7,7 +7,7 @@ and nine times out.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, repeat
@@ -69,9 +69,13 @@ class CompleteRequests:
         records: RecordTable,
         *,
         details: Callable[[int, tuple[float, ...]], TraceDetails],
+        is_kept: bool = True,
         wanted: Container[int] | None = None,
     ) -> Iterator[Trace]:
-        """Return the requests of the `wanted` resources; `details` computes the stages of one on demand."""
+        """Return the requests of the `wanted` resources.
+
+        `details` computes the stages of one on demand: once if they are kept, else each time.
+        """
         text, stages = records.text, len(_PROOFS)
         for at, (resource, request, event) in enumerate(zip(self.resources, self.requests, self.events, strict=True)):
             if wanted is not None and resource not in wanted:
@@ -90,9 +94,10 @@ class CompleteRequests:
                 db_event=text(event),
                 incarnation=1,
             )
+            lazy = LazyDetails(partial(details, resource, moments), is_kept=is_kept)
             yield Trace(
-                key=key, verdict=RequestVerdict.COMPLETE, details=LazyDetails(partial(details, resource, moments)),
-                moments=moments, start=moments[0], end=max(moments),
+                key=key, verdict=RequestVerdict.COMPLETE, details=lazy, moments=moments, start=moments[0],
+                end=max(moments),
             )  # fmt: skip
 
 
@@ -106,6 +111,7 @@ def find_complete(
     for index in records.indices(RecordKind.REQUEST_RECEIVED):
         if requests.setdefault(records.resources[index], index) != index or not _is_named(records, index):
             unusual.add(records.resources[index])
+    unusual |= _received_elsewhere(records, requests)
     events: dict[int, int] = {}
     for index in records.indices(*_PUBLISHING):
         resource, event = records.resources[index], records.events[index]
@@ -171,6 +177,18 @@ def _received_twice(records: RecordTable, pods: Sequence[str]) -> set[int]:
         for index in records.indices(RecordKind.RECEIVED_SPEC)
         if first.setdefault(records.resources[index], pods[records.files[index]]) != pods[records.files[index]]
     }
+
+
+def _received_elsewhere(records: RecordTable, requests: Mapping[int, int]) -> set[int]:
+    """Return the resources that an agent of another consumer received."""
+    if len({consumer for _, consumer, _, _, _, _ in records.all_details() if consumer}) < 2:
+        return set()
+    elsewhere: set[int] = set()
+    for index in records.indices(RecordKind.RECEIVED_SPEC):
+        resource, consumer = records.resources[index], records.details_of(index)[1]
+        if consumer and resource in requests and consumer != records.details_of(requests[resource])[1]:
+            elsewhere.add(resource)
+    return elsewhere
 
 
 def _is_named(records: RecordTable, request: int) -> bool:

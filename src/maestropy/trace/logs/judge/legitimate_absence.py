@@ -3,8 +3,6 @@
 Pure.
 """
 
-from dataclasses import replace
-
 from maestropy.trace.logs.judge import clients
 from maestropy.trace.logs.judge.request_context import RequestContext
 from maestropy.trace.logs.judge.stage_evidence import StageEvidence
@@ -26,7 +24,7 @@ def legitimate_absence(
     request, number = context.request, stage.number
     if number == Stage.AGENT_HANDLES and evidence.failures(Stage.AGENT_PUBLISHES_STATUS):
         # It had a status only after handling the request.
-        return replace(stage, state=StageState.LEGIT_ABSENT, note="the agent had its status to publish"), []
+        return stage.absent(StageState.LEGIT_ABSENT, "the agent had its status to publish"), []
     skipped = [record for record in request.records if record.kind is RecordKind.PUBLISH_SKIPPED]
     # Without a subscribed client the request ends with the stored status, even if a later request follows.
     if number in (8, 9) and any(update.result == "sent" for update in request.status_updates):
@@ -38,14 +36,13 @@ def legitimate_absence(
         assert next_request is not None
         code = ["MT-206"] if next_request.action == "delete" and number == 2 else []
         findings = [RequestFinding(code=item, confidence="certain", evidence=tuple(skipped)) for item in code]
-        return replace(
-            stage, state=StageState.SKIPPED, note=f"superseded by {next_request.action} v{next_request.version}"
-        ), findings
+        note = f"superseded by {next_request.action} v{next_request.version}"
+        return stage.absent(StageState.SKIPPED, note), findings
     if number >= 2 and skipped and not evidence[2]:
         is_delete = request.action == "delete"
         reason, note = ("MT-703", "the resource was gone") if is_delete else ("MT-206", "superseded by a delete")
         findings = [RequestFinding(code=reason, confidence="certain", evidence=tuple(skipped))] if number == 2 else []
-        return replace(stage, state=StageState.SKIPPED, note=note), findings
+        return stage.absent(StageState.SKIPPED, note), findings
     return _settled_by_status(stage, context, evidence) if number >= 7 else None
 
 
@@ -56,17 +53,17 @@ def _settled_by_status(
     request = context.request
     results = {update.result for update in evidence.reports}
     if results & {"stale", "duplicate"} and "sent" not in results:
-        return replace(stage, state=StageState.SKIPPED, note="stale status"), []
+        return stage.absent(StageState.SKIPPED, "stale status"), []
     gone = tuple(record for record in request.stage(7) if record.kind is RecordKind.STATUS_NOT_FOUND)
     if gone:
         findings = [RequestFinding(code="MT-703", confidence="certain", evidence=gone)]
-        return replace(stage, state=StageState.LEGIT_ABSENT, note="the resource was gone"), findings
+        return stage.absent(StageState.LEGIT_ABSENT, "the resource was gone"), findings
     handled = tuple(record for record in request.stage(7) if record.kind is RecordKind.HANDLING)
     if "nochange" in results or (request.version > 1 and handled and results == {"unknown"}):
         # A Go server logs nothing more for a status that it has already; the first status of a resource is always new.
         confidence: Confidence = "certain" if "nochange" in results else "likely"
         findings = [RequestFinding(code="MT-706", confidence=confidence, evidence=handled)]
-        return replace(stage, state=StageState.LEGIT_ABSENT, note=KNOWN), findings
+        return stage.absent(StageState.LEGIT_ABSENT, KNOWN), findings
     return None
 
 
@@ -76,17 +73,20 @@ def _without_clients(
     request = context.request
     source = request.arrival.source if request.arrival else ""
     if source == source_ids.COMMAND_LINE and not clients.is_subscribed(source, context.environment, at=moment):
-        return replace(stage, state=StageState.SKIPPED, note=_COMMAND_LINE), []
+        return stage.absent(StageState.SKIPPED, _COMMAND_LINE), []
     silent = tuple(record for record in request.stage(9) if record.kind is RecordKind.NO_CLIENTS)
-    broadcasting = {record.file for record in request.stage(8)}
-    is_everywhere = broadcasting <= {record.file for record in silent} and not context.environment.lacks_instances
-    nobody = clients.no_client_subscribed(source, context.environment, at=moment)
+    environment = context.environment
+    broadcasting = {environment.writers[record.file].pod for record in request.stage(8)}
+    expected = broadcasting | clients.subscribed_pods(source, environment, at=moment)
+    is_everywhere = expected <= {environment.writers[record.file].pod for record in silent}
+    is_everywhere = is_everywhere and not environment.lacks_instances
+    nobody = clients.no_client_subscribed(source, environment, at=moment)
     if stage.number == 9 and silent and is_everywhere:
         why = nobody.detail if nobody is not None and nobody.code == "MT-901" else "no clients on any instance"
         finding = RequestFinding(code="MT-901", confidence="certain", detail=why, evidence=silent)
-        return replace(stage, state=StageState.SKIPPED, note="no client connected"), [finding]
+        return stage.absent(StageState.SKIPPED, "no client connected"), [finding]
     if nobody is not None and nobody.code == "MT-901":
-        return replace(stage, state=StageState.SKIPPED, note="no client connected"), [nobody]
+        return stage.absent(StageState.SKIPPED, "no client connected"), [nobody]
     return None
 
 

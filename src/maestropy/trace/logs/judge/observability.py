@@ -51,9 +51,9 @@ def _server(stage: int, request: TracedRequest, environment: Environment, *, mom
     if not any(server.covers(moment) for server in servers) or _begins_later(stage, request, servers):
         return NotObservable("MT-002", "the server logs do not cover this time")
     if stage in (2, 6) and not environment.shows(stage) and not any(server.is_ours for server in servers):
-        later = any(environment.shows(number) for number in range(stage + 1, 10))
-        if later or environment.broker == "grpc":
-            return NotObservable("MT-003", "servers behind the gRPC broker write no such line below -v=4")
+        unwritten = _unwritten(stage, environment)
+        if unwritten:
+            return NotObservable("MT-003", unwritten)
     if stage == 7 and request.action == "delete" and all(server.generation in ("G0", "G1") for server in servers):
         return NotObservable("MT-003", "servers of this generation do not say what they do with a deletion's status")
     owner = silent_owner(request, environment) if stage == Stage.SERVER_HANDLES_STATUS else ""
@@ -64,6 +64,20 @@ def _server(stage: int, request: TracedRequest, environment: Environment, *, mom
     if is_elsewhere and environment.lacks_instances:
         return NotObservable("MT-004", environment.missing_instances)
     return None
+
+
+def _unwritten(stage: int, environment: Environment) -> str:
+    """Return why servers that have no line of a stage may write none; empty when they would."""
+    if environment.broker == "grpc":
+        return "servers behind the gRPC broker write no such line below -v=4"
+    if not any(environment.shows(number) for number in range(stage + 1, 10)):
+        return ""
+    if environment.broker == "unknown" and not environment.lacks_instances:
+        return "no server wrote such a line; behind the gRPC broker they write none below -v=4"
+    if all(server.generation in ("G0", "G1") for server in environment.servers):
+        return "servers of this generation write no such line below -v=4"
+    is_export = all(server.format == "csv" for server in environment.servers)
+    return "the export of the servers' logs has no such line" if is_export else ""
 
 
 def _begins_later(stage: int, request: TracedRequest, servers: Sequence[LogWriter]) -> bool:
@@ -104,6 +118,15 @@ def logs_of_agent(consumer: str, environment: Environment) -> list[LogWriter]:
     return [log for log in environment.agent_logs if not log.consumers or consumer in log.consumers or not consumer]
 
 
+def unsure_clock(consumer: str, environment: Environment) -> RequestFinding | None:
+    """Return that the clock of the consumer's agent was set in a way that cannot be corrected."""
+    log = next((log for log in logs_of_agent(consumer, environment) if log.is_clock_unsure), None)
+    if log is None:
+        return None
+    detail = f"the clock of {log.pod} was set more than once, or by how much is not shown; its times prove nothing"
+    return RequestFinding(code="MT-005", confidence="likely", detail=detail)
+
+
 def ended_agent(consumer: str, environment: Environment, *, moment: float) -> lifecycles.Interruption | None:
     """Return how the agent of a consumer ended before `moment`; None if it may run.
 
@@ -137,7 +160,7 @@ def _agent(stage: int, request: TracedRequest, environment: Environment, *, mome
         return NotObservable("MT-001", f"no logs of the agent of {consumer}" if consumer else "no agent logs")
     if any(log.is_cut_off for log in logs):
         return NotObservable("MT-006", "records of the agent are cut off; the record of this stage may be among them")
-    covering = [log for log in logs if log.covers(moment + log.skew, slack=5.0)]
+    covering = [log for log in logs if log.covers(moment, slack=5.0)]
     if not covering:
         # A running agent would have logged the event; a stopped one is the cause, not a gap of the logs. One that has
         # reported a status since runs, whatever its log shows.

@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from maestropy.trace.logs.judge import apply_outcome, lifecycles, observability, request_context, stage_evidence
+from maestropy.trace.logs.judge import (
+    apply_outcome,
+    clients,
+    lifecycles,
+    observability,
+    request_context,
+    stage_evidence,
+)
 from maestropy.trace.logs.log_records import (
     APPLIED,
     APPLIED_AND_GONE,
@@ -10,10 +17,11 @@ from maestropy.trace.logs.log_records import (
     NOT_AVAILABLE,
     LogRecord,
     RecordKind,
+    count_of,
     says_applied,
 )
 from maestropy.trace.logs.match.spec_requests import TracedRequest
-from maestropy.trace.logs.model import RequestFinding, StageResult, StageState
+from maestropy.trace.logs.model import Confidence, RequestFinding, StageResult, StageState
 from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 from maestropy.trace.stages import Stage
 
@@ -21,6 +29,9 @@ _LATE = 10.0
 _NOTABLE = 1.0
 _LONGEST_AWAY = 3600.0
 _MOST_NAMED = 5
+_OF_PUBLISHING = frozenset({RecordKind.APPLY_FAILED, RecordKind.CONTROLLER_FAILED, RecordKind.STATUS_REJECTED})
+_BACK = frozenset({RecordKind.RECONNECTED, RecordKind.SUBSCRIBED, RecordKind.STARTED})
+_TELL_OF_BROKER = frozenset({"MT-211", "MT-304"})
 
 
 def of_attempts(outcome: apply_outcome.ApplyOutcome) -> list[RequestFinding]:
@@ -55,7 +66,7 @@ def _of_publishing(request: TracedRequest, stages: Sequence[StageResult]) -> lis
         for record in request.stage(Stage.SERVER_PUBLISHES)
         if record.kind is RecordKind.PUBLISHING and record.at <= failed[-1].at
     ]
-    count = len(attempts) or len(failed)
+    count = count_of(attempts) or count_of(failed)
     times = f"1 attempt failed at {first}" if count == 1 else f"{count} attempts failed, {first} to {last}"
     evidence = (failed[0], *failed[-2:]) if len(failed) > 2 else tuple(failed)
     return [
@@ -100,8 +111,14 @@ def of_delivery(
             )
         )
     delays = _delays(request, stages, environment, components)
-    if delays:
-        findings.append(RequestFinding(code="MT-011", confidence="certain", detail="; ".join(delays)))
+    away = _times_away(request, stages, environment, components)
+    if any(finding.code in _TELL_OF_BROKER for finding in findings):
+        away = []
+    if delays or away:
+        # That a component had no connection explains a wait; that this was the only reason, nothing shows.
+        confidence: Confidence = "likely" if away else "certain"
+        detail = "; ".join((*delays, *dict.fromkeys(away)))
+        findings.append(RequestFinding(code="MT-011", confidence=confidence, detail=detail))
     overtaken = _received_out_of_order(request)
     if overtaken:
         detail = f"it had version {overtaken[0].version} already"
@@ -136,27 +153,103 @@ def _delays(
         if since and until - since > _NOTABLE
         for restart in _starts(logs, since, until)
     ]
-    return [*dict.fromkeys(restarts), *_unowned(request, stages, components)]
+    return [
+        *dict.fromkeys(restarts),
+        *_unpublished(request, stages),
+        *_unowned(request, stages, components),
+        *_sent_again(stages),
+    ]
+
+
+def _unpublished(request: TracedRequest, stages: Sequence[StageResult]) -> list[str]:
+    """Return since and until when the agent could not publish the status of the request."""
+    sent = stages[4].first
+    errors = [
+        record
+        for record in (*request.stage(Stage.AGENT_HANDLES), *request.stage(Stage.AGENT_PUBLISHES_STATUS))
+        if record.kind in _OF_PUBLISHING and record.at < sent and _is_of_publishing(record)
+    ]
+    if not errors or stages[4].state is not StageState.OK or sent - errors[0].at <= _NOTABLE:
+        return []
+    times = f"from {lifecycles.clock(errors[0].at)} to {lifecycles.clock(sent)}"
+    return [f"the agent could not publish its status {times}: {errors[-1].detail}"]
+
+
+def _is_of_publishing(record: LogRecord) -> bool:
+    return record.kind is RecordKind.STATUS_REJECTED or apply_outcome.NOT_PUBLISHED in record.detail
+
+
+def _sent_again(stages: Sequence[StageResult]) -> list[str]:
+    """Return that the stream to a client broke as the status was sent, and when that was sent again."""
+    last = stages[8]
+    is_again = last.state is StageState.OK and last.note.startswith(clients.BROKE)
+    return [f"{last.note}; it was sent again at {lifecycles.clock(last.first)}"] if is_again else []
+
+
+def _times_away(
+    request: TracedRequest,
+    stages: Sequence[StageResult],
+    environment: Environment,
+    components: Sequence[LogRecord],
+) -> list[str]:
+    """Return which components of its way had no connection to the broker, where the request waited for long."""
+    first = [stage.first for stage in stages]
+    agents = observability.logs_of_agent(request.first("consumer"), environment)
+    spans = (
+        (_writers(stages[1], environment), first[0], first[1]),
+        ([*_writers(stages[1], environment), *agents], first[1], first[2]),
+        (agents, first[3], first[4]),
+        ([*_writers(stages[5], environment), *agents], first[4], first[5]),
+    )
+    return [
+        f"{pod} was disconnected from {lifecycles.clock(lost)} to {lifecycles.clock(back)}"
+        for logs, since, until in spans
+        if since and until - since > _LATE
+        for pod in dict.fromkeys(log.pod for log in logs)
+        for lost, back in _disconnections(pod, environment, components, since=since, until=until)
+    ]
+
+
+def _writers(stage: StageResult, environment: Environment) -> list[LogWriter]:
+    return [environment.writers[file] for file in dict.fromkeys(record.file for record in stage.records)]
+
+
+def _disconnections(
+    pod: str, environment: Environment, components: Sequence[LogRecord], *, since: float, until: float
+) -> list[tuple[float, float]]:
+    """Return since and until when a pod had no connection; only times whose end, within the wait, is logged."""
+    lost = 0.0
+    away: list[tuple[float, float]] = []
+    for record in request_context.between(components, since - _LONGEST_AWAY, until + _NOTABLE):
+        if environment.writers[record.file].pod != pod:
+            continue
+        if record.kind is RecordKind.DISCONNECTED:
+            lost = lost or record.at
+        elif record.kind in _BACK:
+            if lost and record.at > since:
+                away.append((lost, record.at))
+            lost = 0.0
+    return [(begun, ended) for begun, ended in away if begun < until and ended - begun > _NOTABLE]
 
 
 def _starts(logs: Sequence[LogWriter], since: float, until: float) -> list[str]:
     return [
-        f"{log.pod} restarted at {lifecycles.clock(at - log.skew)}"
-        for log in logs
-        for at in log.started
-        if since < at - log.skew <= until
+        f"{log.pod} restarted at {lifecycles.clock(at)}" for log in logs for at in log.started if since < at <= until
     ]
 
 
 def _unowned(request: TracedRequest, stages: Sequence[StageResult], components: Sequence[LogRecord]) -> list[str]:
     """Return that all servers left a status to another one, and that a later one was taken."""
     handled = stages[6].first
+    # Below -v=2 the line of one that left a status to another does not show which status it was.
+    taken = request.stage(Stage.SERVER_HANDLES_STATUS)
     left = [
         update
         for update in request.status_updates
         if update.has(RecordKind.NOT_OWNED)
         and not update.has(RecordKind.HANDLING, RecordKind.UPDATING, RecordKind.UPDATE_SENT)
         and update.at < handled - _NOTABLE
+        and not any(abs(record.at - update.at) <= _NOTABLE for record in taken)
     ]
     if not left:
         return []

@@ -12,6 +12,8 @@ from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.stages import Stage
 
+_OF_CONTROLLERS = frozenset({RecordKind.APPLY_FAILED, RecordKind.CONTROLLER_FAILED})
+
 
 class StageEvidence:
     """What the records of one request show of each stage; every answer is found once, and asked for often."""
@@ -45,6 +47,11 @@ class StageEvidence:
     def last_proven(self) -> int:
         """The last stage that a record shows; 0 for none."""
         return max((number for number in range(1, 10) if self[number]), default=0)
+
+    @cached_property
+    def is_on_agent(self) -> bool:
+        """Whether errors of the agent about it show that it has received it."""
+        return bool(self.failures(Stage.AGENT_HANDLES) or self.failures(Stage.AGENT_PUBLISHES_STATUS))
 
     def moment(self, number: int) -> float:
         """Return when the last stage before this one was done; when the request came, if none is shown."""
@@ -157,11 +164,11 @@ def _failed_records(
     if number == Stage.SERVER_HANDLES_STATUS and not proven:
         return _unhandled_status(request, records, environment)
     if number == Stage.AGENT_PUBLISHES_STATUS:
-        # One controller applies and publishes, and reports both kinds of errors with the same message.
+        # Controllers publish what they found, and report errors of both with the same message.
         unpublished = [
             record
             for record in request.stage(Stage.AGENT_HANDLES)
-            if record.kind is RecordKind.APPLY_FAILED and apply_outcome.NOT_PUBLISHED in record.detail
+            if record.kind in _OF_CONTROLLERS and apply_outcome.NOT_PUBLISHED in record.detail
         ]
         errors = sorted([*(record for record in records if record.kind in FAILED[number]), *unpublished], key=_moment)
     else:

@@ -34,6 +34,12 @@ def telling(request: TracedRequest, outcome: ApplyOutcome) -> list[StatusUpdateR
     return tried  # both controllers had reported: what the agent wrote since was a later reconciliation
 
 
+def untried(request: TracedRequest) -> list[StatusUpdateRecords]:
+    """Return the status updates of a change if all of them are of the time before the agent tried it."""
+    updates = sorted(request.status_updates, key=_sent_at)
+    return updates if request.is_change and all(_is_untried(update) for update in updates) else []
+
+
 def is_doubtful(request: TracedRequest, outcome: ApplyOutcome, environment: Environment) -> bool:
     """Say whether the statuses of an update may all be of the time before the agent applied it.
 

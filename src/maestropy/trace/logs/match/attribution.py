@@ -15,10 +15,12 @@ from itertools import chain
 
 from maestropy.trace.logs.evidence import EVIDENCE, NAMED_BY_ID, Shows
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, RecordTable
-from maestropy.trace.logs.match import applied_objects
+from maestropy.trace.logs.match import applied_objects, repeated_records
 
 _CONCLUDING = frozenset({RecordKind.UPDATING, RecordKind.STALE, RecordKind.UNCHANGED, RecordKind.STATUS_NOT_FOUND})
-_BY_EVENT = frozenset({RecordKind.NOTIFIED, RecordKind.OTHER_INSTANCE, RecordKind.PUBLISH_FAILED})
+_BY_EVENT = frozenset(
+    {RecordKind.NOTIFIED, RecordKind.OTHER_INSTANCE, RecordKind.NO_AGENT_HERE, RecordKind.PUBLISH_FAILED}
+)
 _BY_OPERATION = frozenset({RecordKind.DECODE_FAILED, RecordKind.STATUS_FAILED})
 _WAITING = frozenset({RecordKind.HANDLING, RecordKind.DELETE_SENT, RecordKind.UPDATE_SENT})
 _ORDERED_KINDS = (*_WAITING, *_CONCLUDING, RecordKind.BROADCAST, RecordKind.NO_CLIENTS)
@@ -83,11 +85,19 @@ def _indices() -> "array[int]":
 def records_of(
     records: RecordTable, records_by_resource: RecordsByResource, number: int, *, skews: Sequence[float]
 ) -> list[LogRecord]:
-    """Return the records of one resource in order of time, clocks corrected."""
+    """Return the records of one resource in order of time, clocks corrected, without most repetitions."""
     resource = records.text(number)
+    indices = records_by_resource.indices[number]
+    kept: Iterable[int] = indices
+    repeats: Mapping[int, int] = {}
+    if len(indices) > repeated_records.MOST:
+        times = array("d", (records.times[index] - skews[records.files[index]] for index in indices))
+        kept, repeats = repeated_records.kept_records(records, indices, times=times)
     own = []
-    for index in records_by_resource.indices[number]:
+    for index in kept:
         record = records[index]
+        if index in repeats:
+            record = record._replace(repeats=repeats[index])
         if not record.resource or record.resource != resource or skews[record.file]:
             event = (
                 records.text(records_by_resource.events[index]) if index in records_by_resource.events else record.event
@@ -102,9 +112,13 @@ def _time_order(record: LogRecord) -> tuple[float, int, int, int, int]:
     return record.at, record.stage, record.file, record.offset, record.line
 
 
-def component_records(records: RecordTable) -> list[LogRecord]:
-    """Return the records about whole components."""
-    return list(records.select(*_COMPONENTS))
+def component_records(records: RecordTable, *, skews: Sequence[float]) -> list[LogRecord]:
+    """Return the records about whole components, clocks corrected."""
+    return _corrected(records.select(*_COMPONENTS), skews)
+
+
+def _corrected(records: Iterable[LogRecord], skews: Sequence[float]) -> list[LogRecord]:
+    return [record._replace(at=record.at - skews[record.file]) if skews[record.file] else record for record in records]
 
 
 def _attribute_remaining(records: RecordTable, resources: "array[int]", events: dict[int, int]) -> None:
@@ -150,17 +164,14 @@ def _operations(records: RecordTable, resources: Iterable[int]) -> dict[int, int
     return add_known
 
 
-def unattributed_records(records: RecordTable) -> list[LogRecord]:
-    """Return, in order of time, server records of database events that no other record names."""
-    unnamed = [
-        record
-        for record in records.select(RecordKind.OTHER_INSTANCE, RecordKind.PUBLISH_FAILED, RecordKind.NOTIFIED)
-        if not record.resource
-    ]
+def unattributed_records(records: RecordTable, *, skews: Sequence[float]) -> list[LogRecord]:
+    """Return, in order of time and clocks corrected, server records of database events that no other record names."""
+    unnamed = [record for record in records.select(*_BY_EVENT) if not record.resource]
     # Servers announce status events in the same words; each is named again when the status is broadcast.
     of_statuses = {records.events[index] for index in records.indices(RecordKind.BROADCAST)} if unnamed else set()
     events = {*_events(records), *of_statuses} if unnamed else set()
-    return sorted((record for record in unnamed if records.number(record.event) not in events), key=_time_order)
+    unknown = [record for record in unnamed if records.number(record.event) not in events]
+    return sorted(_corrected(unknown, skews), key=_time_order)
 
 
 def _in_order(records: RecordTable, *kinds: RecordKind) -> list[int]:

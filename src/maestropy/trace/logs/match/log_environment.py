@@ -26,7 +26,7 @@ def derive(
     reported: Mapping[str, float] = MappingProxyType({}),
 ) -> Environment:
     """Return the environment; `auto` derives a value from the logs, and `instances` is a minimum."""
-    known = tuple(writers)
+    known = tuple(writer.corrected() for writer in writers)
     servers = [writer for writer in known if writer.role == "server"]
     instance_ids: set[str] = set().union(*(server.instances for server in servers)) if servers else set()
     missing = _missing_instances(servers)
@@ -132,17 +132,18 @@ def skews(
     """Return by how many seconds each writer's clock is ahead of the servers'; 0 where no difference is shown.
 
     The fastest delivery to the agent and the fastest one back should take equally long; half their difference is the
-    skew. Clocks with `known` skew are corrected first; `pairs` are those of the times as they are, if known.
+    skew. Clocks with `known` skew are corrected first; `pairs` are those of the times corrected so, if they are known.
     """
-    if pairs is None or any(known):
-        pairs = MessagePairs(records, writers, times=_corrected(records, known))
+    if pairs is None:
+        pairs = MessagePairs(records, writers, times=corrected(records, known))
     offsets = [0.0] * len(writers)
     for file in pairs.files:
         offsets[file] = skew([took for _, took in pairs.down(file)], [took for _, took in pairs.up(file)])
     return offsets
 
 
-def _corrected(records: RecordTable, known: Sequence[float]) -> Sequence[float]:
+def corrected(records: RecordTable, known: Sequence[float]) -> Sequence[float]:
+    """Return the times of the records, by clocks that are `known` to be ahead by so many seconds."""
     return array("d", map(sub, records.times, map(known.__getitem__, records.files))) if any(known) else records.times
 
 

@@ -16,6 +16,7 @@ _SEQUENCE_EPOCH: Final = 1288834974.657
 _FIRST_LOGS: Final = 1_600_000_000.0
 _QUARTER: Final = 900.0
 _SENT_WITHIN: Final = 5.0
+_EARLY: Final = 1.0
 _Message = tuple[int, int, str]
 """Resource, version and action of a spec event."""
 Pair = tuple[int, float]
@@ -79,6 +80,23 @@ class MessagePairs:
             for sequence, index in self._sent.get(file, {}).items()
             if sequence in self._taken
         ]
+
+    def has_early_status(self, file: int) -> bool:
+        """Say whether an agent wrote a status after the request that it reports on, with an earlier time."""
+        records, times = self._records, self._times
+        received: dict[tuple[int, int], int] = {}
+        for (resource, version, _), indices in self._received.get(file, {}).items():
+            if len(indices) == 1 and received.setdefault((resource, version), indices[0]) != indices[0]:
+                received[resource, version] = -1
+        for index in self._sent.get(file, {}).values():
+            before = received.get((records.resources[index], records.versions[index]), -1)
+            if before >= 0 and times[index] < times[before] - _EARLY and _is_after(records, index, before):
+                return True
+        return False
+
+
+def _is_after(records: RecordTable, index: int, before: int) -> bool:
+    return (records.offsets[index], records.lines[index]) > (records.offsets[before], records.lines[before])
 
 
 def _is_sent_again(sequence: int, at: float) -> bool:

@@ -7,125 +7,78 @@ type, never by op-id. Pure.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, payload_of
-from maestropy.trace.logs.match.status_updates import StatusUpdateRecords, is_about_status, status_updates_of
+from maestropy.trace.logs.match.request_owners import SLACK, SPEC, RequestOwners
+from maestropy.trace.logs.match.status_updates import is_about_status, status_updates_of
+from maestropy.trace.logs.match.traced_request import CHANGES
+from maestropy.trace.logs.match.traced_request import TracedRequest as TracedRequest
+from maestropy.trace.stages import AGENT_STAGES, Stage
 
-_SLACK = 0.5
-_SPEC = frozenset({RecordKind.PUBLISHING, RecordKind.SENDING_SPEC, RecordKind.SENT_TO_AGENTS, RecordKind.RECEIVED_SPEC})
-_CHANGES = ("create", "update")
-_ON_AGENT = frozenset({RecordKind.STORED, RecordKind.APPLIED, RecordKind.APPLY_FAILED, RecordKind.DECODE_FAILED})
-
-
-@dataclass(slots=True, kw_only=True)
-class TracedRequest:
-    """One spec request and all its records."""
-
-    resource: str
-    action: str
-    at: float
-    incarnation: int = 1
-    version: int = 0
-    """The resource version it led to; 0 when no record shows it."""
-    arrival: LogRecord | None = None
-    """Its arrival, where the logs show it."""
-    rejection: str = ""
-    """Why the server rejected it."""
-    is_surely_rejected: bool = False
-    no_op: str = ""
-    repeats: "TracedRequest | None" = None
-    """The first of the requests just before it that wanted the same, though the server made a version of each."""
-    records: list[LogRecord] = field(default_factory=list)
-    status_updates: list[StatusUpdateRecords] = field(default_factory=list)
-    next_request: "TracedRequest | None" = None
-    """The next accepted request of the same incarnation."""
-    _by_stage: dict[int, list[LogRecord]] = field(default_factory=dict)
-    """Filled on first access, after all records were attributed."""
-
-    @property
-    def replaced_at(self) -> float:
-        """When the next request of the resource came; infinite when none did."""
-        return math.inf if self.next_request is None else self.next_request.at
-
-    @property
-    def is_change(self) -> bool:
-        """Say whether it creates or updates."""
-        return self.action in _CHANGES
-
-    def stage(self, number: int) -> list[LogRecord]:
-        """Return its records of one stage in order of time."""
-        if not self._by_stage:
-            for record in (*self.records, *(record for update in self.status_updates for record in update.records)):
-                self._by_stage.setdefault(record.stage, []).append(record)
-            for records in self._by_stage.values():
-                records.sort(key=lambda record: record.at)
-        return self._by_stage.get(number, [])
-
-    def first(self, name: str) -> str:
-        """Return the first value that any of its records has for a field."""
-        own = [self.arrival] if self.arrival else []
-        for record in (*own, *self.records, *(record for update in self.status_updates for record in update.records)):
-            value = getattr(record, name)
-            if value and (name != "name" or value != self.resource):
-                return str(value)
-        return ""
+_ON_SERVER = (Stage.SERVER_RECEIVES, Stage.SERVER_PUBLISHES)
 
 
 def spec_requests_of(resource: str, records: Sequence[LogRecord]) -> list[TracedRequest]:
     """Return the requests of `resource` with their records, in order of time."""
-    requests = _arrivals(resource, records)
-    _count_versions(requests, records)
-    _add_without_arrival(resource, requests, records)
-    requests.sort(key=lambda request: request.at)
     agents = {
         record.file: record.consumer
         for record in records
         if record.kind is RecordKind.RECEIVED_SPEC and record.consumer
     }
+    records = _of_own_agents(records, agents)
+    requests = _arrivals(resource, records)
+    _count_versions(requests, records)
+    _add_without_arrival(resource, requests, records)
+    requests.sort(key=lambda request: request.at)
+    owners = RequestOwners(requests)
     for record in records:
         if not is_about_status(record):
-            consumer = record.consumer or agents.get(record.file, "")
-            owner = _owner(record, _of_consumer(requests, consumer))
-            if owner is not None and record is not owner.arrival:
-                _attribute(owner, record)
+            owners.attribute(record, consumer=record.consumer or agents.get(record.file, ""))
     for update in status_updates_of([record for record in records if is_about_status(record)]):
         consumer = next((record.consumer for record in update.records if record.consumer), "")
-        request = _owner_of_update(update, _of_consumer(requests, consumer))
+        request = owners.of_update(update, consumer=consumer)
         if request is not None:
             request.status_updates.append(update)
     _link(requests)
     return requests
 
 
-def _of_consumer(requests: Sequence[TracedRequest], consumer: str) -> Sequence[TracedRequest]:
-    """Return the requests of a consumer; all if none is of it. Logs of two environments may have one ID twice."""
-    own = [request for request in requests if request.arrival and request.arrival.consumer == consumer]
-    return own or requests
+def _of_own_agents(records: Sequence[LogRecord], agents: Mapping[int, str]) -> Sequence[LogRecord]:
+    """Return the records without those of agents of consumers for which no server received or published anything."""
+    named = {record.consumer for record in records if record.stage in _ON_SERVER and record.consumer}
+    if not named or named.issuperset(agents.values()):
+        return records
+    return [
+        record
+        for record in records
+        if record.stage not in AGENT_STAGES or (record.consumer or agents.get(record.file, "")) in {"", *named}
+    ]
 
 
 def _arrivals(resource: str, records: Sequence[LogRecord]) -> list[TracedRequest]:
     requests: list[TracedRequest] = []
     incarnation, is_over = 1, False
     arrived: set[tuple[float, str, str, str]] = set()
-    inserted = [record for record in records if record.kind is RecordKind.PUBLISHING and record.action == "create"]
+    rows = _InsertedRows(records)
     for record in records:
         if record.kind is RecordKind.PUBLISHING and record.action == "delete":
             # A resource that is inserted again after its deletion is another one, even if nothing confirms that.
-            is_over = is_over or any(other.at > record.at for other in inserted)
+            is_over = is_over or rows.last > record.at
         elif record.kind is RecordKind.DELETE_SENT or (
             record.kind is RecordKind.BROADCAST and record.action == "delete"
         ):
             is_over = True
-        elif record.kind is RecordKind.REQUEST_RECEIVED and record.action in (*_CHANGES, "delete"):
+        elif record.kind is RecordKind.REQUEST_RECEIVED and record.action in (*CHANGES, "delete"):
             # Overlapping collections and exports have the same line twice.
             identity = (record.at, record.action, record.cloudevent_id, record.op_id)
             if identity in arrived:
                 continue
             arrived.add(identity)
-            is_again = is_over or _is_inserted_again(record, records, inserted)
-            if record.action == "create" and is_again:
+            if record.action == "create" and (is_over or rows.is_new(record.at)):
                 incarnation, is_over = incarnation + 1, False
             requests.append(
                 TracedRequest(
@@ -140,19 +93,32 @@ def _arrivals(resource: str, records: Sequence[LogRecord]) -> list[TracedRequest
     return requests
 
 
-def _is_inserted_again(arrival: LogRecord, records: Sequence[LogRecord], inserted: Sequence[LogRecord]) -> bool:
-    """Say whether a create made another row, so that the row before was deleted, though no record shows it."""
-    before = {record.event for record in inserted if record.at <= arrival.at}
-    if arrival.action != "create" or not before:
-        return False
-    creates = (record for record in records if record.kind is RecordKind.REQUEST_RECEIVED and record.action == "create")
-    until = min((record.at for record in creates if record.at > arrival.at), default=math.inf)
-    # Each row has one event, which every attempt to publish it names.
-    return any(record.event and record.event not in before for record in inserted if arrival.at < record.at <= until)
+class _InsertedRows:
+    """When rows of a resource were inserted into the database."""
+
+    def __init__(self, records: Sequence[LogRecord]) -> None:
+        inserted = [record for record in records if record.kind is RecordKind.PUBLISHING and record.action == "create"]
+        self.last = max((record.at for record in inserted), default=-math.inf)
+        self._first = min((record.at for record in inserted), default=math.inf)
+        # Each row has one event, which every attempt to publish it names.
+        first: dict[str, float] = {}
+        for record in inserted:
+            if record.event:
+                first[record.event] = min(record.at, first.get(record.event, math.inf))
+        self._rows = sorted(first.values())
+        self._creates = sorted(
+            record.at for record in records if record.kind is RecordKind.REQUEST_RECEIVED and record.action == "create"
+        )
+
+    def is_new(self, at: float) -> bool:
+        """Say whether the create of a time made another row: the row before was deleted, though no record shows it."""
+        after = bisect_right(self._creates, at)
+        until = self._creates[after] if after < len(self._creates) else math.inf
+        return self._first <= at and bisect_right(self._rows, at) < bisect_right(self._rows, until)
 
 
 def _count_versions(requests: Sequence[TracedRequest], records: Sequence[LogRecord]) -> None:
-    by_op = _versions_by_operation(records)
+    by_op, announced, later = _versions_by_operation(records), _Announced(records), _LaterVersions(records)
     incarnation, current, payload = 0, 0, ""
     first: TracedRequest | None = None
     for at, request in enumerate(requests):
@@ -160,7 +126,7 @@ def _count_versions(requests: Sequence[TracedRequest], records: Sequence[LogReco
             incarnation, current, payload = request.incarnation, 0, ""
         assert request.arrival is not None
         wanted = payload_of(request.arrival.detail)
-        is_announced = bool(wanted) and _is_announced(request, records, until=_next_arrival(requests, at))
+        is_announced = bool(wanted) and announced.has(request, until=_next_arrival(requests, at))
         if request.action == "update" and wanted and wanted == payload and not is_announced:
             request.no_op = "its manifests are those that the resource has already"
             continue
@@ -176,7 +142,7 @@ def _count_versions(requests: Sequence[TracedRequest], records: Sequence[LogReco
                 request.is_surely_rejected = True
                 continue
             request.version = (
-                by_op.get(request.arrival.op_id, 0) or (sent + 1 if sent > 0 else 0) or _next(current, request, records)
+                by_op.get(request.arrival.op_id, 0) or (sent + 1 if sent > 0 else 0) or later.after(current, request.at)
             )
         else:
             request.version = current
@@ -204,26 +170,42 @@ def _next_arrival(requests: Sequence[TracedRequest], at: int) -> float:
     return requests[at + 1].at if at + 1 < len(requests) else math.inf
 
 
-def _is_announced(request: TracedRequest, records: Sequence[LogRecord], *, until: float) -> bool:
-    """Say whether any record of the time to the next request shows that a server made an event of this one."""
-    op_id = request.arrival.op_id if request.arrival else ""
-    return any(
-        record.kind in _SPEC and (record.op_id == op_id if record.op_id and op_id else record.at < until)
-        for record in records
-        if record.at >= request.at - _SLACK
-    )
+class _Announced:
+    """When servers made events of requests."""
+
+    def __init__(self, records: Iterable[LogRecord]) -> None:
+        spec = [record for record in records if record.kind in SPEC]
+        self._all = [record.at for record in spec]
+        self._unnamed = [record.at for record in spec if not record.op_id]
+        self._last = {record.op_id: record.at for record in spec if record.op_id}
+
+    def has(self, request: TracedRequest, *, until: float) -> bool:
+        """Say whether any record of the time to the next request shows that a server made an event of this one."""
+        op_id, since = request.arrival.op_id if request.arrival else "", request.at - SLACK
+        times = self._unnamed if op_id else self._all
+        return bisect_left(times, since) < bisect_left(times, until) or self._last.get(op_id, -math.inf) >= since
 
 
-def _next(current: int, request: TracedRequest, records: Sequence[LogRecord]) -> int:
-    """Return the version after `current` if anything later shows that there was one."""
-    later_versions = [
-        record.version for record in records if record.version > current and record.at >= request.at - _SLACK
-    ]
-    published = any(
-        record.kind is RecordKind.PUBLISHING and record.action == "update" and record.at >= request.at
-        for record in records
-    )
-    return current + 1 if (later_versions or published) and current else min(later_versions, default=0)
+class _LaterVersions:
+    """Which versions the records from a time on name."""
+
+    def __init__(self, records: Sequence[LogRecord]) -> None:
+        versioned = [record for record in records if record.version > 0]
+        self._times = [record.at for record in versioned]
+        self._highest = [*accumulate((record.version for record in reversed(versioned)), max)][::-1]
+        self._lowest = [*accumulate((record.version for record in reversed(versioned)), min)][::-1]
+        self._published = max(
+            (record.at for record in records if record.kind is RecordKind.PUBLISHING and record.action == "update"),
+            default=-math.inf,
+        )
+
+    def after(self, current: int, at: float) -> int:
+        """Return the version after `current` if anything from a time on shows that there was one; 0 if nothing does."""
+        place = bisect_left(self._times, at - SLACK)
+        is_later = place < len(self._times) and self._highest[place] > current
+        if current:
+            return current + 1 if is_later or self._published >= at else 0
+        return self._lowest[place] if is_later else 0
 
 
 def _add_without_arrival(resource: str, requests: list[TracedRequest], records: Sequence[LogRecord]) -> None:
@@ -231,22 +213,28 @@ def _add_without_arrival(resource: str, requests: list[TracedRequest], records: 
     spec = [
         record
         for record in records
-        if record.kind in _SPEC and (record.version > 0 or record.kind is RecordKind.PUBLISHING)
+        if record.kind in SPEC and (record.version > 0 or record.kind is RecordKind.PUBLISHING)
     ]
+    owners = RequestOwners(requests)
+    arrived = [request.at for request in requests]
+    incarnations = [1, *accumulate((request.incarnation for request in requests), max)]
     # "Publishing" does not contain the version: it may belong to a request that other records name.
     for record in sorted(spec, key=lambda record: (record.version <= 0, record.at)):
         action = "delete" if record.is_deleting or record.action == "delete" else record.action
-        if _matching(record, requests, action=action) is not None:
+        if owners.matching(record, action=action, version=record.version) is not None:
             continue
         if action in ("resync", "update"):
             # An agent behind the gRPC broker that was away gets new works as updates.
             action = "create" if record.version == 1 else "update"
-        incarnation = max((request.incarnation for request in requests if request.at <= record.at), default=1)
-        requests.append(
-            TracedRequest(
-                resource=resource, action=action, at=record.at, incarnation=incarnation, version=max(record.version, 0)
-            )
+        request = TracedRequest(
+            resource=resource,
+            action=action,
+            at=record.at,
+            incarnation=incarnations[bisect_right(arrived, record.at)],
+            version=max(record.version, 0),
         )
+        requests.append(request)
+        owners.add(request)
     _add_reported_version(resource, requests, records)
     if not requests and records:
         version = max(record.version for record in records)
@@ -269,100 +257,13 @@ def _add_reported_version(resource: str, requests: list[TracedRequest], records:
     )
 
 
-def _matching(record: LogRecord, requests: Sequence[TracedRequest], *, action: str) -> TracedRequest | None:
-    if action == "delete":
-        return _latest([request for request in requests if request.action == "delete"], record.at)
-    if record.version > 0:
-        return _latest(
-            [request for request in requests if request.is_change and request.version == record.version], record.at
-        )
-    return _latest([request for request in requests if request.action == action and not request.rejection], record.at)
-
-
-def _latest(requests: Sequence[TracedRequest], at: float) -> TracedRequest | None:
-    """Return the last request that started by `at`, within the tolerance of clocks."""
-    return max(
-        (request for request in requests if request.at <= at + _SLACK), key=lambda request: request.at, default=None
-    )
-
-
-def _owner(record: LogRecord, requests: Sequence[TracedRequest]) -> TracedRequest | None:
-    if record.kind is RecordKind.REQUEST_RECEIVED:
-        return next((request for request in requests if request.arrival is record), None)
-    if record.kind in (RecordKind.REQUEST_REJECTED, RecordKind.NO_OP):
-        return _latest(
-            [
-                request
-                for request in requests
-                if not record.op_id or not request.arrival or request.arrival.op_id == record.op_id
-            ],
-            record.at,
-        )
-    accepted = [request for request in requests if not request.rejection and not request.no_op]
-    if record.kind in _SPEC:
-        action = "delete" if record.is_deleting or record.action == "delete" else record.action
-        return _matching(_with_version(record, requests), accepted, action=action)
-    if record.kind in (RecordKind.DELETING, RecordKind.REMOVED, RecordKind.PENDING_DELETION):
-        return _latest([request for request in accepted if request.action == "delete"], record.at) or _latest(
-            accepted, record.at
-        )
-    if record.kind in _ON_AGENT:
-        changes = (
-            [request for request in accepted if request.is_change] if record.kind is RecordKind.APPLIED else accepted
-        )
-        by_op = [request for request in changes if record.op_id and request.first("op_id") == record.op_id]
-        arrived = [request for request in changes if _is_received_by(request, record.at)]
-        return _latest(by_op, record.at) or _latest(arrived, record.at) or _latest(changes, record.at)
-    by_action = [request for request in accepted if record.action and request.action == record.action]
-    return _latest(by_action, record.at) or _latest(accepted, record.at)
-
-
-def _is_received_by(request: TracedRequest, at: float) -> bool:
-    return any(record.kind is RecordKind.RECEIVED_SPEC and record.at <= at + 0.001 for record in request.records)
-
-
-def _with_version(record: LogRecord, requests: Sequence[TracedRequest]) -> LogRecord:
-    """Give "Publishing" the version with which the same database event was sent."""
-    if record.version > 0 or not record.event:
-        return record
-    for request in requests:
-        if any(one.event == record.event and one.version > 0 for one in request.records):
-            return record._replace(version=request.version)
-    return record
-
-
-def _attribute(request: TracedRequest, record: LogRecord) -> None:
-    if record.kind is RecordKind.REQUEST_RECEIVED:
-        return
-    request.records.append(record)
-    if record.kind is RecordKind.REQUEST_REJECTED:
-        request.rejection, request.is_surely_rejected = record.detail or "the server rejected it", True
-    elif record.kind is RecordKind.NO_OP:
-        request.no_op = record.detail or "it changes nothing"
-
-
-def _owner_of_update(update: StatusUpdateRecords, requests: Sequence[TracedRequest]) -> TracedRequest | None:
-    accepted = [request for request in requests if not request.rejection and not request.no_op]
-    deletes = [request for request in accepted if request.action == "delete"]
-    if update.is_deleting or update.confirms_deletion:
-        return _latest(deletes, update.at) or _latest(accepted, update.at)
-    if update.version > 0:
-        return _latest(
-            [request for request in accepted if request.version == update.version and request.is_change], update.at
-        )
-    if update.has(RecordKind.STALE):
-        return None
-    return _latest(accepted, update.at) or (accepted[0] if accepted and accepted[0].arrival is None else None)
-
-
 def _link(requests: Sequence[TracedRequest]) -> None:
-    accepted = [request for request in requests if not request.rejection and not request.no_op]
+    """Note the next accepted request of each one; they are in order of time."""
+    accepted: dict[int, list[TracedRequest]] = defaultdict(list)
     for request in requests:
-        request.next_request = next(
-            (
-                other
-                for other in accepted
-                if other.incarnation == request.incarnation and other.at > request.at and other is not request
-            ),
-            None,
-        )
+        if not request.rejection and not request.no_op:
+            accepted[request.incarnation].append(request)
+    times = {incarnation: [request.at for request in own] for incarnation, own in accepted.items()}
+    for request in requests:
+        after = bisect_right(times.get(request.incarnation, ()), request.at)
+        request.next_request = next(iter(accepted[request.incarnation][after : after + 1]), None)

@@ -7,14 +7,16 @@ follow each other (received, handled, sent), and the n-th status event belongs t
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
 
 _CLOSING = frozenset({RecordKind.UPDATE_SENT, RecordKind.DELETE_SENT, RecordKind.STALE, RecordKind.UNCHANGED,
                       RecordKind.STATUS_FAILED, RecordKind.NOT_OWNED, RecordKind.STATUS_NOT_FOUND})  # fmt: skip
-_STATUS = frozenset(range(RecordKind.SENDING_STATUS, RecordKind.STATUS_DISPATCH_FAILED + 1)) | {
+STATUS_KINDS: Final = frozenset(range(RecordKind.SENDING_STATUS, RecordKind.STATUS_DISPATCH_FAILED + 1)) | {
     RecordKind.STATUS_REJECTED
 }
+"""The kinds of records that belong to a status update."""
 _ALONE = frozenset({RecordKind.SENT_TO_CLIENTS, RecordKind.STATUS_DISPATCH_FAILED, RecordKind.RECEIVED_STATUS,
                     RecordKind.SENDING_STATUS, RecordKind.STATUS_REJECTED})  # fmt: skip
 _CLOSE = 5.0
@@ -96,7 +98,7 @@ _RESULTS = (
 
 def is_about_status(record: LogRecord) -> bool:
     """Say whether a record belongs to a status update."""
-    return record.kind in _STATUS
+    return record.kind in STATUS_KINDS
 
 
 def status_updates_of(records: Sequence[LogRecord]) -> list[StatusUpdateRecords]:

@@ -7,8 +7,10 @@ archives are not opened.
 import bz2
 import copy
 import gzip
+import importlib
 import io
 import lzma
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -16,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol, cast
+from typing import IO, Any, Final, Protocol, cast
 
 from maestropy.trace.errors import InputUnreadable
 from maestropy.untrusted.printable import escape
@@ -40,7 +42,44 @@ _LARGE_SUMMARY = b"PK\6\6"
 _LARGE_SUMMARY_DISTANCE = 20 + 56
 _UNPACK = "if you trust it, unpack it and name the files"
 
+
+def zstd() -> Any:
+    """Return Python's module for Zstandard, or its backport for versions before 3.14."""
+    name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise InputUnreadable(
+            f"{name} is not installed, which Zstandard needs; install the extra `diagnose`"
+        ) from error
+
+
+class _ZstdReader:
+    """Opens a Zstandard stream; its errors become those of a damaged file, as with other compressions."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        module = zstd()
+        self._errors: type[Exception] = module.ZstdError
+        self._stream: IO[bytes] = module.ZstdFile(file, "rb")
+
+    def read(self, length: int) -> bytes:
+        try:
+            return self._stream.read(length)
+        except self._errors as error:
+            raise EOFError(str(error)) from error
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        try:
+            return self._stream.seek(offset, whence)
+        except self._errors as error:
+            raise EOFError(str(error)) from error
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
 _TAR_COMPRESSIONS: dict[bytes, Callable[..., object]] = {
+    b"\x28\xb5\x2f\xfd": _ZstdReader,
     b"\x1f\x8b": gzip.GzipFile,
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\0": lzma.LZMAFile,

@@ -75,6 +75,8 @@ def is_unfinished(line: bytes) -> bool:
 
 def whole(start: RawRecord, more: list[bytes]) -> RawRecord:
     """Return a record with the lines that continue it; of very many the first and the last, which ends a block."""
+    while more and not more[-1]:
+        more = more[:-1]
     if not more:
         return start
     kept = more if len(more) <= JOINED_LINES else [*more[: JOINED_LINES - 1], more[-1]]

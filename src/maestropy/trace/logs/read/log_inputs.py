@@ -4,11 +4,9 @@ This module knows containers and encodings; it does not know log phrases. What a
 are read: a few megabytes can stand for gigabytes.
 """
 
-import glob
 import gzip
 import io
 import lzma
-import os
 import re
 import sys
 import tarfile
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from maestropy.trace.errors import InputUnreadable
-from maestropy.trace.logs.read import archives, lines
+from maestropy.trace.logs.read import archives, input_files, lines, otlp_export, split_lines
 from maestropy.trace.logs.read.archives import Inflation
 from maestropy.trace.logs.read.csv_reader import CsvColumns, csv_columns
 from maestropy.trace.logs.read.lines import RawRecord
@@ -29,13 +27,11 @@ from maestropy.untrusted.printable import escape
 _CHUNK = 1 << 20  # with all that is made of it, it fits into the cache of one processor
 _LONGEST_LINE = 16 << 20
 TOO_LONG = f"has a line of more than {_LONGEST_LINE >> 20} MiB, which is not read"
+COPY = "left out, for its content is that of "
 NOT_TEXT, EMPTY, NO_LOG = "not text", "empty", "no log"
 _FOREIGN = frozenset({NOT_TEXT, EMPTY, NO_LOG})
-INDEX_SUFFIX = ".index"
-"""The file name suffix of indexes."""
 _SAMPLE = 256 << 10
-_ACCEPTED = "name a log file, a directory, an archive, or - for standard input"
-_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst")
 LEFT_OUT = b"(a line that is too long)"
 _RECORD = rb"(?=[IWEF]\d{4} \d\d:|20\d\d-\d\d-\d\dT|\{\"|\[pod/)"
 _HOLE = re.compile(rb"\0" + _RECORD)
@@ -58,6 +54,8 @@ class LogInput:
     """Where it lies as a plain file, which can be searched without reading it line by line."""
     inflation: Inflation | None = None
     """The limit of the archive it comes from."""
+    is_export: bool = False
+    """Whether it stands for the spans of an OTLP export."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,62 +67,38 @@ class UnreadableInput:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether it may hold records: other files and empty ones do not."""
-        return self.reason not in _FOREIGN
+        """Whether it may hold records of its own: other files, empty ones and copies do not."""
+        return self.reason not in _FOREIGN and not self.reason.startswith(COPY)
+
+
+def messages(unreadable_inputs: Iterable[UnreadableInput]) -> list[str]:
+    """Return what could not be read, a sentence for each reason."""
+    names: dict[str, list[str]] = {}
+    for unreadable in unreadable_inputs:
+        names.setdefault(unreadable.reason, []).append(unreadable.name)
+    return [_message(reason, of_reason) for reason, of_reason in names.items()]
+
+
+def _message(reason: str, names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"{names[0]}: {reason}"
+    return f"{len(names):,} files: {reason} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
 
 
 def opened(paths: Sequence[str], *, now: float) -> Iterator[LogInput | UnreadableInput]:
     """Yield everything behind `paths`, one open at a time; what cannot be read does not stop the rest."""
-    for path in paths:
-        if path == "-":
-            yield LogInput(name="stdin", stream=sys.stdin.buffer, size=0, modified=now)
-            continue
-        for file in _expanded(path):
-            try:
-                yield from _opened_file(file)
-            except InputUnreadable as error:
-                yield UnreadableInput(name=escape(file.name), reason=str(error))
+    if "-" in paths:
+        yield LogInput(name="stdin", stream=sys.stdin.buffer, size=0, modified=now)
+    for file in input_files.distinct(paths).files:
+        try:
+            yield from _opened_file(file)
+        except InputUnreadable as error:
+            yield UnreadableInput(name=escape(file.name), reason=str(error))
 
 
 def plain_files(paths: Sequence[str]) -> list[Path]:
-    """Return the files behind `paths`; nothing when standard input is among them."""
-    return [] if "-" in paths else [file for path in paths for file in _expanded(path)]
-
-
-def _expanded(path: str) -> list[Path]:
-    here = Path(path)
-    if here.is_dir():
-        # Traces that were written beside the logs quote them: read again, everything would have happened twice.
-        own_prefixes = (".", "trace_request.")
-        files = sorted(
-            file for file in _below(here) if not file.name.startswith(own_prefixes) and file.suffix != INDEX_SUFFIX
-        )
-        if not files:
-            raise InputUnreadable(f"{path} holds no files; collect logs into it first: maestro trace logs collect")
-        return [file for file in files if file.suffix not in {".json", ".yaml", ".html"} or _looks_like_log(file)]
-    if here.is_char_device():
-        raise InputUnreadable(f"{path} is a device; {_ACCEPTED}")
-    if here.exists():
-        return [here]
-    files = [Path(name) for name in sorted(glob.glob(path, recursive=True))]  # noqa: PTH207 - absolute patterns too
-    if not files:
-        raise InputUnreadable(
-            f"{path} does not exist; name a log file, a directory, an archive, or - for standard input"
-        )
-    return files
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    for home, _, names in os.walk(folder):
-        yield from (file for file in (Path(home) / name for name in names) if file.is_file())
-
-
-def _looks_like_log(path: Path) -> bool:
-    try:
-        with path.open("rb") as stream:
-            return b'"msg":"' in stream.read(4096)
-    except OSError:
-        return True  # opening it will raise the error
+    """Return the files behind `paths`, each once; nothing when standard input is among them."""
+    return [] if "-" in paths else list(input_files.distinct(paths).files)
 
 
 def _opened_file(path: Path) -> Iterator[LogInput | UnreadableInput]:
@@ -148,6 +122,11 @@ def _opened_file(path: Path) -> Iterator[LogInput | UnreadableInput]:
                 )
         else:
             with path.open("rb") as plain:
+                if otlp_export.is_export(plain):
+                    for process, log in otlp_export.logs(plain).items():
+                        name = escape(f"{path.name}/{process}")
+                        yield LogInput(name=name, stream=log, size=0, modified=stat.st_mtime, is_export=True)
+                    return
                 yield LogInput(
                     name=escape(path.name), stream=plain, size=stat.st_size, modified=stat.st_mtime, path=path
                 )
@@ -215,6 +194,8 @@ def examine(log_input: LogInput) -> Opening:
     elif b"\r" in sample and b"\n" not in sample:
         rest = io.BufferedReader(_CarriageReturnStream(rest))  # type: ignore[type-var]  # it reads, as the stub asks
         sample = sample.replace(b"\r", b"\n")
+    elif split_lines.has_pieces(sample, log_input.path):
+        rest = io.BufferedReader(split_lines.JoinedLines(rest))  # type: ignore[type-var]  # it reads, as the stub asks
     clean = _HOLES.sub(b"", sample.removeprefix(b"\xef\xbb\xbf"))
     # A log may have holes; what has no record outside of them is no log.
     counted = clean if _FIRST_RECORD.search(clean) else sample

@@ -6,7 +6,7 @@ A missing record proves nothing unless the logs of its writer are given, cover t
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from maestropy.trace.logs.log_records import STAGE_OF, LogRecord, RecordKind, RecordTable
@@ -29,6 +29,10 @@ class LogWriter:
     pod: str
     origin: Path | None = None
     """The plain file it is, where it is one."""
+    is_export: bool = False
+    """Whether its records stand for the spans of an OTLP export."""
+    copies: list[str] = field(default_factory=list)
+    """Other files of the same content, which are not read."""
     format: str = "text"
     lines: int = 0
     bytes: int = 0
@@ -63,9 +67,12 @@ class LogWriter:
     ring: set[str] = field(default_factory=set)
     """The instances that it knows."""
     skew: float = 0.0
-    """Seconds by which its clock is ahead of the servers'."""
+    """Seconds by which its clock is ahead of the servers', or that of one server ahead of the others'."""
     steps: list[tuple[float, float]] = field(default_factory=list)
     """When its clock, or the servers', was set, and by how many seconds; its times are corrected."""
+
+    is_clock_unsure: bool = False
+    """Whether its clock was set in a way that cannot be corrected."""
 
     def take(self, raw: RawRecord, clock: RecordClock, records: RecordTable, *, file: int) -> ParsedRecord | None:
         """Read a record in full and add it to the table; a record that is not relevant only extends the coverage."""
@@ -168,6 +175,20 @@ class LogWriter:
         if first and (first < self.first or not self.first):
             self.first = first
 
+    def corrected(self) -> "LogWriter":
+        """Return it with times by the clock that most others agree with."""
+        if not self.skew:
+            return self
+        skew = self.skew
+        return replace(
+            self,
+            first=self.first and self.first - skew,
+            last=self.last and self.last - skew,
+            started=[at - skew for at in self.started],
+            stopped=[at - skew for at in self.stopped],
+            progress=[at - skew for at in self.progress],
+        )
+
     @property
     def role(self) -> str:
         """Server or agent, by its records; by the pod name if there are none; else unknown."""
@@ -219,20 +240,24 @@ class Environment:
     """The servers' logs."""
     agent_logs: tuple[LogWriter, ...] = field(init=False)
     """The agents' logs."""
+    lacks_instances: bool = field(init=False)
+    """Whether the log of any server instance is not given."""
+    end: float = field(init=False)
+    """The time of the last record of any writer."""
+    _shown: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
         # Needed at every stage of every request.
         for name, role in (("servers", "server"), ("agent_logs", "agent")):
             object.__setattr__(self, name, tuple(writer for writer in self.writers if writer.role == role))
+        object.__setattr__(self, "lacks_instances", len({server.pod for server in self.servers}) < self.instances)
+        object.__setattr__(self, "end", max((writer.last for writer in self.writers), default=0.0))
+        shown = (stage for writer in self.writers for stage, count in writer.stages.items() if count)
+        object.__setattr__(self, "_shown", frozenset(shown))
 
     def shows(self, stage: int) -> bool:
         """Say whether any record of this stage is in the logs, for whichever request."""
-        return any(writer.stages[stage] for writer in self.writers)
-
-    @property
-    def lacks_instances(self) -> bool:
-        """Say whether the log of any server instance is not given."""
-        return len({server.pod for server in self.servers}) < self.instances
+        return stage in self._shown
 
     @property
     def reporting(self) -> frozenset[str]:
@@ -244,11 +269,6 @@ class Environment:
         """Which server instances have no log, as a phrase."""
         names = f": none of {', '.join(self.missing)}" if self.missing else ""
         return f"logs of {len({server.pod for server in self.servers})} of {self.instances} server instances{names}"
-
-    @property
-    def end(self) -> float:
-        """The time of the last record of any writer."""
-        return max((writer.last for writer in self.writers), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,12 +282,18 @@ class SubscriptionPeriod:
     """Infinite while no record shows the end."""
 
 
+_OF_GRPC_BROKER = (
+    RecordKind.GRPC_BROKER, RecordKind.AGENT_SUBSCRIBED, RecordKind.SENT_TO_AGENTS, RecordKind.NO_AGENT_HERE,
+)  # fmt: skip
+"""Only servers that agents connect to write these."""
+
+
 def broker_of(writers: tuple[LogWriter, ...]) -> str:
     """Return mqtt or grpc, by the startup records of servers, else by their other records and the agents' topics."""
     kinds: Counter[RecordKind] = Counter()
     for writer in writers:
         kinds.update(writer.kinds)
-    if kinds[RecordKind.GRPC_BROKER] or kinds[RecordKind.AGENT_SUBSCRIBED] or kinds[RecordKind.SENT_TO_AGENTS]:
+    if any(kinds[kind] for kind in _OF_GRPC_BROKER):
         return "grpc"
     is_on_topic = any(writer.subscribes_to_topic for writer in writers)
     if kinds[RecordKind.MESSAGE_BROKER] or kinds[RecordKind.PUBLISHING] or is_on_topic:

@@ -24,13 +24,16 @@ _IN_ERROR = re.compile(r"(?:resource status update|for resource|resource with id
 _PREFIX = b"[opid="
 _INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _KNOWN = frozenset({*phrases.STRUCTURED, phrases.UNHANDLED})
-_BY_EVENT = frozenset({RecordKind.NOTIFIED, RecordKind.OTHER_INSTANCE, RecordKind.PUBLISH_FAILED,
-                       RecordKind.DECODE_FAILED, RecordKind.STATUS_FAILED})  # fmt: skip
+_BY_EVENT = frozenset({RecordKind.NOTIFIED, RecordKind.OTHER_INSTANCE, RecordKind.NO_AGENT_HERE,
+                       RecordKind.PUBLISH_FAILED, RecordKind.DECODE_FAILED, RecordKind.STATUS_FAILED})  # fmt: skip
 _OF_COMPONENTS = frozenset(
     message for message, phrase in phrases.STRUCTURED.items() if phrase.is_about_all or phrase.kind in _BY_EVENT
 ) | {phrases.UNHANDLED}
 _ON_ITS_WAY = frozenset({RecordKind.REQUEST_RECEIVED, RecordKind.SENDING_SPEC})
 _USUAL_LIMIT = 512 << 10
+_APPLYING = "ManifestWorkController"
+_CONTROLLERS = ("Controller", "Finalizer")
+"""The ends of the names of an agent's controllers, which its loggers have too."""
 STEPS = (RecordKind.STATUS_UPDATE_RECEIVED, RecordKind.NOT_OWNED, RecordKind.HANDLING, RecordKind.UPDATE_SENT,
          RecordKind.DELETE_SENT, RecordKind.PUBLISHING)  # fmt: skip
 """Records that name a resource, and little else."""
@@ -240,13 +243,16 @@ def _parsed(  # noqa: PLR0913 - the parts of one record, each named
     action = event.action or phrase.action
     if kind is RecordKind.BROADCAST:
         action = "delete" if get("statusEventType") == "StatusDelete" else "update"
+    of_controller = _failed_controller(get) if kind is RecordKind.APPLY_FAILED else RecordKind.APPLY_FAILED
+    if kind is RecordKind.APPLY_FAILED and of_controller is RecordKind.DELETING:
+        action = "delete"
     version = event.version
     if kind is RecordKind.STALE:
         version = number(get("wantVersion"), version)
     if event.is_whole and kind in _ON_ITS_WAY and len(raw.text) > _USUAL_LIMIT:
         detail = _large(raw.text)
     record = LogRecord(
-        kind,
+        of_controller if of_controller is RecordKind.CONTROLLER_FAILED else kind,
         at,
         file,
         raw.number,
@@ -267,6 +273,19 @@ def _parsed(  # noqa: PLR0913 - the parts of one record, each named
     verbosity = max(phrase.verbosity, _whole_verbosity(phrase) if event.is_whole else 0)
     is_cut_off = phrase.carries_event and not record.resource and _shows_event(get)
     return ParsedRecord(record, phrase, generation, verbosity, is_cut_off)
+
+
+def _failed_controller(get: "KlogFields | _Document") -> RecordKind:
+    """Return what an error of an agent is about, by the controller that the record names.
+
+    Only one controller applies works, and finalizers delete their objects; others update conditions and the agent's own
+    records. An error that names no controller may be of the one that applies.
+    """
+    parts = (get("controller"), get("controllerName"), *get("logger").split("."))
+    name = next((part for part in parts if part.endswith(_CONTROLLERS)), "")
+    if not name or name == _APPLYING:
+        return RecordKind.APPLY_FAILED
+    return RecordKind.DELETING if "Finaliz" in name else RecordKind.CONTROLLER_FAILED
 
 
 def _shows_event(get: "KlogFields | _Document") -> bool:
@@ -309,6 +328,8 @@ def _component_detail(kind: RecordKind, get: "KlogFields | _Document") -> str:
         return "" if members.isdecimal() else " ".join(_INSTANCE.findall(members.removeprefix("Set{")))
     if kind is RecordKind.OTHER_CLUSTER:
         return f"the agent is {get('agentClusterName')}'s, the event {get('eventClusterName')}'s"
+    if kind is RecordKind.PANIC:
+        return get("panic")
     return get("err") or get("topic") or get("channel") or get("brokerHost")
 
 

@@ -6,7 +6,6 @@ completely.
 """
 
 import mmap
-from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,9 +18,11 @@ from maestropy.trace.logs.evidence import NAMED_BY_ID
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, RecordTable
 from maestropy.trace.logs.read import (
     csv_reader,
+    input_files,
     lines,
     log_inputs,
     log_writers,
+    otlp_export,
     record_reader,
     search,
     text_reader,
@@ -29,6 +30,7 @@ from maestropy.trace.logs.read import (
 )
 from maestropy.trace.logs.read.lines import RawRecord
 from maestropy.trace.logs.read.log_writers import LogWriter
+from maestropy.untrusted.printable import escape
 
 _TAIL = 64 << 10
 _PREFIX = 512
@@ -60,17 +62,7 @@ class Scan:
     @property
     def unreadable(self) -> list[str]:
         """What could not be read, a sentence for each reason."""
-        reasons = Counter(unreadable.reason for unreadable in self.unreadable_inputs)
-        return [
-            _message(reason, [unreadable.name for unreadable in self.unreadable_inputs if unreadable.reason == reason])
-            for reason in reasons
-        ]
-
-
-def _message(reason: str, names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return f"{names[0]}: {reason}"
-    return f"{len(names):,} files: {reason} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"
+        return log_inputs.messages(self.unreadable_inputs)
 
 
 Progress = Callable[[int], None]
@@ -93,7 +85,7 @@ def scan_all(paths: Sequence[str], *, now: float, progress: Progress = silent, j
     """Read all records of all inputs; large ones by several processes."""
     shares = _shares(log_inputs.plain_files(paths), jobs) if jobs > 1 and workers.can_fork() else []
     if len(shares) < 2:
-        return _without_foreign_files(_scan(paths, now=now, progress=progress), paths)
+        return _finished(_scan(paths, now=now, progress=progress), paths)
 
     def report_progress(amount: int) -> None:
         progress(amount * len(shares))  # the other processes have read about as much
@@ -103,7 +95,7 @@ def scan_all(paths: Sequence[str], *, now: float, progress: Progress = silent, j
     merged = next(scans)
     for share, read in zip(shares[1:], scans, strict=True):
         _merge(merged, read, is_more=share[0].start > 0)
-    return _without_foreign_files(merged, paths)
+    return _finished(merged, paths)
 
 
 def _shares(files: Sequence[Path], jobs: int) -> list[list[Part]]:
@@ -145,8 +137,10 @@ def _merge(merged: Scan, read: Scan, *, is_more: bool) -> None:
     merged.bytes += read.bytes
 
 
-def _without_foreign_files(scan: Scan, paths: Sequence[str]) -> Scan:
-    """Remove files of a directory that contain no log record."""
+def _finished(scan: Scan, paths: Sequence[str]) -> Scan:
+    """Remove files of a directory that contain no log record, and name copies of others, which were not read."""
+    if any(writer.is_export for writer in scan.writers):
+        otlp_export.drop_logged(scan.records, {at for at, writer in enumerate(scan.writers) if writer.is_export})
     named = {Path(path) for path in paths}
     strange = [
         writer
@@ -160,6 +154,13 @@ def _without_foreign_files(scan: Scan, paths: Sequence[str]) -> Scan:
         scan.unreadable_inputs += [
             log_inputs.UnreadableInput(name=writer.path, reason=log_inputs.NO_LOG) for writer in strange
         ]
+    reasons = {unreadable.name: unreadable.reason for unreadable in scan.unreadable_inputs}
+    for copy, original in input_files.distinct(paths).copies:
+        name, of = escape(copy.name), escape(original.name)
+        reason = reasons.get(of) or f"{log_inputs.COPY}{of}"
+        scan.unreadable_inputs.append(log_inputs.UnreadableInput(name=name, reason=reason))
+        for writer in [writer for writer in scan.writers if writer.path == of][:1]:
+            writer.copies.append(name)
     return scan
 
 
@@ -206,7 +207,7 @@ def scan_around(
     texts = [needle.encode() for needle in needles]
     known_matches = {} if matches is None else matches
     search_for = _Search(needles=texts, matches=known_matches, size=total_size(paths), window=window)
-    return _without_foreign_files(_scan(paths, now=now, progress=progress, search_for=search_for), paths)
+    return _finished(_scan(paths, now=now, progress=progress, search_for=search_for), paths)
 
 
 def total_size(paths: Sequence[str]) -> int:
@@ -283,6 +284,7 @@ def _opened_writer(
     writer = LogWriter(
         path=log_input.name, pod=log_writers.pod_of(log_input.name), origin=origin, is_year_guessed=clock_hints.is_guess
     )
+    writer.is_export = log_input.is_export
     scan.writers.append(writer)
     _note_kind(writer, opening.sample)
     return writer, lines.RecordClock(around=clock_hints.around, zone=clock_hints.zone)

@@ -49,7 +49,7 @@ def _check_consumer(facts: Facts, row: TracedResource) -> Iterator[Finding]:
             for applied_work in strangers
         ]
         yield finding("MW-103", facts, evidence=evidence)
-    elif not facts.readable_clusters:
+    elif not facts.candidate_clusters:
         evidence += [
             Evidence(where=cluster.description, says=f"is the cluster of {cluster.consumer}") for cluster in readable
         ]

@@ -23,6 +23,8 @@ class Expectations:
     """Whether live objects are compared with their manifests."""
     access_flags: str = ""
     """The flags of `maestro trace work` that reach the same systems."""
+    logs: str = ""
+    """The folder with the log files of server and agents, if they run on this computer; empty if they run in pods."""
 
 
 NO_EXPECTATIONS = Expectations()

@@ -3,9 +3,11 @@
 import re
 import shlex
 from collections.abc import Iterable
+from pathlib import PurePath
 
 from maestropy.journal import redact
 from maestropy.trace.findings.codes import CODES
+from maestropy.trace.findings.work_codes import AGENT_LOGS, LOCAL_AGENT_LOGS, REQUEST_LOGS
 from maestropy.trace.output import Evidence, Finding
 from maestropy.trace.work.judge.facts import Facts
 from maestropy.trace.work.model import AccessStatus, LiveObject, ObjectKey
@@ -13,8 +15,18 @@ from maestropy.trace.work.model import AccessStatus, LiveObject, ObjectKey
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
-def finding(code: str, facts: Facts, *, evidence: Iterable[Evidence] = (), about: LiveObject | None = None) -> Finding:
-    """Return the finding `code` about a work; `about` is the object that commands are to name."""
+def finding(
+    code: str,
+    facts: Facts,
+    *,
+    evidence: Iterable[Evidence] = (),
+    about: LiveObject | None = None,
+    first_advice: Iterable[str] = (),
+) -> Finding:
+    """Return the finding `code` about a work; `about` is the object that commands are to name.
+
+    `first_advice` is shown before the advice of the catalogue.
+    """
     known = CODES[code]
     names = _names(facts, about)
     return Finding(
@@ -25,8 +37,13 @@ def finding(code: str, facts: Facts, *, evidence: Iterable[Evidence] = (), about
         evidence=tuple(
             Evidence(where=evidence_item.where, says=redact.text(evidence_item.says)) for evidence_item in evidence
         ),
-        advice=tuple(text for command in known.advice if (text := _filled(command, names))),
+        advice=(*first_advice, *(text for command in known.advice if (text := _filled(command, names)))),
     )
+
+
+def trace_logs(facts: Facts) -> str:
+    """Return what to write for the logs in a command that traces a request: the folder, or a placeholder."""
+    return shlex.quote(facts.expectations.logs) if facts.expectations.logs else REQUEST_LOGS
 
 
 def bare_finding(
@@ -70,7 +87,16 @@ def _names(facts: Facts, about: LiveObject | None) -> dict[str, str]:
         "applied": first.name if first else "",
         "agent_namespace": facts.agent_namespace,
         "access": facts.expectations.access_flags,
+        **_log_names(facts),
     }
+
+
+def _log_names(facts: Facts) -> dict[str, str]:
+    """Return the logs of a system on this computer, as `maestro up` names them."""
+    folder = facts.expectations.logs
+    if not folder or not facts.consumer:
+        return {}
+    return {"logs": folder, "agent_log": str(PurePath(folder) / f"agent-{facts.consumer}.log")}
 
 
 def _object_names(key: ObjectKey, *, cluster: str, clusters: Iterable[AccessStatus]) -> dict[str, str]:
@@ -86,6 +112,8 @@ def _object_names(key: ObjectKey, *, cluster: str, clusters: Iterable[AccessStat
 def _filled(template: str, names: dict[str, str]) -> str:
     """Put names into a command, quoted for a shell; empty if one is not known, except a namespace or a context."""
     text = template.replace("{{", "\x00").replace("}}", "\x01")
+    if names.get("logs"):
+        text = text.replace(AGENT_LOGS, LOCAL_AGENT_LOGS).replace(f" {REQUEST_LOGS}", " {logs}")
     if not names.get("namespace"):
         text = text.replace(" -n {namespace}", "")
     # Flags are quoted already, and none are needed for kubectl's own context.

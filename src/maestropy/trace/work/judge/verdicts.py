@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Evidence, Exit, Finding
 from maestropy.trace.work import identities
-from maestropy.trace.work.judge import cluster_checks, coverage
+from maestropy.trace.work.judge import apply_advice, cluster_checks, coverage
 from maestropy.trace.work.judge.facts import STUCK_AFTER, UNDELIVERED_AFTER, Facts
 from maestropy.trace.work.judge.findings import finding
-from maestropy.trace.work.model import TracedResource
+from maestropy.trace.work.model import ConsumerPause, TracedResource
 
 _SEVERITIES: Mapping[str, int] = {"error": 0, "warn": 1, "info": 2}
 
@@ -67,6 +67,8 @@ def _about(facts: Facts) -> Iterator[Finding]:
     row = facts.data.row
     if facts.data.is_held:
         yield finding("MW-122", facts, evidence=_hold_evidence(facts))
+    if facts.data.pause is not None and facts.data.is_waiting:
+        yield finding("MW-123", facts, evidence=[_pause_evidence(facts.data.pause)])
     if row is None:
         yield from _without_row(facts)
     elif row.deleted:
@@ -94,6 +96,14 @@ def _hold_evidence(facts: Facts) -> list[Evidence]:
         for record in data.applied
     ]
     return evidence
+
+
+def _pause_evidence(pause: ConsumerPause) -> Evidence:
+    why = f": {pause.reason}" if pause.reason else ""
+    says = f"delivery to this consumer is paused by {pause.by} since {pause.since}{why}"
+    return Evidence(
+        where=f"pause of consumer {pause.consumer}", says=f"{says}; maestro consumer resume {pause.consumer}"
+    )
 
 
 def _origin(database: str) -> str:
@@ -186,7 +196,8 @@ def _report(facts: Facts, row: TracedResource) -> Iterator[Finding]:
     if facts.data.reported_hold is not None:
         return  # Applied is False because of the hold, not of the cluster
     if applied and applied.status == "False":
-        yield finding("MW-005", facts, evidence=_failed_conditions(facts, "Applied"))
+        advice = apply_advice.advice(facts)
+        yield finding("MW-005", facts, evidence=_failed_conditions(facts, "Applied"), first_advice=advice)
     elif available and available.status == "False":
         yield finding("MW-111", facts, evidence=_failed_conditions(facts, "Available"))
 

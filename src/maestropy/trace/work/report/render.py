@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from maestropy.journal import redact
 from maestropy.trace.output import finding_lines, printable, table
 from maestropy.trace.work import identities
-from maestropy.trace.work.judge import deletion, manifest_rows
+from maestropy.trace.work.judge import deletion, findings, manifest_rows
 from maestropy.trace.work.judge.facts import Facts
 from maestropy.trace.work.judge.manifest_rows import ManifestRow
 from maestropy.trace.work.model import NestedWork, TracedResource
@@ -236,7 +236,8 @@ def _next_steps(traced: Traced) -> Iterator[str]:
         for finding in traced.verdict.findings:
             yield from (f"  {printable(command)}" for command in finding.advice)
     if id_:
-        yield f"  Why and when, from logs: maestro trace request --resource-id {printable(id_)} LOGS"
+        logs = printable(findings.trace_logs(traced.facts))
+        yield f"  Why and when, from logs: maestro trace request --resource-id {printable(id_)} {logs}"
 
 
 def _candidates(report: WorkReport, zone: tzinfo | None) -> Iterator[str]:

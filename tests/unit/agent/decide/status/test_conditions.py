@@ -152,6 +152,15 @@ def test_aggregated_types_are_sorted() -> None:
             ("Available", "Unknown", "FetchingResourceFailed", "Failed to fetch resource: boom", 0),
             id="invalid",
         ),
+        pytest.param(
+            conditions.availability_of_denied(
+                status.ResourceMeta(ordinal=0, version="v1", name="x", resource="pods"),
+                problem="may not get",
+                is_available=False,
+            ),
+            ("Available", "False", "ResourceNotAvailable", "Not applied: may not get", 0),
+            id="denied",
+        ),
     ],
 )
 def test_condition_texts_match_maestro(condition: status.Condition, expected: tuple[str, str, str, str, int]) -> None:

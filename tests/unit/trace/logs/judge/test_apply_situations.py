@@ -224,3 +224,53 @@ def test_error_without_a_work_while_two_are_handled_makes_neither_certain(tmp_pa
     traces = traced(tmp_path, [*lines_of(CREATE, OTHER), error, *ALIVE])
     for trace in traces.values():
         assert (trace.verdict, trace.confidence, codes(trace)) == (RequestVerdict.COMPLETE, "likely", {"MT-010"})
+
+
+def controller_failed(logged: LoggedRequest, seconds: float, named: str) -> Line:
+    """Return an error of one of the agent's controllers about a work, half a second after its status."""
+    error = 'Deployment.apps \\"nginx\\" is invalid: spec.template: Required value'
+    return at(seconds, AGENT, f'"controller failed to sync" err="{error}" {named} key="{logged.resource}"', "E")
+
+
+@pytest.mark.parametrize(
+    ("named", "verdict"),
+    [
+        ("", RequestVerdict.FAILED),
+        ('logger="UnhandledError"', RequestVerdict.FAILED),
+        ('logger="ManifestWorkController.UnhandledError"', RequestVerdict.FAILED),
+        ('logger="ManifestWorkController"', RequestVerdict.FAILED),
+        ('controller="ManifestWorkController"', RequestVerdict.FAILED),
+        ('logger="AvailableStatusController.UnhandledError"', RequestVerdict.COMPLETE),
+        ('logger="maestro-agent.AvailableStatusController"', RequestVerdict.COMPLETE),
+        ('controller="AppliedManifestWorkController"', RequestVerdict.COMPLETE),
+        ('controllerName="UnManagedAppliedWorkController"', RequestVerdict.COMPLETE),
+        ('logger="AppliedManifestWorkFinalizer.UnhandledError"', RequestVerdict.COMPLETE),
+        ('logger="AppliedManifestWorkFinalizeController"', RequestVerdict.COMPLETE),
+    ],
+)
+def test_an_error_of_a_controller_that_applies_nothing_is_no_failed_apply(
+    tmp_path: Path, named: str, verdict: RequestVerdict
+) -> None:
+    lines = [*lines_of(CREATE), controller_failed(CREATE, 0.25, named), *ALIVE]
+    trace = traced(tmp_path, lines)["nginx", "create"]
+    assert trace.verdict is verdict
+    assert (trace.failed_stage == 4) is (verdict is RequestVerdict.FAILED)
+    # It stays in the timeline: whoever reads it sees which controller has a problem.
+    assert any("spec.template" in record.detail for record in trace.timeline)
+
+
+def test_an_error_of_a_finalizer_is_a_failed_deletion(tmp_path: Path) -> None:
+    delete = LoggedRequest(work="nginx", action="delete", version=1, at=BASE + 60, until=3)
+    error = controller_failed(CREATE, 60.5, 'logger="AppliedManifestWorkFinalizer.UnhandledError"')
+    traces = traced(tmp_path, [*lines_of(CREATE), *lines_of(delete), error, *ALIVE])
+    deletion = traces["nginx", "delete"]
+    assert traces["nginx", "create"].verdict is RequestVerdict.COMPLETE
+    assert (deletion.verdict, deletion.failed_stage) == (RequestVerdict.FAILED, 4)
+
+
+def test_an_error_of_publishing_counts_whichever_controller_reports_it(tmp_path: Path) -> None:
+    stopped = replace(CREATE, until=4)
+    text = f'"controller failed to sync" err="Failed to publish resource {CREATE.resource}: EOF" '
+    error = at(0.3, AGENT, f'{text}logger="AvailableStatusController.UnhandledError" key="{CREATE.resource}"', "E")
+    trace = traced(tmp_path, [*lines_of(stopped), error, *ALIVE])["nginx", "create"]
+    assert (trace.failed_stage, codes(trace)) == (5, {"MT-501"})

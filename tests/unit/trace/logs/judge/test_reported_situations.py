@@ -108,7 +108,7 @@ def test_attempts_to_publish_that_failed_are_shown_with_their_delay(tmp_path: Pa
         ('configmaps "x" is forbidden: unable to create new content in namespace old because it is being terminated', "MT-419", "Wait"),
         (EXPIRED, "MT-420", "renews"),
         ('Get "https://api:6443/api": x509: certificate signed by unknown authority', "MT-420", "CA"),
-        ('failed calling webhook "x.y": Post "https://x.svc:443/m": x509: certificate signed by unknown authority', "MT-407", "webhook"),
+        ('failed calling webhook "x.y": Post "https://x.svc:443/m": x509: certificate signed by unknown authority', "MT-423", "caBundle"),
         ('configmaps "x" is forbidden: User "system:serviceaccount:a:b" cannot create resource "configmaps"', "MT-403", "Grant"),
     ],
 )  # fmt: skip

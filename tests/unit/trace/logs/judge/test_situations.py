@@ -184,7 +184,7 @@ def test_modified_object_is_a_failure_only_while_it_lasts(tmp_path: Path, errors
 @pytest.mark.parametrize(("error", "code"), [
     ('configmaps "x" is forbidden: ValidatingAdmissionPolicy \'p\' denied request: no', "MT-407"),
     ('admission webhook "w.example.com" denied the request: no', "MT-407"),
-    ('Internal error occurred: failed calling webhook "w": Post "https://w.svc:443": dial tcp: connect: connection refused', "MT-407"),
+    ('Internal error occurred: failed calling webhook "w": Post "https://w.svc:443": dial tcp: connect: connection refused', "MT-423"),
     ('pods "x" is forbidden: violates PodSecurity "restricted:latest"', "MT-407"),
     ('pods "x" is forbidden: exceeded quota: q, requested: pods=1', "MT-407"),
     ('configmaps "x" is forbidden: User "system:serviceaccount:a:b" cannot create resource "configmaps"', "MT-403"),

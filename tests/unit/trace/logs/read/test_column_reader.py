@@ -245,12 +245,35 @@ def with_injected_block(line: bytes, at: int) -> list[bytes]:
     return [line + b" err=<", b"\t" + text, b'\tresourceID="%b"' % OTHER_ID, b' > key="k"']
 
 
+def with_failed_controller(line: bytes, at: int) -> list[bytes]:
+    """Put an error of one of the agent's controllers behind a line."""
+    named = (
+        b"",
+        b' logger="ManifestWorkController.UnhandledError"',
+        b' logger="AvailableStatusController"',
+        b' controller="AppliedManifestWorkController"',
+        b' controllerName="AppliedManifestWorkFinalizer"',
+    )
+    head = b'E0115 09:00:01.318456       1 base_controller.go:159] "controller failed to sync" err="boom"'
+    return [line, head + named[at % len(named)] + b' key="%b"' % CREATE.resource.encode()]
+
+
 DAMAGES = st.lists(
     st.tuples(
         st.integers(1, 1000),
         st.integers(0, 1000),
         st.sampled_from(
-            [cut, without_head, twice, followed, in_two, behind_another, with_injected_value, with_injected_block]
+            [
+                cut,
+                without_head,
+                twice,
+                followed,
+                in_two,
+                behind_another,
+                with_injected_value,
+                with_injected_block,
+                with_failed_controller,
+            ]
         ),
     ),
     max_size=12,
@@ -304,7 +327,9 @@ def test_complete_requests_equal_full_judgement(tmp_path: Path, generation: str,
     assert [each.stages for each in found] == [each.stages for each in full]
     assert [each.status_updates for each in found] == [each.status_updates for each in full]
     stages = [[(stage.state, stage.first) for stage in each.stages] for each in full]
-    brief = sorted(tracer.traces(read.records, environment, options=Options(), evidence="none"), key=in_order)
-    assert [[(stage.state, stage.first) for stage in each.stages] for each in brief] == stages
-    assert not any(stage.records for each in brief for stage in each.stages)
-    assert [[(stage.state, stage.first) for stage in each.without_records().stages] for each in found] == stages
+    brief = sorted(tracer.traces(read.records, environment, options=Options(), evidence="brief"), key=in_order)
+    assert [[(stage.state, stage.first) for stage in each.outline] for each in brief] == stages
+    assert not any(stage.records for each in brief for stage in each.outline)
+    assert [[(stage.state, stage.first) for stage in each.outline] for each in found] == stages
+    again = sorted(tracer.traces(read.records, environment, options=Options(), evidence="again"), key=in_order)
+    assert [each.details.value for each in again] == [each.details.value for each in full]

@@ -5,9 +5,10 @@ Single fields are validated here; every rejection names the field.
 
 import asyncio
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -16,6 +17,10 @@ from maestropy.server.api.rest.http import error_catalogue, errors
 
 MAX_BYTES: Final = 1024 * 1024
 _SECONDS: Final = 30.0
+
+REASON_MAX: Final = 500
+_UNPRINTABLE: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+"""Categories of Unicode: control, format (also the direction of a text), surrogates, line and paragraph separators."""
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_MAX: Final = 63
@@ -45,16 +50,42 @@ class ConsumerPatch(msgspec.Struct, frozen=True):
     labels: dict[str, str] | None = None
 
 
-class Adoption(msgspec.Struct, frozen=True):
-    """The body of an adoption: the hold that it ends, and who asks for it."""
+class ActionBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of an operator action: why, and who asks for it."""
 
-    hold_id: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+    reason: Annotated[str, msgspec.Meta(max_length=REASON_MAX)] = ""
     requested_by: Annotated[str, msgspec.Meta(max_length=253)] = ""
 
 
+class Adoption(ActionBody, frozen=True, kw_only=True):
+    """The body of an adoption: the hold that it ends."""
+
+    hold_id: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+
+
+class Retirement(ActionBody, frozen=True, kw_only=True):
+    """The body of a retirement: what becomes of the works, and the plan that a dry run has shown."""
+
+    works: Literal["release", "delete"]
+    plan: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+
+class Sweep(ActionBody, frozen=True, kw_only=True):
+    """The body of a sweep: which classes of rows (none: all), and the plan that a dry run has shown."""
+
+    classes: list[Literal["hold", "pause", "agent", "event", "status-event"]] = []
+    plan: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+
+_action = msgspec.json.Decoder(ActionBody).decode
+_retirement = msgspec.json.Decoder(Retirement).decode
+_sweep = msgspec.json.Decoder(Sweep).decode
 _adoption = msgspec.json.Decoder(Adoption).decode
 _new_consumer = msgspec.json.Decoder(NewConsumer).decode
 _consumer_patch = msgspec.json.Decoder(ConsumerPatch).decode
+
+
+_Body = TypeVar("_Body", bound=ActionBody)
 
 
 async def new_consumer(request: Request) -> NewConsumer:
@@ -85,14 +116,42 @@ async def consumer_patch(request: Request) -> ConsumerPatch:
 
 async def adoption(request: Request) -> Adoption:
     """Return the adoption in the body of a request."""
+    body = await _decoded(request, _adoption)
+    _check_text("hold_id", body.hold_id)
+    return body
+
+
+async def action(request: Request) -> ActionBody:
+    """Return the body of an operator action."""
+    return await _decoded(request, _action)
+
+
+async def retirement(request: Request) -> Retirement:
+    """Return the body of a retirement."""
+    return await _decoded(request, _retirement)
+
+
+async def sweep(request: Request) -> Sweep:
+    """Return the body of a sweep."""
+    return await _decoded(request, _sweep)
+
+
+async def _decoded(request: Request, decode: Callable[[bytes], _Body]) -> _Body:
     raw = await _read(request)
     try:
-        body = _adoption(raw)
+        body = decode(raw)
     except _UNREADABLE as error:
         raise _malformed(error) from error
-    if "\0" in body.hold_id or "\0" in body.requested_by:
-        raise errors.RestError(error_catalogue.VALIDATION, "hold_id and requested_by cannot hold a NUL character")
+    _check_text("reason", body.reason)
+    _check_text("requested_by", body.requested_by)
     return body
+
+
+def _check_text(field: str, text: str) -> None:
+    """Reject what would change the lines that operators read: it is shown in terminals, logs and web pages."""
+    if any(unicodedata.category(character) in _UNPRINTABLE for character in text):
+        reason = f"{field} has control or formatting characters; write it as one line of plain text"
+        raise errors.RestError(error_catalogue.VALIDATION, reason)
 
 
 async def _read(request: Request) -> bytes:

@@ -12,12 +12,18 @@ from starlette.responses import Response
 from maestropy.server.api.rest.http import error_catalogue
 from maestropy.server.auth import rest as tokens
 from maestropy.store import errors, pool, search
+from maestropy.wire import positions
 
 _SHOWN_CHARACTERS: Final = 256
 _RETRY_SECONDS: Final = 5
 _UNAVAILABLE: Final = f"The database is not available at the moment; try again in {_RETRY_SECONDS} seconds"
 
 _READ_ONLY: Final = f"The database is read-only at the moment; try again in {_RETRY_SECONDS} seconds"
+
+_POSITION_AHEAD: Final = (
+    f"{positions.HEADER} lies ahead of the database, so no response of this server had it; send what a response to a "
+    "write had, or leave it out"
+)
 
 _TOO_SLOW: Final = (
     f"The list was stopped after {pool.READER_STATEMENT_MS // 1000} seconds: the database is busy, or very many items "
@@ -46,16 +52,24 @@ def translate(error: Exception) -> RestError:
             return RestError(error_catalogue.by_id(error.code), error.reason)
         case tokens.Unverified():
             return RestError(error_catalogue.UNAUTHENTICATED, error.reason)
-        case errors.DatabaseReadOnly():
-            return RestError(error_catalogue.GENERAL, _READ_ONLY, status=503)
-        case errors.StatementTimeout():
-            return RestError(error_catalogue.GENERAL, _TOO_SLOW, status=503)
         case errors.DatabaseUnavailable():
-            return RestError(error_catalogue.GENERAL, _UNAVAILABLE, status=503)
+            return RestError(error_catalogue.GENERAL, _unavailable(error), status=503)
         case errors.InvalidValue():
             return RestError(error_catalogue.BAD_REQUEST, "The request holds a value that cannot be stored or compared")
+        case positions.PositionAhead():
+            return RestError(error_catalogue.BAD_REQUEST, _POSITION_AHEAD)
         case _:
             return RestError(error_catalogue.UNEXPECTED)
+
+
+def _unavailable(error: errors.DatabaseUnavailable) -> str:
+    match error:
+        case errors.DatabaseReadOnly():
+            return _READ_ONLY
+        case errors.StatementTimeout():
+            return _TOO_SLOW
+        case _:
+            return _UNAVAILABLE
 
 
 def response(problem: RestError, *, operation_id: str) -> Response:

@@ -17,6 +17,9 @@ from maestropy.journal.fields import LogKey, RestPhrase, SpecWriterPhrase
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import error_catalogue, errors, operation_id, routing
 from maestropy.server.auth.roles import UNRESTRICTED
+from maestropy.server.decide.history import kinds, refusals
+from maestropy.server.telemetry.request_spans import RestCall
+from maestropy.store import rows
 
 _ACCESS_VERBOSITY: Final = 2
 _HEADERS_VERBOSITY: Final = 4
@@ -44,6 +47,7 @@ class RequestLogMiddleware:
         op_id = operation_id.accepted(None if header is None else header.encode("latin-1", "replace"))
         scope[routing.OPERATION_ID] = op_id or operation_id.ksuid(deps.clock.epoch(), deps.new_id())
         started = deps.clock.monotonic()
+        begun = deps.clock.epoch() if deps.spans.is_on else 0.0
         sent: list[int] = []
 
         async def observed_send(message: Message) -> None:
@@ -61,7 +65,16 @@ class RequestLogMiddleware:
             )
         except Exception as error:  # noqa: BLE001 - the client gets an error response for every exception
             await self._send_error(error, scope, receive, observed_send, has_started=bool(sent))
-        self._finish(scope, status=sent[0] if sent else 499, seconds=deps.clock.monotonic() - started)
+        status = sent[0] if sent else 499
+        self._finish(scope, status=status, seconds=deps.clock.monotonic() - started)
+        if deps.spans.is_on:
+            call = RestCall(
+                method=scope["method"] if scope["method"] in _METHODS else "OTHER",
+                path=scope.get(routing.TEMPLATE, routing.NO_ROUTE),
+                operation_id=scope[routing.OPERATION_ID],
+                trace_parent=headers.get("traceparent", ""),
+            )
+            deps.spans.rest_answered(call, status=status, start=begun, now=deps.clock.epoch())
 
     async def _send_error(
         self, error: Exception, scope: Scope, receive: Receive, send: Send, *, has_started: bool
@@ -77,7 +90,22 @@ class RequestLogMiddleware:
             journal.warning(SpecWriterPhrase.REJECTED, fields)
         else:
             journal.error(SpecWriterPhrase.FAILED, fields, err=error)
+        self._record_refusal(scope, problem)
         await errors.response(problem, operation_id=op_id)(scope, receive, send)
+
+    def _record_refusal(self, scope: Scope, problem: errors.RestError) -> None:
+        result = refusals.of_http(scope["method"], problem.status)
+        if result is None:
+            return
+        subject = rows.HistoryEntry(
+            kind=kinds.REQUEST_REFUSED,
+            at=self._deps.clock.now(),
+            subject_id=str(scope.get("path_params", {}).get("id", "")),
+            requester=routing.requester(scope),
+            operation_id=scope[routing.OPERATION_ID],
+        )
+        request = f"{scope['method']} {scope.get(routing.TEMPLATE, routing.NO_ROUTE)}"
+        self._deps.history.add(refusals.entry(subject, result=result, request=request, reason=problem.reason))
 
     def _log_request(self, scope: Scope, headers: Headers) -> None:
         journal = self._deps.journal
@@ -88,7 +116,7 @@ class RequestLogMiddleware:
         line: MutableMapping[str, Any] = {
             "request_method": scope["method"],
             "request_url": scope["path"] + (f"?{query}" if query else ""),
-            "request_remote_ip": f"{host}:{port}",
+            "request_remote_ip": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
         }
         if journal.is_enabled(_HEADERS_VERBOSITY):
             line["request_header"] = {k: v for k, v in headers.items() if k not in _SECRET_HEADERS}

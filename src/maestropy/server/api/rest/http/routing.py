@@ -13,7 +13,9 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from maestropy.server.api.rest.http import error_catalogue, errors
+from maestropy.server.auth import requesters
 from maestropy.server.auth.roles import UNRESTRICTED, RestCaller, Role
+from maestropy.store import rows
 from maestropy.transport import peer_identity
 
 Handler = Callable[[Request], Awaitable[ASGIApp]]
@@ -71,6 +73,13 @@ def client(request: Request) -> RestCaller:
     """Return the client of a request."""
     rest_client: RestCaller = request.scope.get(CLIENT, UNRESTRICTED)
     return rest_client
+
+
+def requester(scope: Scope) -> rows.Requester:
+    """Return who sent a request, and from where."""
+    caller: RestCaller = scope.get(CLIENT, UNRESTRICTED)
+    host, _ = scope.get("client") or ("", 0)
+    return requesters.named(caller.identity.user, host)
 
 
 def client_key(request: Request) -> str:

@@ -1,0 +1,103 @@
+{{/* Names, labels and parts that several objects share. */}}
+
+{{- define "maestro-server.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* The name of what belongs to the release and not to a namespace. */}}
+{{- define "maestro-server.fullname" -}}
+{{- $name := .Values.nameOverride | default .Chart.Name -}}
+{{- $joined := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- .Values.fullnameOverride | default $joined | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Those of the Go Maestro's chart: the selector of a Deployment cannot change, and either chart can follow the other. */}}
+{{- define "maestro-server.selectorLabels" -}}
+app: maestro
+app.kubernetes.io/name: {{ include "maestro-server.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "maestro-server.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "maestro-server.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "maestro-server.image" -}}
+{{- with .Values.image -}}
+{{- $path := empty .registry | ternary .repository (printf "%s/%s" .registry .repository) -}}
+{{- if .digest -}}
+{{- printf "%s@%s" $path .digest -}}
+{{- else -}}
+{{- printf "%s:%s" $path (.tag | default $.Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "maestro-server.brokerSecret" -}}
+{{- .Values.messageBroker.existingSecret | default .Values.messageBroker.secretName -}}
+{{- end -}}
+
+{{/* Flags for the database, of the server and of its migration. */}}
+{{- define "maestro-server.databaseFlags" -}}
+- --db-host-file=/secrets/rds/db.host
+- --db-port-file=/secrets/rds/db.port
+- --db-user-file=/secrets/rds/db.user
+- --db-password-file=/secrets/rds/db.password
+- --db-name-file=/secrets/rds/db.name
+{{- if hasPrefix "verify-" .Values.database.sslMode }}
+- --db-rootcert=/secrets/rds/db.ca_cert
+{{- end }}
+- --db-sslmode={{ .Values.database.sslMode }}
+{{- with .Values.database.authMethod }}
+- --db-auth-method={{ . }}
+{{- end }}
+- --alsologtostderr
+- -v={{ .Values.logging.klogV }}
+{{- with .Values.logging.format }}
+- --log-format={{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* Values that fit their types and not each other. */}}
+{{- define "maestro-server.check" -}}
+{{- $broker := .Values.messageBroker -}}
+{{- if and (eq $broker.type "grpc") $broker.grpc.agentIdentity (not $broker.grpc.tls.enabled) -}}
+{{- fail "messageBroker.grpc.agentIdentity needs the certificates of agents: set messageBroker.grpc.tls.enabled=true" -}}
+{{- end -}}
+{{- if and .Values.server.grpc.authentication (not .Values.server.grpc.tls.enabled) -}}
+{{- fail "server.grpc.authentication would send tokens in the clear: set server.grpc.tls.enabled=true" -}}
+{{- end -}}
+{{- if and (eq .Values.server.grpc.authentication "mtls") (not .Values.server.grpc.tls.clientCAFile) -}}
+{{- fail "server.grpc.authentication=mtls needs the CA of sources: set server.grpc.tls.clientCAFile" -}}
+{{- end -}}
+{{- if and (eq .Values.server.http.authentication.type "jwt") (not .Values.server.http.authentication.jwksURL) -}}
+{{- fail "server.http.authentication.type=jwt needs the public keys: set server.http.authentication.jwksURL" -}}
+{{- end -}}
+{{- if and (eq $broker.type "pubsub") (not $broker.existingSecret) -}}
+{{- range $field, $value := dict "projectID" $broker.pubsub.projectID "topics.sourceEvents" $broker.pubsub.topics.sourceEvents "topics.sourceBroadcast" $broker.pubsub.topics.sourceBroadcast "subscriptions.agentEvents" $broker.pubsub.subscriptions.agentEvents "subscriptions.agentBroadcast" $broker.pubsub.subscriptions.agentBroadcast -}}
+{{- if not $value -}}
+{{- fail (printf "messageBroker.type=pubsub needs messageBroker.pubsub.%s, or a secret with all of it in messageBroker.existingSecret" $field) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.database.cloudSqlProxy.enabled (not .Values.database.cloudSqlProxy.instanceConnectionName) -}}
+{{- fail "database.cloudSqlProxy.enabled needs database.cloudSqlProxy.instanceConnectionName, as in project:region:instance" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A Service for one port of a development database or broker. */}}
+{{- define "maestro-server.developmentService" }}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "maestro-server.labels" .root | nindent 4 }}
+spec:
+  selector: {{- toYaml .selector | nindent 4 }}
+  ports:
+    - {port: {{ .port }}, targetPort: {{ .target | default .port }}}
+{{- end -}}

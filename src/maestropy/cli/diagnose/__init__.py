@@ -1,0 +1,1 @@
+"""`maestro diagnose`: collect an archive, analyse it offline, compare two."""

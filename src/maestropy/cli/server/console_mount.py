@@ -1,0 +1,59 @@
+"""Serve the console inside a server: it reads the REST API in process, and authenticates as REST does."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Final
+
+import httpx
+from starlette.types import ASGIApp
+
+from maestropy.console.serve import ConsoleOptions, console
+from maestropy.console.sessions import Authenticate, Gate, Refused, Viewer
+from maestropy.sdk.client import AsyncMaestro
+from maestropy.sdk.retry import RetryPolicy
+from maestropy.server.auth.rest import Unverified
+from maestropy.server.auth.roles import Role
+from maestropy.server.runtime.mounts import Mount, MountContext
+
+PATH: Final = "/console"
+_IN_PROCESS: Final = "http://maestro.localhost"
+"""Never resolved: the requests stay in the process."""
+
+
+def mount() -> Mount:
+    """Return the console as a server mounts it."""
+    return Mount(path=PATH, open=_open)
+
+
+@asynccontextmanager
+async def _open(context: MountContext) -> AsyncIterator[ASGIApp]:
+    transport = httpx.ASGITransport(context.api, client=("127.0.0.1", 0))
+    async with AsyncMaestro(
+        environ={}, api_url=_IN_PROCESS, retry=RetryPolicy(attempts=1), transport=transport
+    ) as client:
+        gate = Gate(allows_host=context.allows_host, authenticate=_authenticator(context))
+        async with console(ConsoleOptions(client=client, description="Maestro", gate=gate)) as running:
+            yield running.app(PATH)
+
+
+def _authenticator(context: MountContext) -> Authenticate | None:
+    verify = context.authenticate
+    if verify is None:
+        return None
+
+    async def authenticate(authorization: str | None) -> Viewer:
+        try:
+            caller = await verify(authorization)
+        except Unverified as error:
+            raise Refused(HTTPStatus.UNAUTHORIZED, error.reason) from error
+        if caller.role < Role.READ:
+            raise Refused(HTTPStatus.FORBIDDEN, "The console needs the role read, and the token has none.")
+        if caller.sources is not None:
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                "The console shows works of all sources, and the token is limited to some. Use `maestro get works`.",
+            )
+        return Viewer(user=caller.identity.user, role=caller.role.name.lower())
+
+    return authenticate

@@ -1,0 +1,135 @@
+"""Decide who may use the console: host, origin, token, role and session. Pure but for the authenticator it is given.
+
+The session is the token itself in a cookie that scripts cannot read and other sites cannot send. It needs no memory, so
+every instance and worker accepts it, and every request is authenticated like a request of the REST API. Requests that
+change something need a header that a form of another site cannot send.
+"""
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+import orjson
+from starlette.requests import Request
+
+COOKIE: Final = "maestro-console"
+CSRF_HEADER: Final = "X-Maestro-Console"
+LONGEST_SECONDS: Final = 8 * 3600
+_MOST_TOKEN: Final = 3800
+"""Browsers drop cookies of more than four kilobytes."""
+_SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+class Refused(Exception):
+    """The request is refused; the response says why and what to do."""
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """Who looks."""
+
+    user: str = ""
+    role: str = "admin"
+
+
+Authenticate = Callable[[str | None], Awaitable[Viewer]]
+"""Returns the viewer of an `Authorization` header; raises `Refused`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Checks every request before anything is read."""
+
+    allows_host: Callable[[str | None], bool]
+    authenticate: Authenticate | None = None
+    """None: no login, as for the REST API without authentication and on loopback."""
+
+    def check(self, request: Request) -> None:
+        """Raise `Refused` for a request of another site, or for another host."""
+        headers = request.headers
+        if not self.allows_host(headers.get("host")):
+            raise Refused(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                "The console is not served under this name. Use its address, or add the name to --http-allowed-hosts.",
+            )
+        is_navigation = headers.get("sec-fetch-mode") == "navigate" and request.method == "GET"
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not is_navigation:
+            raise Refused(HTTPStatus.FORBIDDEN, "The request comes from another site.")
+        if request.method not in _SAFE:
+            origin = headers.get("origin")
+            if headers.get(CSRF_HEADER) != "1" or (origin and urlsplit(origin).netloc != headers.get("host")):
+                raise Refused(HTTPStatus.FORBIDDEN, f"The request needs the header {CSRF_HEADER} and its own origin.")
+
+    async def viewer(self, request: Request) -> Viewer:
+        """Return who looks; raises `Refused`."""
+        if self.authenticate is None:
+            return Viewer()
+        authorization = request.headers.get("authorization")
+        token = request.cookies.get(COOKIE)
+        if authorization is None and not token:
+            raise Refused(HTTPStatus.UNAUTHORIZED, "Sign in with a token that has the role read.")
+        return await self.authenticate(authorization or f"Bearer {token}")
+
+    async def sign_in(self, request: Request, *, now: float) -> tuple[Viewer, str, dict[str, object]]:
+        """Check the token in the body; return the viewer, the token and the attributes of its cookie."""
+        if self.authenticate is None:
+            raise Refused(HTTPStatus.CONFLICT, "This console needs no login.")
+        token = await _token(request)
+        origin = urlsplit(request.headers.get("origin") or "")
+        is_secure = origin.scheme == "https"
+        if not is_secure and not is_loopback(origin.hostname or ""):
+            raise Refused(HTTPStatus.BAD_REQUEST, "A token is not accepted without TLS. Open the console by https.")
+        viewer = await self.authenticate(f"Bearer {token}")
+        seconds = min(float(LONGEST_SECONDS), max(0.0, _expiry(token) - now))
+        return viewer, token, {"max_age": int(seconds), "secure": is_secure, "httponly": True, "samesite": "strict"}
+
+
+async def _token(request: Request) -> str:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > 2 * _MOST_TOKEN:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The token is too long for a cookie.")
+    try:
+        token = orjson.loads(body)["token"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise Refused(HTTPStatus.BAD_REQUEST, 'Send {"token": "…"}.') from None
+    if not isinstance(token, str) or not token.strip() or not token.isascii() or any(sign in token for sign in ' ";,'):
+        raise Refused(HTTPStatus.BAD_REQUEST, "This is no token: paste it without quotes and spaces.")
+    if len(token) > _MOST_TOKEN:
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The token has more than {_MOST_TOKEN} characters.")
+    return token
+
+
+def _expiry(token: str) -> float:
+    """Return when a verified token expires; the longest session from now on if it does not say."""
+    try:
+        claims = orjson.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+        return float(claims["exp"])
+    except (IndexError, binascii.Error, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return float("inf")
+
+
+def is_loopback(name: str) -> bool:
+    """Return whether a host name is that of this computer."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def loopback_host(header: str | None) -> bool:
+    """Return whether a `Host` header names this computer: a page of another name cannot be rebound to it."""
+    return header is not None and is_loopback(urlsplit(f"//{header}").hostname or "")

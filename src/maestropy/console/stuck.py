@@ -1,0 +1,97 @@
+"""Group the works that do not go on by their cause, each group with the remedy of the catalogue. Pure."""
+
+import shlex
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from maestropy.console.picture import Picture
+from maestropy.console.rows import WorkRow, moment_of
+from maestropy.trace.findings.codes import CODES
+from maestropy.trace.work.judge.facts import STUCK_AFTER
+from maestropy.trace.work.judge.findings import bare_finding
+
+_MOST_SHOWN: Final = 20
+_KINDS: Final = {
+    "undelivered": ("MW-003", "MW-105"),
+    "unapplied": ("MW-005", "MW-006", "MW-104", "MW-113"),
+    "deleting": ("MW-007", "MW-008", "MW-101", "MW-107"),
+    "stale": ("MW-004",),
+    "unavailable": ("MW-111",),
+    "paused": ("MW-123",),
+    "held": ("MW-122",),
+}
+"""The groups of the page by the codes of the catalogue."""
+
+
+def model(picture: Picture, *, now: float) -> dict[str, Any]:
+    """Return the groups, the one with most works first within each kind."""
+    groups: dict[tuple[str, str, str], list[WorkRow]] = defaultdict(list)
+    kinds = {code: kind for kind, codes in _KINDS.items() for code in codes}
+    for row in picture.works.values():
+        kind = kinds.get(row.code)
+        if kind is not None and _is_stuck(row, kind, now=now):
+            groups[kind, row.code, _cause(picture, row, kind)].append(row)
+    found = [_group(picture, *key, rows) for key, rows in groups.items()]
+    order = list(_KINDS)
+    found.sort(key=lambda group: (order.index(group["kind"]), -group["count"]))
+    absent = sum(hold.work_count for hold in picture.holds.values())
+    return {"generation": picture.generation, "kinds": order, "groups": found, "heldWorks": absent}
+
+
+def _is_stuck(row: WorkRow, kind: str, *, now: float) -> bool:
+    """Return whether a work waits for longer than it usually takes; a deletion under way is not stuck."""
+    return kind != "deleting" or row.deleted <= now - STUCK_AFTER.total_seconds()
+
+
+def _cause(picture: Picture, row: WorkRow, kind: str) -> str:
+    """Return what works of one group have in common: the absent agent, the error of the cluster, or the consumer."""
+    agent = picture.agents.get(row.consumer)
+    if agent is not None and not agent.is_connected and kind not in ("held", "paused"):
+        return f"agent of {row.consumer} is not connected"
+    if kind in ("unapplied", "unavailable"):
+        # The same error on many clusters is one cause; the object before it differs.
+        return row.problem.partition(": ")[2] or row.problem
+    if kind == "held" and row.consumer in picture.holds:
+        hold = picture.holds[row.consumer]
+        return f"{row.consumer}: {hold.reason}"
+    return row.consumer
+
+
+def _group(picture: Picture, kind: str, code: str, cause: str, rows: Sequence[WorkRow]) -> dict[str, Any]:
+    entry = CODES[code]
+    oldest = sorted(rows, key=lambda row: row.deleted or row.updated)
+    consumers = sorted({row.consumer for row in rows})
+    return {
+        "kind": kind,
+        "code": code,
+        "name": entry.name,
+        "severity": entry.severity,
+        "title": entry.title,
+        "explanation": entry.cause,
+        "cause": cause,
+        "count": len(rows),
+        "since": moment_of(oldest[0].deleted or oldest[0].updated),
+        "consumers": consumers[:_MOST_SHOWN],
+        "consumerCount": len(consumers),
+        "advice": [*_commands(picture, kind, oldest[0]), *bare_finding(code).advice],
+        "works": [
+            {"id": row.id, "name": row.name, "consumer": row.consumer, "since": moment_of(row.deleted or row.updated)}
+            for row in oldest[:_MOST_SHOWN]
+        ],
+    }
+
+
+def _commands(picture: Picture, kind: str, row: WorkRow) -> list[str]:
+    """Return commands that anybody with access to the API can run for the oldest work of a group."""
+    work_id, consumer = shlex.quote(row.id), shlex.quote(row.consumer)
+    commands = [f"maestro trace work --resource-id {work_id}"]
+    if kind == "held" and row.consumer in picture.consumers:
+        commands.append(f"maestro consumer adopt {consumer} --dry-run")
+    if kind == "paused":
+        commands.append(f"maestro consumer resume {consumer} --dry-run")
+    if kind in ("undelivered", "stale"):
+        commands.append(f"maestro resourcebundle resend {work_id} --dry-run")
+    if picture.source.history == "yes":
+        commands.append(f"maestro history {work_id}")
+    return commands

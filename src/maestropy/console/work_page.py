@@ -1,0 +1,240 @@
+"""Trace one work for its page: the verdict of `trace work`, its hops, objects, history and commands."""
+
+import asyncio
+import shlex
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from maestropy.aio.clock import Clock
+from maestropy.console import hops, redaction
+from maestropy.console.picture import Picture
+from maestropy.console.requests import RequestFeed
+from maestropy.sdk.client import AsyncMaestro
+from maestropy.sdk.errors import MaestroError, NotFound, Unsupported
+from maestropy.sdk.history import HistoryEntry
+from maestropy.trace import library
+from maestropy.trace.access.options import WorkAccess
+from maestropy.trace.errors import NoAccess
+from maestropy.trace.findings.codes import CODES
+from maestropy.trace.rest_reader import RestReader
+from maestropy.trace.work import gather, parse, query
+from maestropy.trace.work.judge.facts import Expectations
+from maestropy.trace.work.judge.manifest_rows import ManifestRow
+from maestropy.trace.work.live_objects import LookupDepth
+from maestropy.trace.work.query import WorkTraceOptions
+from maestropy.trace.work.report import work_report
+from maestropy.trace.work.report.work_report import Traced, WorkReport
+
+_MOST_ENTRIES: Final = 300
+_NOT_READ: Final = "MW-100"
+_HEALTHY: Final = "MW-001"
+_TRACE_SECONDS: Final = 20.0
+
+
+class NoSuchWork(Exception):
+    """Nothing is known of a work: no row, no history, no object on a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkPages:
+    """Builds pages of single works."""
+
+    client: AsyncMaestro
+    picture: Picture
+    requests: RequestFeed
+    access: WorkAccess | None = None
+    """How the database and the clusters are reached, if they can be; otherwise REST alone is read."""
+    api_flags: str = ""
+    """The flags that lead commands to the same API, quoted for a shell."""
+
+    async def page(self, work_id: str) -> dict[str, Any]:
+        """Return everything about a work; raises `NoSuchWork`."""
+        history, history_problem = await self._history(work_id)
+        report, problem = await self._trace(work_id)
+        traced = report.works[0] if report.works else None
+        if traced is None or (traced.facts.data.row is None and not traced.facts.data.applied and not history):
+            raise NoSuchWork(work_id)
+        model = redaction.work_model(work_report.work_model(traced))
+        row = traced.facts.data.row
+        return {
+            "generation": self.picture.generation,
+            "work": self._headline(traced, model),
+            "hops": hops.strip(self._known(traced, model, history)),
+            "sides": work_report.model(report)["sides"],
+            "problem": problem,
+            "history": [_entry(entry) for entry in history],
+            "historyProblem": history_problem,
+            "versions": _versions(history),
+            "sizes": [len(str(manifest)) for manifest in row.manifests] if row else [],
+            "requests": self.requests.listed(resource_id=work_id)[:20],
+            "hasLogs": self.requests.has_logs,
+            "commands": self._commands(traced),
+        }
+
+    async def manifest(self, work_id: str, index: int) -> dict[str, Any]:
+        """Return one manifest as text, without secret values; raises `NoSuchWork`."""
+        try:
+            bundle = await self.client.resource_bundles.get(work_id)
+        except NotFound:
+            raise NoSuchWork(work_id) from None
+        manifests = parse.mappings(bundle.get("manifests"))
+        if not 0 <= index < len(manifests):
+            raise NoSuchWork(f"{work_id}, manifest {index}")
+        text, is_cut = await asyncio.to_thread(redaction.manifest_text, manifests[index])
+        return {"text": text, "isCut": is_cut, "version": bundle.get("version")}
+
+    async def _trace(self, work_id: str) -> tuple[WorkReport, str]:
+        """Trace by the database and the clusters if they can be read, else by REST alone, and say why."""
+        problem = ""
+        if self.access is not None:
+            known = self.picture.works.get(work_id)
+            access = of_consumer(self.access, known.consumer) if known is not None else self.access
+            try:
+                async with asyncio.timeout(_TRACE_SECONDS):
+                    traced = await library.work(
+                        access=access, options=WorkTraceOptions(is_quiet=True), resource_id=work_id
+                    )
+                if traced.result.database.is_readable:
+                    return traced, ""
+                problem = traced.result.database.problem
+            except NoAccess as error:
+                problem = str(error)
+            except TimeoutError:
+                problem = f"the database or a cluster did not respond within {_TRACE_SECONDS:g} s"
+        readers = gather.Readers(database=RestReader(client=self.client))
+        depth = LookupDepth(objects=False, nested=False, whole=False)
+        result = await gather.gather(query.from_identifier(resource_id=work_id), readers, depth=depth)
+        expectations = Expectations(access_flags=self.api_flags)
+        return work_report.build(result, now=Clock().now(), expectations=expectations), problem
+
+    async def _history(self, work_id: str) -> tuple[list[HistoryEntry], str]:
+        entries = self.client.resource_bundles.history(work_id, newest_first=True, limit=_MOST_ENTRIES)
+        try:
+            return [entry async for entry in entries], ""
+        except NotFound:
+            return [], ""
+        except Unsupported:
+            return [], "unsupported"
+        except MaestroError as error:
+            return [], str(error)
+
+    def _headline(self, traced: Traced, model: dict[str, Any]) -> dict[str, Any]:
+        """Return the model with the verdict on what was read: that a cluster was not read comes as a note."""
+        findings = model["findings"]
+        is_unread = not traced.facts.data.clusters
+        chosen = next((item for item in findings if item["severity"] != "info" and item["code"] != _NOT_READ), None)
+        if is_unread and model["code"] == _NOT_READ and chosen is None and traced.facts.data.row is not None:
+            entry = CODES[_HEALTHY]
+            model |= {"code": entry.code, "verdict": entry.name, "summary": entry.title}
+        model["severity"] = CODES[model["code"]].severity
+        model["source"] = self._source(traced)
+        model["clustersRead"] = not is_unread
+        return model
+
+    def _source(self, traced: Traced) -> str:
+        row = traced.facts.data.row
+        known = row.source if row else ""
+        return known or self.picture.origins.get(work_report.resource_id(traced.facts), "")
+
+    def _known(self, traced: Traced, model: dict[str, Any], history: list[HistoryEntry]) -> hops.Known:
+        row = traced.facts.data.row
+        agent = self.picture.agents.get(traced.facts.consumer)
+        state = "unknown" if agent is None else "connected" if agent.is_connected else "away"
+        if row is None:
+            return hops.Known(code=model["code"], summary=model["summary"], agent=state)
+        version = row.version
+        asked = [entry for entry in history if entry.version == version and entry.kind in _REQUESTS]
+        events = [event for event in row.events if event.reconciled]
+        status = row.status
+        applied = [line for line in traced.facts.manifest_rows if _is_applied(line)]
+        reported = [entry for entry in history if entry.kind == "work.status"]
+        return hops.Known(
+            code=model["code"],
+            summary=model["summary"],
+            source=model["source"] or (asked[0].source if asked else ""),
+            operation_id=row.operation_id or (asked[0].operation_id if asked else ""),
+            requested=_seconds(asked[0].time) if asked else 0.0,
+            stored=_seconds(asked[0].time) if asked else _epoch_of(row.updated or row.created),
+            version=version,
+            published=max((event.reconciled.timestamp() for event in events if event.reconciled), default=0.0),
+            is_unpublished=any(event.reconciled is None for event in row.events),
+            agent=state,
+            agent_since=agent.since if agent else 0.0,
+            observed=status.version if status else 0,
+            objects_applied=len(applied),
+            objects=len(row.manifests),
+            sent=_epoch_of(work_report.sequence_time(status.sequence)) if status else 0.0,
+            status_stored=_seconds(reported[0].time) if reported else 0.0,
+            delivered=self.requests.delivered(row.id, version=version),
+        )
+
+    def _commands(self, traced: Traced) -> list[str]:
+        work_id = shlex.quote(work_report.resource_id(traced.facts))
+        flags = f" {self.access.flags}" if self.access is not None and self.access.flags else self._flags()
+        logs = shlex.quote(self.access.logs) if self.access is not None and self.access.logs else "LOGS"
+        return [
+            f"maestro trace work --resource-id {work_id}{flags}",
+            f"maestro trace request --resource-id {work_id} {logs}",
+            f"maestro history {work_id}{self._flags()} -o wide",
+            f"maestro resourcebundle get {work_id}{self._flags()}",
+        ]
+
+    def _flags(self) -> str:
+        return f" {self.api_flags}" if self.api_flags else ""
+
+
+def of_consumer(access: WorkAccess, consumer: str) -> WorkAccess:
+    """Return the access to the clusters of one consumer: those that name another one would only be searched in vain."""
+    contexts = tuple(text for text in access.mgmt_contexts if _may_be_of(text, consumer))
+    files = tuple(text for text in access.mgmt_kubeconfigs if _may_be_of(text, consumer))
+    return replace(access, mgmt_contexts=contexts, mgmt_kubeconfigs=files, no_cluster=not contexts and not files)
+
+
+def _may_be_of(cluster: str, consumer: str) -> bool:
+    """Return whether `consumer=context`, or a context without a consumer, may be the cluster of a consumer."""
+    return "=" not in cluster or cluster.partition("=")[0] == consumer
+
+
+_REQUESTS: Final = ("work.created", "work.updated", "work.deletion-requested")
+
+
+def _is_applied(line: ManifestRow) -> bool:
+    return any(condition.type == "Applied" and condition.status == "True" for condition in line.conditions)
+
+
+def _seconds(text: str) -> float:
+    return _epoch_of(parse.moment(text))
+
+
+def _epoch_of(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else 0.0
+
+
+def _entry(entry: HistoryEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "time": entry.time,
+        "kind": entry.kind,
+        "version": entry.version,
+        "by": entry.user or (f"source {entry.source}" if entry.source and entry.kind in _REQUESTS else ""),
+        "address": entry.address,
+        "operationId": entry.operation_id,
+        "detail": redaction.anything(entry.detail),
+    }
+
+
+def _versions(history: list[HistoryEntry]) -> list[dict[str, Any]]:
+    """Return what each version changed, the newest first: names of paths, as the history has no values."""
+    return [
+        {
+            "version": entry.version,
+            "time": entry.time,
+            "kind": entry.kind,
+            "changes": entry.detail.get("changes") or [],
+            "objects": entry.detail.get("objects") or [],
+            "isTruncated": bool(entry.detail.get("truncated")),
+        }
+        for entry in history
+        if entry.kind in ("work.created", "work.updated")
+    ]

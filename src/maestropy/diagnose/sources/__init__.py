@@ -1,0 +1,1 @@
+"""Read the systems that an archive is collected from: server, database, clusters and logs. Read-only."""

@@ -1,0 +1,86 @@
+"""Inspect a database before a server uses it: version, writes, migrations, privileges, clock. Changes nothing."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from maestropy.store import dsn as dsns
+from maestropy.store import errors, sql
+from maestropy.store.migrations import schema
+from maestropy.store.postgres import servers
+
+_STATEMENTS = sql.load("servers")
+_COMMAND_SECONDS: Final = 5.0
+_TABLES: Final = (
+    "resources",
+    "events",
+    "status_events",
+    "event_instances",
+    "server_instances",
+    "consumers",
+    "delete_recovery_schedule",
+    "delete_recovery_consumers",
+    "renditions",
+    "maestropy_instances",
+    "maestropy_holds",
+    "maestropy_adoptions",
+    "maestropy_pauses",
+    "maestropy_agents",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What was found in a database."""
+
+    version: str
+    user: str
+    write_problem: str
+    """Why it takes no writes, as the end of a sentence; empty if it takes them."""
+    missing_privileges: tuple[str, ...]
+    """Tables and the privileges on them that the user lacks."""
+    schema_name: str
+    may_create: bool
+    """Whether the user may create tables, as a migration does."""
+    host_ahead_seconds: float
+    """How far this host is ahead of the database."""
+    answer_seconds: float
+    """How long it took to answer one statement."""
+
+
+async def inspect(address: dsns.Dsn, *, epoch: Callable[[], float]) -> Inspection:
+    """Return what a server would find; raises `StoreError` if it cannot connect. `epoch` is the clock of this host."""
+    async with _connected(address) as connection:
+        before = epoch()
+        row = await connection.fetchrow(_STATEMENTS["inspect"])
+        after = epoch()
+        return Inspection(
+            version=row["version"],
+            user=row["user"],
+            write_problem=await servers.write_problem(connection),
+            missing_privileges=tuple(
+                found[0] for found in await connection.fetch(_STATEMENTS["missing_privileges"], list(_TABLES))
+            ),
+            schema_name=row["schema"] or "public",
+            may_create=row["may_create"],
+            host_ahead_seconds=(before + after) / 2 - row["seconds"],
+            answer_seconds=max(0.0, after - before),
+        )
+
+
+async def schema_state(address: dsns.Dsn) -> schema.SchemaState:
+    """Return what the database lacks of this version's migrations; raises `StoreError` if it cannot connect."""
+    async with _connected(address) as connection:
+        return await schema.compare(connection)
+
+
+@asynccontextmanager
+async def _connected(address: dsns.Dsn) -> AsyncIterator[servers.Connection]:
+    connection = await servers.Connector(address).connect(statement_cache_size=0, command_timeout=_COMMAND_SECONDS)
+    try:
+        yield connection
+    except errors.DRIVER_ERRORS as error:
+        raise errors.translate(error) from error
+    finally:
+        connection.terminate()

@@ -1,0 +1,51 @@
+-- name: record
+-- Add entries that belong to no change of a resource; those of changes are written by the statements that change them.
+INSERT INTO maestropy_history (at, kind, subject_id, consumer_name, source, version, actor, address, operation_id,
+                               result, detail)
+SELECT * FROM unnest(
+    $1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[],
+    $9::text[], $10::text[], $11::text[]
+);
+
+-- name: page
+SELECT id, at, kind, subject_id, consumer_name, source, version, actor, address, operation_id, result, detail
+FROM maestropy_history
+WHERE :condition
+ORDER BY :order
+LIMIT :limit;
+
+-- name: consumer_name
+-- The name of a consumer with this ID, or of one that was deleted and had it.
+SELECT name FROM (
+    SELECT name, 0 AS rank FROM consumers WHERE id = $1 OR name = $1
+    UNION ALL
+    (SELECT consumer_name, 1 FROM maestropy_history
+     WHERE subject_id = $1 AND kind LIKE 'consumer.%' ORDER BY at DESC LIMIT 1)
+    UNION ALL
+    (SELECT consumer_name, 2 FROM maestropy_history WHERE consumer_name = $1 LIMIT 1)
+) found
+ORDER BY rank LIMIT 1;
+
+-- name: partitions
+-- The partitions of the history, and how much room each takes with its indexes.
+SELECT c.relname AS name, pg_total_relation_size(c.oid) AS bytes
+FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'maestropy_history'::regclass
+ORDER BY c.relname;
+
+-- name: default_has_rows
+-- Whether the default partition holds rows of a period: then it cannot get a partition of its own.
+SELECT EXISTS (SELECT 1 FROM maestropy_history_default WHERE at >= $1 AND at < $2);
+
+-- name: purge_default
+-- Remove the oldest rows of the default partition, which is never dropped, a bounded number at a time.
+DELETE FROM maestropy_history_default
+WHERE ctid = ANY(ARRAY(SELECT ctid FROM maestropy_history_default WHERE at < $1 ORDER BY at LIMIT $2));
+
+-- name: size
+-- The room that a partition takes with its indexes; NULL if there is none.
+SELECT pg_total_relation_size(to_regclass($1));
+
+-- name: lock
+-- One instance at a time changes partitions; bounded by lock_timeout.
+SELECT pg_advisory_xact_lock($1, $2);

@@ -1,0 +1,1 @@
+"""Traces of OpenTelemetry: which trace a request belongs to, and how its spans are recorded and exported."""

@@ -1,0 +1,227 @@
+"""Decide the state of a stage that no record shows: proven later, not needed, not observable, pending, missing.
+
+Pure.
+"""
+
+from dataclasses import replace
+
+from maestropy.trace.logs.judge import causes, clients, legitimate_absence, nearby, observability, status_reports
+from maestropy.trace.logs.judge.request_context import Gap, RequestContext
+from maestropy.trace.logs.judge.stage_evidence import StageEvidence
+from maestropy.trace.logs.log_records import LogRecord, RecordKind
+from maestropy.trace.logs.match.spec_requests import TracedRequest
+from maestropy.trace.logs.model import RequestFinding, StageResult, StageState
+from maestropy.trace.stages import Stage
+
+_NO_OBJECT = "no line of an applied object and no error is tied to it"
+_UNTOLD = (
+    "the agent reported that it has this version, with the conditions of the one before; whether it applied it since, "
+    "only its log shows"
+)
+_REPEATED = "nothing to change: the same manifests were applied before"
+
+
+def absent_stage(
+    stage: StageResult, context: RequestContext, proofs: StageEvidence
+) -> tuple[StageResult, list[RequestFinding]]:
+    """Return the state of a stage without a record of its success or failure, and what explains it."""
+    request, number = context.request, stage.number
+    moment = proofs.moment(number)
+    not_observable = _not_observable_reason(number, context, proofs, moment=moment)
+    if number > 1 and (request.rejection or request.no_op):
+        return _rejected_or_no_op(stage, request)
+    if request.is_surely_rejected or proofs.last_proven > number or (number <= 3 and proofs.is_on_agent):
+        return _proven_later(stage, context, proofs, not_observable)
+    is_hidden = not_observable is not None and _may_be_hidden(number, request, not_observable)
+    excuse = None if is_hidden else legitimate_absence.legitimate_absence(stage, context, proofs, moment=moment)
+    if excuse is None and number > Stage.AGENT_PUBLISHES_STATUS:
+        excuse = _untold(stage, context, proofs)
+    if excuse is not None:
+        return excuse
+    has_stopped = _has_stopped(number, context, proofs)
+    without_agent = None if has_stopped or number not in (2, 3) else _without_agent(number, context, moment=moment)
+    if without_agent is not None:
+        if number == 2:
+            return stage.absent(StageState.LEGIT_ABSENT, "no agent to send it to"), []
+        return missing_stage(stage, without_agent, context, until=moment + context.options.stage_timeout)
+    if not_observable is not None:
+        findings = [] if has_stopped else [not_observable.finding]
+        return stage.absent(StageState.NOT_OBSERVABLE, not_observable.why), findings
+    if has_stopped:
+        # The request stopped at an earlier stage; later stages are not missing by themselves.
+        return stage.absent(StageState.PENDING), []
+    return _unexplained(stage, context, proofs, moment=moment)
+
+
+def _untold(
+    stage: StageResult, context: RequestContext, proofs: StageEvidence
+) -> tuple[StageResult, list[RequestFinding]] | None:
+    """Return the state of a stage after the apply, where the agent reported only that it has the version.
+
+    Without its log nothing shows whether it applied it since, and had something to report.
+    """
+    early = status_reports.untried(context.request)
+    if not early or _not_observable_reason(Stage.AGENT_HANDLES, context, proofs, moment=early[-1].at) is None:
+        return None
+    if context.environment.end < early[-1].at + context.options.stage_timeout:
+        return stage.absent(StageState.PENDING, _UNTOLD), []
+    findings = [RequestFinding(code="MT-416", confidence="certain", detail=_UNTOLD, evidence=(early[-1].records[-1],))]
+    return stage.absent(StageState.UNKNOWN, _UNTOLD), findings
+
+
+def _unexplained(
+    stage: StageResult, context: RequestContext, proofs: StageEvidence, *, moment: float
+) -> tuple[StageResult, list[RequestFinding]]:
+    """Return a stage whose absence nothing excuses."""
+    if stage.number == Stage.AGENT_HANDLES and (untied := _untied_objects(context, proofs, moment=moment)):
+        # One of them may be its own: then the agent applied it, and only its status is missing.
+        return stage.absent(StageState.UNKNOWN, nearby.untied_note(untied)), []
+    gap = gap_of(stage.number, context, moment=moment)
+    return missing_stage(stage, _cause_of_absence(gap, proofs), context, until=gap.until)
+
+
+def _untied_objects(context: RequestContext, proofs: StageEvidence, *, moment: float) -> list[LogRecord]:
+    """Return applied objects of no known work, logged after a create was received that nothing else explains."""
+    if context.request.action != "create" or not proofs[3]:
+        return []
+    gap = gap_of(Stage.AGENT_HANDLES, context, moment=moment)
+    untied = nearby.untied_objects(context, gap.since, gap.until)
+    is_unexplained = bool(untied) and causes.of_absence(gap).code == causes.ABSENCE_CODES[gap.stage]
+    return untied if is_unexplained else []
+
+
+def _cause_of_absence(gap: Gap, proofs: StageEvidence) -> RequestFinding:
+    finding = causes.of_absence(gap)
+    if gap.stage == Stage.AGENT_RECEIVES and not proofs[2]:
+        detail = "whether a server published it, these logs cannot show"
+        finding = replace(finding, confidence="possible", detail=detail)
+    if gap.stage == Stage.AGENT_PUBLISHES_STATUS and not proofs[4]:
+        detail = "the agent sent no status; whether it applied the work, these logs do not show"
+        finding = replace(finding, confidence="possible", detail="; ".join(filter(None, (detail, finding.detail))))
+    if gap.stage == Stage.SERVER_RECEIVES_STATUS and not any(proofs[earlier] for earlier in (3, 4, 5)):
+        # Nothing shows that the agent ever had it: that is as likely as a status that got lost.
+        detail = "no status came back; whether the agent received and handled it, these logs cannot show"
+        finding = replace(finding, confidence="possible", detail=detail)
+    return finding
+
+
+def _may_be_hidden(number: int, request: TracedRequest, not_observable: observability.NotObservable) -> bool:
+    """Say whether a stage may well have a record that is not given, so that nothing excuses its absence."""
+    # A later request supersedes what was not done; a status that is stored is sent to clients all the same.
+    is_stored = any(update.result in ("sent", "nochange") for update in request.status_updates)
+    is_elsewhere = not_observable.code == "MT-004" and number in (8, 9) and is_stored
+    is_sent = number > Stage.AGENT_PUBLISHES_STATUS and any(
+        record.kind is RecordKind.SENDING_STATUS for record in request.stage(Stage.AGENT_PUBLISHES_STATUS)
+    )
+    return not_observable.code == "MT-006" or is_elsewhere or (is_sent and not_observable.code in ("MT-001", "MT-002"))
+
+
+def missing_stage(
+    stage: StageResult, finding: RequestFinding, context: RequestContext, *, until: float
+) -> tuple[StageResult, list[RequestFinding]]:
+    """Return a stage that is missing, or pending if it is too early; a proven cause needs no waiting."""
+    cut = observability.cut_log(stage.number, context.request, context.environment, until=until)
+    if cut is not None and finding.confidence != "certain":
+        return stage.absent(StageState.PENDING, cut.why), [cut.finding]
+    is_early = context.environment.end < until and not (finding.code == "MT-301" and finding.confidence == "certain")
+    return stage.absent(StageState.PENDING if is_early else StageState.MISSING, finding.detail), [finding]
+
+
+def gap_of(number: int, context: RequestContext, *, moment: float) -> Gap:
+    """Return the gap that a stage without a record leaves after a moment."""
+    return Gap(
+        stage=number,
+        request=context.request,
+        environment=context.environment,
+        components=context.components,
+        since=moment,
+        until=moment + context.options.stage_timeout,
+    )
+
+
+def _has_stopped(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
+    """Say whether an earlier stage explains the absence of this one."""
+    if number not in proofs.stops:
+        before = number > 1 and _has_stopped(number - 1, context, proofs)
+        proofs.stops[number] = before or (number > 1 and _is_stopped_at(number - 1, context, proofs))
+    return proofs.stops[number]
+
+
+def _is_stopped_at(number: int, context: RequestContext, proofs: StageEvidence) -> bool:
+    if proofs.failures(number):
+        return True
+    if number == Stage.SERVER_BROADCASTS_STATUS and clients.unreached_client(proofs[number], context) is not None:
+        return True
+    if proofs.last_proven >= number:
+        return False
+    moment = proofs.moment(number)
+    if number == Stage.AGENT_HANDLES and _untied_objects(context, proofs, moment=moment):
+        return False
+    absent = _without_agent(number, context, moment=moment) if number in (2, 3) else None
+    if absent is not None:
+        return number == 3  # the server had nobody to send it to, so the agent's stage is the one that is missing
+    return _not_observable_reason(number, context, proofs, moment=moment) is None
+
+
+def _without_agent(number: int, context: RequestContext, *, moment: float) -> RequestFinding | None:
+    """Return a finding when the server could not send the request to any agent: then the agent's stage is missing."""
+    if number == 2 and context.environment.broker != "grpc":
+        return None  # other brokers take messages for agents that are not there
+    gap = gap_of(number, context, moment=moment)
+    if number == 2 and causes.not_announced(gap) is not None:
+        return None  # there was nothing to send
+    return causes.absent_agent(gap) or (causes.silent_agent(gap) if number == 3 else None)
+
+
+def _not_observable_reason(
+    number: int, context: RequestContext, proofs: StageEvidence, *, moment: float
+) -> observability.NotObservable | None:
+    not_observable = proofs.not_observable_reason(number, moment=moment)
+    if not_observable is None and number == 2:
+        until = moment + context.options.stage_timeout
+        return causes.handled_elsewhere(context.environment, context.components, since=moment, until=until)
+    return not_observable
+
+
+def _rejected_or_no_op(stage: StageResult, request: TracedRequest) -> tuple[StageResult, list[RequestFinding]]:
+    if request.no_op:
+        findings = (
+            [RequestFinding(code="MT-202", confidence="certain", detail=request.no_op)] if stage.number == 2 else []
+        )
+        return stage.absent(StageState.SKIPPED, "no change"), findings
+    if stage.number > 2:
+        return stage.absent(StageState.SKIPPED), []
+    evidence = tuple(
+        record
+        for record in request.records
+        if record.kind in (RecordKind.REQUEST_REJECTED, RecordKind.REQUEST_RECEIVED)
+    )
+    finding = RequestFinding(
+        code=causes.of_rejection(request.rejection),
+        confidence="certain" if request.is_surely_rejected else "likely",
+        detail=request.rejection,
+        evidence=evidence,
+    )
+    return stage.absent(StageState.FAILED, "rejected"), [finding]
+
+
+def _proven_later(
+    stage: StageResult,
+    context: RequestContext,
+    proofs: StageEvidence,
+    not_observable: observability.NotObservable | None,
+) -> tuple[StageResult, list[RequestFinding]]:
+    if not_observable is not None:
+        return stage.absent(StageState.NOT_OBSERVABLE, f"{not_observable.why}; a later stage proves it"), [
+            not_observable.finding
+        ]
+    if stage.number == Stage.AGENT_HANDLES:
+        until = min(proofs[later][0].at for later in range(stage.number + 1, 10) if proofs[later])
+        received = proofs[3][0].at if proofs[3] else context.request.at
+        untied = nearby.untied_objects(context, received, until)
+        note = nearby.untied_note(untied) if untied else _NO_OBJECT
+        note = _REPEATED if proofs.outcome.is_repeat else note
+        return stage.absent(StageState.UNKNOWN if proofs.is_doubtful else StageState.LEGIT_ABSENT, note), []
+    if stage.number == 8:
+        return stage.absent(StageState.LEGIT_ABSENT, "sent by a resync"), []
+    return stage.absent(StageState.UNKNOWN, "no line, but a later stage proves it"), []

@@ -1,0 +1,157 @@
+"""A REST API of Maestro in memory: as much of it as the console reads, for any number of works."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import orjson
+
+from maestropy.sdk.client import AsyncMaestro
+from maestropy.sdk.retry import RetryPolicy
+from maestropy.wire import ordering
+
+NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
+_IDS = re.compile(r"id in \(([^)]*)\)")
+_SINCE = re.compile(r"(\w+_at) >= '([^']*)'")
+_AFTER = re.compile(r"id > '([^']*)'")
+
+
+def stamp(moment: datetime) -> str:
+    """Return a time as the API writes it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def condition(kind: str, *, ok: bool = True, message: str = "") -> dict[str, Any]:
+    """Return a condition."""
+    return {"type": kind, "status": "True" if ok else "False", "reason": "Reason", "message": message}
+
+
+def bundle(number: int, **changes: Any) -> dict[str, Any]:
+    """Return a healthy work."""
+    created = stamp(NOW - timedelta(hours=2))
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"cm-{number}", "namespace": "default"}}
+    work = {
+        "kind": "ResourceBundle",
+        "id": f"id-{number:07d}",
+        "consumer_name": f"cluster{number % 10}",
+        "version": 1,
+        "created_at": created,
+        "updated_at": created,
+        "metadata": {"name": f"work-{number}", "labels": {"team": f"team{number % 7}"}},
+        "manifests": [manifest],
+        "manifest_configs": [],
+        "status": status(1, [condition("Applied"), condition("Available")]),
+    }
+    return {**work, **changes}
+
+
+def status(version: int, conditions: list[dict[str, Any]], manifests: Iterable[Any] = ()) -> dict[str, Any]:
+    """Return a status that the agent sent an hour ago."""
+    milliseconds = int((NOW - timedelta(hours=1)).timestamp() * 1000)
+    return {
+        "ObservedVersion": version,
+        "SequenceID": str(ordering.next_id(0, now_ms=milliseconds)),
+        "conditions": conditions,
+        "resourceStatus": list(manifests),
+    }
+
+
+class FakeApi:
+    """The API; change `bundles`, `entries` and `holds`, and the console sees it at its next read."""
+
+    def __init__(self, bundles: Iterable[dict[str, Any]] = (), *, has_history: bool = True) -> None:
+        self.bundles = {str(item["id"]): item for item in bundles}
+        self.consumers = sorted({str(item["consumer_name"]) for item in self.bundles.values()})
+        self.entries: list[dict[str, Any]] = []
+        self.holds: list[dict[str, Any]] = []
+        self.pauses: list[dict[str, Any]] = []
+        self.has_history = has_history
+        self.is_down = False
+        self.requests: list[str] = []
+
+    def client(self) -> AsyncMaestro:
+        """Return a client of it."""
+        return AsyncMaestro(
+            environ={},
+            api_url="http://api.localhost",
+            retry=RetryPolicy(attempts=1),
+            transport=httpx.MockTransport(self._respond),
+        )
+
+    def history(self, kind: str, work_id: str, *, seconds_ago: float = 1.0, **fields: Any) -> None:
+        """Add an entry to the history."""
+        number = len(self.entries) + 1
+        time = stamp(datetime.now(UTC) - timedelta(seconds=seconds_ago))
+        self.entries.append({"id": str(number), "kind": kind, "time": time, "resource_id": work_id, **fields})
+
+    def _respond(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(str(request.url))
+        if self.is_down:
+            raise httpx.ConnectError("connection refused")
+        path = request.url.path.removeprefix("/api/maestro/v1")
+        match path.strip("/").split("/"):
+            case ["resource-bundles"]:
+                return self._bundles(request)
+            case ["consumers"]:
+                items = [{"id": f"c-{name}", "name": name} for name in self.consumers]
+                return _listed(request, items, kind="ConsumerList")
+            case ["data-safety-holds"]:
+                return _listed(request, self.holds, kind="DataSafetyHoldList")
+            case ["delivery-pauses"]:
+                return _listed(request, self.pauses, kind="DeliveryPauseList")
+            case ["consumers", _, "data-safety-hold"]:
+                return _json({"kind": "DataSafetyHold", **self.holds[0]})
+            case ["resource-bundles", work_id, "history"] if self.has_history:
+                return _history(entry for entry in self.entries if entry.get("resource_id") == work_id)
+            case ["history"] if self.has_history:
+                kinds = request.url.params.get("kind", "")
+                return _history(entry for entry in self.entries if entry["kind"].startswith(kinds))
+            case ["resource-bundles", work_id] if work_id in self.bundles:
+                return _json(self.bundles[work_id])
+            case ["resource-bundles", work_id]:
+                return _not_found("kind", f"Resource with id='{work_id}' not found")
+            case _:
+                return _not_found("type", f"The requested resource '{path}' doesn't exist")
+
+    def _bundles(self, request: httpx.Request) -> httpx.Response:
+        if request.url.params.get("fields") and not self.has_history:
+            raise httpx.RemoteProtocolError("Server disconnected without sending a response.")  # as a Go server does
+        search = request.url.params.get("search", "")
+        items: Iterable[dict[str, Any]] = self.bundles.values()
+        if ids := _IDS.search(search):
+            wanted = {part.strip().strip("'") for part in ids[1].split(",")}
+            items = [item for item in items if item["id"] in wanted]
+        elif "source =" in search:
+            items = [item for item in items if f"'{item.get('source', 'other')}'" in search]
+        elif since := _SINCE.search(search):
+            items = [item for item in items if str(item.get(since[1]) or "") >= since[2]]
+        if after := _AFTER.search(search):
+            items = [item for item in items if item["id"] > after[1]]
+        # They are in the order of their IDs.
+        return _listed(request, list(items), kind="ResourceBundleList")
+
+
+def _history(entries: Iterable[dict[str, Any]]) -> httpx.Response:
+    return _json({"kind": "HistoryList", "items": list(entries)})
+
+
+def _not_found(member: str, reason: str) -> httpx.Response:
+    return _json({member: "Error", "code": "maestro-7", "reason": reason}, status=404)
+
+
+def _listed(request: httpx.Request, items: list[dict[str, Any]], *, kind: str) -> httpx.Response:
+    parameters = request.url.params
+    size, page = int(parameters.get("size", "100")), int(parameters.get("continue") or "1")
+    start = (page - 1) * size
+    shown = items[start : start + size]
+    if fields := [name for name in parameters.get("fields", "").split(",") if name]:
+        shown = [{key: item[key] for key in (*fields, "id") if key in item} for item in shown]
+    headers = {"X-Maestro-Continue": str(page + 1)} if start + size < len(items) else {}
+    body = {"kind": kind, "items": shown, "page": page, "size": len(shown), "total": len(items)}
+    return _json(body, headers=headers)
+
+
+def _json(body: object, *, status: int = 200, headers: dict[str, str] | None = None) -> httpx.Response:
+    return httpx.Response(status, content=orjson.dumps(body), headers=headers)

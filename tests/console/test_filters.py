@@ -1,0 +1,86 @@
+"""The filter of the works page."""
+
+from datetime import timedelta
+
+import pytest
+
+from maestropy.console import filters, rows
+from maestropy.console.filters import InvalidFilter
+from tests.console.fake_api import NOW, bundle, condition, stamp, status
+
+_DELETED = stamp(NOW - timedelta(hours=2))
+ROWS = [
+    rows.row(item, now=NOW)
+    for item in (
+        bundle(1),
+        bundle(2, version=2),
+        bundle(3, status=status(1, [condition("Applied", ok=False, message="quota exceeded")])),
+        bundle(4, deleted_at=_DELETED),
+        bundle(5, status=None, created_at=stamp(NOW - timedelta(minutes=1))),
+        bundle(6, metadata={"name": 'it\'s "odd"', "labels": {"team": "a b"}}),
+    )
+]
+_CONTEXT = filters.Context(now=NOW.timestamp(), of_sources={"s1": {"id-0000002"}})
+
+
+def chosen(text: str) -> list[int]:
+    found = filters.choose(ROWS, filters.parse(text), _CONTEXT)
+    return [int(row.id[3:]) for row in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("", [1, 2, 3, 4, 5, 6]),
+        ("WORK-2", [2]),
+        ("cm-3", [3]),
+        ("quota exceeded", [3]),
+        ("-work", [6]),
+        ("label:team=team1", [1]),
+        ('label:"team=a b"', [6]),
+        ("label:team -label:team=team1", [2, 3, 4, 5, 6]),
+        ("consumer:cluster4", [4]),
+        ("source:s1", [2]),
+        ("source:unknown", []),
+        ("condition:Applied=False", [3]),
+        ("condition:Applied", [1, 2, 3, 4, 6]),
+        ("-condition:Applied", [5]),
+        ("age:<10m", [5]),
+        ("age:>1h work", [1, 2, 3, 4]),
+        ("code:mw-005", [3]),
+        ("severity:error", [2, 3]),
+        ("is:behind", [2, 5]),
+        ("is:deleting", [4]),
+        ("is:stuck", [4]),
+        ("is:unreported", [5]),
+        ("is:healthy", [1, 6]),
+        ("it's", [6]),
+        ("id:id-0000003", [3]),
+        ("name:work-1", [1]),
+        ("nothing-has-this", []),
+    ],
+)
+def test_filter_chooses(text: str, numbers: list[int]) -> None:
+    assert chosen(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("age:soon", "write age:>30m"),
+        ("is:odd", "use one of healthy"),
+        ("label:", "write label:VALUE"),
+        ("x" * 1001, "1000 at most"),
+    ],
+)
+def test_bad_filter_says_what_to_write(text: str, says: str) -> None:
+    with pytest.raises(InvalidFilter, match=says):
+        filters.parse(text)
+
+
+def test_rows_are_sorted_worst_first() -> None:
+    assert [row.severity for row in filters.ordered(ROWS, "severity")][:3] == ["error", "error", "warn"]
+    names = [row.name for row in filters.ordered(ROWS, "-name")]
+    assert names == sorted(names, reverse=True)
+    with pytest.raises(InvalidFilter, match="use one of severity"):
+        filters.ordered(ROWS, "taste")

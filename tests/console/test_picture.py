@@ -1,0 +1,222 @@
+"""The collector and its picture: load, follow, repair, and say what is wrong."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from maestropy.console import fleet, stuck
+from maestropy.console.collector import Collector
+from maestropy.console.picture import Picture
+from maestropy.sdk.errors import MaestroError
+from tests.console.fake_api import FakeApi, bundle, condition, stamp, status
+
+
+def now() -> float:
+    return datetime.now(UTC).timestamp()
+
+
+class Watched:
+    """A picture of an API."""
+
+    def __init__(self, api: FakeApi) -> None:
+        self.api = api
+        self.picture = Picture("test")
+        self.collector = Collector(api.client(), self.picture)
+
+    async def refresh(self, times: int = 1) -> None:
+        for _ in range(times):
+            await self.collector.refresh()
+
+    async def compare(self) -> None:
+        await self.collector._compare()
+
+    def codes(self) -> list[str]:
+        return [problem["code"] for problem in fleet.problems(self.picture)]
+
+
+async def test_everything_is_loaded_page_by_page() -> None:
+    watched = Watched(FakeApi(bundle(number) for number in range(450)))
+    await watched.refresh()
+    source = watched.picture.source
+    assert (len(watched.picture.works), source.loaded, source.total, source.is_complete) == (450, 450, 450, True)
+    assert len(watched.picture.consumers) == 10
+
+
+async def test_history_names_what_is_read_again() -> None:
+    api = FakeApi(bundle(number) for number in range(300))
+    watched = Watched(api)
+    await watched.refresh(2)
+    api.bundles["id-0000007"]["version"] = 2
+    api.bundles["id-0000008"]["version"] = 2
+    api.history("work.updated", "id-0000007", version=2, source="adapter")
+    api.requests.clear()
+    await watched.refresh()
+    assert watched.picture.works["id-0000007"].code == "MW-004"
+    assert watched.picture.works["id-0000008"].version == 1, "nothing told of it yet"
+    assert watched.picture.origins == {"id-0000007": "adapter"}
+    assert len(api.requests) == 2, api.requests
+    await watched.compare()
+    assert watched.picture.works["id-0000008"].version == 2
+
+
+async def test_deleted_works_disappear() -> None:
+    api = FakeApi([bundle(1), bundle(2), bundle(3)])
+    watched = Watched(api)
+    await watched.refresh()
+    del api.bundles["id-0000001"], api.bundles["id-0000002"]
+    api.history("work.deleted", "id-0000001")
+    await watched.refresh()
+    assert set(watched.picture.works) == {"id-0000002", "id-0000003"}
+    await watched.compare()
+    assert set(watched.picture.works) == {"id-0000003"}
+
+
+async def test_go_server_without_history_is_followed_by_update_time() -> None:
+    api = FakeApi([bundle(1), bundle(2)], has_history=False)
+    watched = Watched(api)
+    await watched.refresh()
+    assert watched.picture.source.history == "unsupported"
+    api.bundles["id-0000001"] |= {"version": 2, "updated_at": stamp(datetime.now(UTC))}
+    await watched.refresh()
+    assert watched.picture.works["id-0000001"].code == "MW-004"
+    assert not fleet.model(watched.picture, [], now=now())["rates"]["isKnown"]
+
+
+async def test_agent_that_disconnected_is_a_problem_until_it_returns() -> None:
+    api = FakeApi([bundle(1)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)
+    watched = Watched(api)
+    await watched.refresh()
+    assert watched.codes() == []
+    api.history("agent.disconnected", "", consumer_name="cluster1", seconds_ago=5)
+    await watched.refresh()
+    assert watched.codes() == ["MT-301"]
+    assert fleet.consumers(watched.picture, text="", sort="worst", now=now())[0]["agent"] == "away"
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=1)
+    await watched.refresh()
+    assert watched.codes() == []
+
+
+async def test_clusters_are_sorted_both_ways_and_found_by_name() -> None:
+    watched = Watched(FakeApi(bundle(number) for number in range(10)))
+    await watched.refresh()
+
+    def names(sort: str, text: str = "") -> list[str]:
+        return [one["name"] for one in fleet.consumers(watched.picture, text=text, sort=sort, now=now())]
+
+    assert names("name") == sorted(names("worst"))
+    assert names("-name") == names("name")[::-1]
+    assert names("works", "CLUSTER3") == ["cluster3"]
+
+
+async def test_problems_are_worst_first_and_one_work_is_linked() -> None:
+    failed = status(1, [condition("Applied", ok=False, message="quota")])
+    api = FakeApi(
+        [bundle(1, version=2), bundle(2, status=failed), bundle(12, status=failed), bundle(3, deleted_at=OLD)]
+    )
+    watched = Watched(api)
+    await watched.refresh()
+    problems = fleet.problems(watched.picture)
+    assert [(problem["code"], problem["count"]) for problem in problems] == [
+        ("MW-005", 2),
+        ("MW-004", 1),
+        ("MW-007", 1),
+    ]
+    assert problems[0]["work"] is None
+    assert problems[1]["work"] == "id-0000001"
+    assert "quota" in problems[0]["evidence"]
+
+
+OLD = "2026-11-01T00:00:00Z"
+
+
+async def test_stuck_works_are_grouped_by_cause() -> None:
+    quota = status(1, [condition("Applied", ok=False, message="quota")])
+    kind = status(1, [condition("Applied", ok=False, message="no kind")])
+    api = FakeApi(
+        [
+            bundle(1, status=quota),
+            bundle(2, status=quota),
+            bundle(3, status=kind),
+            bundle(4, deleted_at=OLD),
+            bundle(5, deleted_at=stamp(datetime.now(UTC))),
+        ]
+    )
+    watched = Watched(api)
+    await watched.refresh()
+    groups = stuck.model(watched.picture, now=now())["groups"]
+    assert [(group["kind"], group["count"]) for group in groups] == [
+        ("unapplied", 2),
+        ("unapplied", 1),
+        ("deleting", 1),
+    ]
+    assert all(group["advice"] for group in groups)
+
+
+async def test_commands_quote_hostile_names() -> None:
+    api = FakeApi([bundle(1, id="x; rm -rf ~", version=2)])
+    watched = Watched(api)
+    await watched.refresh()
+    advice = stuck.model(watched.picture, now=now())["groups"][0]["advice"]
+    assert advice[0] == "maestro trace work --resource-id 'x; rm -rf ~'"
+
+
+async def test_hold_marks_its_works_and_their_release() -> None:
+    api = FakeApi([bundle(1), bundle(11)])
+    watched = Watched(api)
+    await watched.refresh()
+    api.holds = [{"id": "h", "consumer_name": "cluster1", "reason": "R", "work_count": 1, "works": ["id-0000001"]}]
+    watched.collector._next_fleet = 0.0
+    await watched.refresh()
+    assert (watched.picture.works["id-0000001"].code, watched.picture.works["id-0000011"].code) == ("MW-122", "MW-001")
+    api.holds = []
+    watched.collector._next_fleet = 0.0
+    await watched.refresh()
+    assert watched.picture.works["id-0000001"].code == "MW-001"
+
+
+async def test_pause_of_delivery_is_the_cause_of_a_waiting_work() -> None:
+    api = FakeApi([bundle(1, version=2), bundle(11), bundle(2, version=2)])
+    watched = Watched(api)
+    await watched.refresh()
+    api.pauses = [{"consumer_name": "cluster1", "paused_at": "2026-11-17T10:00:00Z", "paused_by": "ann"}]
+    watched.collector._next_fleet = 0.0
+    await watched.refresh()
+    codes = {number: watched.picture.works[f"id-{number:07d}"].code for number in (1, 11, 2)}
+    assert codes == {1: "MW-123", 11: "MW-001", 2: "MW-004"}
+    groups = stuck.model(watched.picture, now=now())["groups"]
+    assert [group["kind"] for group in groups] == ["stale", "paused"]
+    assert "maestro consumer resume cluster1 --dry-run" in groups[1]["advice"]
+    assert fleet.consumers(watched.picture, text="cluster1", sort="name", now=now())[0]["isPaused"]
+    api.pauses = []
+    watched.collector._next_fleet = 0.0
+    await watched.refresh()
+    assert watched.picture.works["id-0000001"].code == "MW-004"
+
+
+async def test_api_that_is_away_keeps_the_picture_and_says_so() -> None:
+    api = FakeApi([bundle(1)])
+    watched = Watched(api)
+    await watched.refresh()
+    api.is_down = True
+    with pytest.raises(MaestroError) as raised:
+        await watched.refresh()
+    watched.picture.fail(str(raised.value), now=now())
+    model = fleet.model(watched.picture, [], now=now())
+    assert "connection refused" in model["source"]["problem"]
+    assert model["totals"]["works"] == 1
+    api.is_down = False
+    await watched.refresh()
+    watched.picture.succeed(now=now())
+    assert fleet.model(watched.picture, [], now=now())["source"]["problem"] == ""
+
+
+async def test_rates_and_latency_come_from_the_history() -> None:
+    api = FakeApi([bundle(1)])
+    api.history("work.created", "id-0000001", version=1, seconds_ago=10)
+    api.history("work.status", "id-0000001", version=1, seconds_ago=9, detail={"observed_version": 1})
+    watched = Watched(api)
+    await watched.refresh(2)
+    rates = fleet.model(watched.picture, [], now=now())["rates"]
+    assert (rates["requests"], rates["statuses"], rates["reported"]) == (1, 1, 1)
+    assert 900 <= rates["p50Ms"] <= 1100

@@ -1,0 +1,59 @@
+"""The history in the double: entries are rows without partitions, of which there is one for ever."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.simulation.memory_postgres import Row, Transaction
+
+TABLE = "maestropy_history"
+
+
+async def record_change(
+    tx: "Transaction", kind: str, resource: "Row | None", record: Sequence[Any], now: datetime
+) -> None:
+    """Add the entry of a changed resource, if it has one."""
+    actor, address, operation_id, detail = record
+    if resource is None or detail is None:
+        return
+    await _put(
+        tx,
+        {
+            "at": now,
+            "kind": kind,
+            "subject_id": resource["id"],
+            "consumer_name": resource["consumer_name"],
+            "source": resource["source"] or "",
+            "version": resource["version"],
+            "actor": actor,
+            "address": address,
+            "operation_id": operation_id,
+            "result": "",
+            "detail": detail,
+        },
+    )
+
+
+async def record(tx: "Transaction", *columns: Any) -> "list[Row]":
+    """Add entries that belong to no change."""
+    names = ("at", "kind", "subject_id", "consumer_name", "source", "version", "actor", "address", "operation_id")
+    for values in zip(*columns, strict=True):
+        await _put(tx, dict(zip((*names, "result", "detail"), values, strict=True)))
+    return []
+
+
+async def partitions(_tx: "Transaction") -> "list[Row]":
+    """Return the default partition, and one for all time."""
+    names = ("maestropy_history_default", "maestropy_history_p1970010100_2970010100")
+    return [{"name": name, "bytes": 0} for name in names]
+
+
+async def purge_default(_tx: "Transaction", _before: datetime, _limit: int) -> "list[Row]":
+    """Remove nothing: the default partition is empty."""
+    return []
+
+
+async def _put(tx: "Transaction", row: "Row") -> None:
+    tx.engine.recorded += 1
+    await tx.put(TABLE, tx.engine.recorded, {"id": tx.engine.recorded, **row})

@@ -1,0 +1,301 @@
+"""`maestro check` and `maestro … status`: what they find, what they could not see, and that they end in time."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from maestropy.agent import preflight as agent_preflight
+from maestropy.agent import settings as agent_configuration
+from maestropy.aio import clock as clocks
+from maestropy.aio.checks import Check, Outcome
+from maestropy.sandbox.kubeapi.access.rbac import User
+from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.server import preflight
+from maestropy.server import settings as configuration
+from maestropy.store.dsn import Dsn
+from tests import waiting
+from tests.certificates import make_ca
+from tests.stack import harness
+from tests.stack.secure_server import add_consumers
+
+CLOCK = clocks.Clock()
+
+
+async def check_server(address: Dsn | None, clock: clocks.Clock = CLOCK, **flags: str) -> dict[str, Check]:
+    given = {f"--{name.replace('_', '-')}": text for name, text in flags.items()}
+    settings = configuration.load({"--server-hostname": "127.0.0.1", **given}, {})
+    return by_name(await preflight.run(settings, address, clock=clock))
+
+
+async def check_agent(clock: clocks.Clock = CLOCK, **flags: str) -> dict[str, Check]:
+    given = {f"--{name.replace('_', '-')}": text for name, text in flags.items()}
+    settings = agent_configuration.load({"--consumer-name": "cluster1", **given}, {})
+    return by_name(await agent_preflight.run(settings, clock=clock))
+
+
+def by_name(results: Iterable[Check]) -> dict[str, Check]:
+    return {check.name: check for check in results}
+
+
+def outcomes(results: Mapping[str, Check]) -> dict[str, Outcome]:
+    return {name: check.outcome for name, check in results.items()}
+
+
+async def maestro(*arguments: str, env: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+    """Run a command; return its exit code and both outputs."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "maestropy.cli.main", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+    )
+    out, err = await asyncio.wait_for(process.communicate(), waiting.TIMEOUT)
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+async def test_good_database_passes_every_check(database: Dsn) -> None:
+    found = await check_server(database)
+    assert outcomes(found) == {
+        "database": Outcome.OK,
+        "database-writable": Outcome.OK,
+        "database-migrations": Outcome.OK,
+        "database-privileges": Outcome.OK,
+        "clock": Outcome.OK,
+        "database-notifications": Outcome.OK,
+    }
+    assert "PostgreSQL 1" in found["database"].detail
+    code, out, _ = await maestro("check", "server", "-o", "json", env={"MAESTRO_DB_DSN": str(database)})
+    assert (code, json.loads(out)["ok"]) == (0, True)
+
+
+async def test_database_without_migrations_names_the_remedy(database: Dsn) -> None:
+    await harness.sql(database, "DELETE FROM migrations WHERE id = '202609141000'")
+    missing = (await check_server(database))["database-migrations"]
+    assert missing.outcome is Outcome.FAILED
+    assert missing.detail == "1 migrations are missing, the first is 202609141000"
+    assert missing.remedy == "run `maestro migration` with the same database flags"
+    own = (await check_server(database, auto_migrate="true"))["database-migrations"]
+    assert own.outcome is Outcome.OK
+    code, out, _ = await maestro("check", "server", env={"MAESTRO_DB_DSN": str(database)})
+    assert code == 1
+    assert out.startswith("check server: 1 failed, 5 ok\n")
+    assert "            fix: run `maestro migration` with the same database flags\n" in out
+
+
+async def test_role_without_privileges_is_named(database: Dsn) -> None:
+    await harness.sql(database, "DROP ROLE IF EXISTS visitor")
+    await harness.sql(database, "CREATE ROLE visitor LOGIN")
+    await harness.sql(database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor")
+    found = await check_server(replace(database, user="visitor"))
+    lacking = found["database-privileges"]
+    assert lacking.outcome is Outcome.FAILED
+    assert "visitor lacks consumers: DELETE, INSERT, UPDATE" in lacking.detail
+
+
+async def test_read_only_database_and_wrong_clock_are_found(database: Dsn) -> None:
+    await harness.sql(database, f"ALTER DATABASE {database.database} SET default_transaction_read_only = on")
+    ahead = clocks.Clock(epoch=lambda: CLOCK.epoch() + 60)
+    found = await check_server(database, clock=ahead)
+    assert found["database-writable"].outcome is Outcome.FAILED
+    assert found["clock"].outcome is Outcome.WARNING
+    assert found["clock"].detail.startswith(("this host is 60.", "this host is 59.9"))
+
+
+@asynccontextmanager
+async def silent_server() -> AsyncIterator[int]:
+    """Accept connections and answer nothing, as behind a firewall."""
+    waiting_forever = asyncio.Event()
+
+    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await waiting_forever.wait()
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+        waiting_forever.set()
+
+
+async def test_host_that_does_not_answer_is_reported_in_time(
+    database: Dsn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preflight, "SECONDS", 0.5)
+    monkeypatch.setattr(agent_preflight, "SECONDS", 1.0)
+    async with silent_server() as port:
+        config = tmp_path / "mqtt.yaml"
+        config.write_text(
+            f"brokerHost: 127.0.0.1:{port}\ntopics:\n  sourceEvents: sources/maestro/consumers/+/sourceevents\n"
+            "  agentEvents: sources/maestro/consumers/+/agentevents\n"
+        )
+        silent = replace(database, host="127.0.0.1", port=port)
+        flags = {"message_broker_type": "mqtt", "message_broker_config_file": str(config)}
+        found = await check_server(silent, CLOCK, **flags)
+        assert outcomes(found) == {"database": Outcome.FAILED, "message-broker": Outcome.FAILED}
+        assert found["message-broker"].detail == "no answer within 0.5 s"
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+                    "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+                    "current-context": "c",
+                }
+            )
+        )
+        found = await check_agent(kubeconfig=str(kubeconfig), grpc_url=f"127.0.0.1:{port}")
+        assert found["cluster"].outcome is Outcome.FAILED
+        assert found["server-access"].outcome is Outcome.FAILED
+
+
+async def test_embedded_database_and_unreachable_broker(tmp_path: Path) -> None:
+    config = tmp_path / "mqtt.yaml"
+    config.write_text(
+        "brokerHost: 127.0.0.1:1\ntopics:\n  sourceEvents: sources/maestro/consumers/+/sourceevents\n"
+        f"  agentEvents: sources/maestro/consumers/+/agentevents\ncaFile: {tmp_path / 'none'}\n"
+    )
+    flags = {"message_broker_type": "mqtt", "message_broker_config_file": str(config)}
+    found = await check_server(None, CLOCK, **flags)
+    assert outcomes(found) == {
+        "database": Outcome.NOT_SEEN,
+        "--message-broker-config-file caFile": Outcome.FAILED,
+        "message-broker": Outcome.NOT_SEEN,
+    }
+    config.write_text(config.read_text().partition("caFile")[0])
+    found = await check_server(None, CLOCK, **flags)
+    assert "127.0.0.1:1" in found["message-broker"].detail
+    assert found["message-broker"].outcome is Outcome.FAILED
+
+
+async def test_certificates_of_listeners_are_checked(tmp_path: Path) -> None:
+    ca = make_ca(tmp_path)
+    pair = ca.issue(cn="a", san=["127.0.0.1"], expired=True)
+    found = await check_server(None, grpc_tls_cert_file=str(pair.cert), grpc_tls_key_file=str(pair.key))
+    assert found["--grpc-tls-cert-file"].outcome is Outcome.FAILED
+    assert "has expired" in found["--grpc-tls-cert-file"].detail
+    assert found["--grpc-tls-cert-file names"].outcome is Outcome.OK
+
+
+async def test_agent_with_every_permission_passes(database: Dsn) -> None:
+    await add_consumers(database, "cluster1")
+    async with harness.in_process(database) as server, SandboxCluster(tls=False, controllers=False) as cluster:
+        found = await check_agent(kubeconfig=str(cluster.kubeconfig), grpc_url=server.agents)
+        assert outcomes(found) == {
+            "cluster": Outcome.OK,
+            "cluster-permissions": Outcome.OK,
+            "cluster-definition": Outcome.OK,
+            "clock": Outcome.OK,
+            "cluster-permissions of works": Outcome.NOT_SEEN,
+            "server": Outcome.OK,
+            "server-access": Outcome.OK,
+        }
+        late = clocks.Clock(epoch=lambda: CLOCK.epoch() - 60)
+        found = await check_agent(clock=late, kubeconfig=str(cluster.kubeconfig), grpc_url=server.agents)
+        assert found["clock"].outcome is Outcome.WARNING
+        assert "behind the API server" in found["clock"].detail
+        arguments = ("--consumer-name=cluster1", f"--kubeconfig={cluster.kubeconfig}", f"--grpc-url={server.agents}")
+        code, out, _ = await maestro("check", "agent", *arguments)
+        assert code == 0, out
+        assert out.startswith("check agent: 1 not seen, 6 ok\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "outcome", "text"),
+    [
+        pytest.param("sourceEvents", Outcome.FAILED, 'the agent of "cluster1" would get no specs', id="specs"),
+        pytest.param("agentEvents", Outcome.WARNING, 'servers may reject the statuses of "cluster1"', id="statuses"),
+    ],
+)
+async def test_topics_of_another_consumer_are_named(key: str, outcome: Outcome, text: str, tmp_path: Path) -> None:
+    topics = {name: f"sources/maestro/consumers/+/{name.lower()}" for name in ("sourceEvents", "agentEvents")}
+    topics[key] = topics[key].replace("+", "other")
+    config = tmp_path / "mqtt.yaml"
+    config.write_text(json.dumps({"brokerHost": "127.0.0.1:1", "topics": topics}))
+    kubeconfig = str(tmp_path / "none")
+    found = await check_agent(kubeconfig=kubeconfig, workload_source_driver="mqtt", workload_source_config=str(config))
+    check = found["message-broker-config"]
+    assert check.outcome is outcome
+    assert f'topics.{key} names the consumer "other"' in check.detail
+    assert text in check.detail
+    arguments = ("--consumer-name=cluster1", "--workload-source-driver=mqtt", f"--kubeconfig={kubeconfig}")
+    code, _, err = await maestro("agent", *arguments, f"--workload-source-config={config}")
+    # The other one ends because there is no cluster; its warning is in the log before that.
+    assert code == (2 if outcome is Outcome.FAILED else 1)
+    assert f"topics.{key} names the consumer" in err
+
+
+async def test_permissions_that_the_agent_lacks_are_named(tmp_path: Path) -> None:
+    async with SandboxCluster(tls=False, controllers=False) as cluster:
+        cluster.access.add("weak", User(name="weak", groups=("system:authenticated",)))
+        kubeconfig = tmp_path / "kubeconfig"
+        cluster.write_kubeconfig(kubeconfig, token="weak")
+        found = await check_agent(
+            kubeconfig=str(kubeconfig), grpc_url="127.0.0.1:1", disable_leader_election="false", namespace="agents"
+        )
+    denied = found["cluster-permissions"]
+    assert denied.outcome is Outcome.FAILED
+    assert (
+        "the account may not get, list, watch, create, update, patch, delete appliedmanifestworks.work.open-cluster-"
+        "management.io; patch appliedmanifestworks/status.work.open-cluster-management.io" in denied.detail
+    )
+    assert "get, create, update leases.coordination.k8s.io in agents" in denied.detail
+    assert found["cluster-definition"].outcome is Outcome.NOT_SEEN
+    assert found["server"].detail == "127.0.0.1:1 cannot be reached: Connection refused"
+
+
+async def test_server_that_rejects_the_agent_is_named(database: Dsn, tmp_path: Path) -> None:
+    """The certificate of another cluster: reached, and not accepted."""
+    ca = make_ca(tmp_path)
+    server_pair = ca.issue(cn="server", san=["127.0.0.1"])
+    client = ca.issue(cn="system:open-cluster-management:cluster2", o=["maestro:consumer:cluster2"])
+    flags = {
+        "grpc_broker_tls_cert_file": str(server_pair.cert),
+        "grpc_broker_tls_key_file": str(server_pair.key),
+        "grpc_broker_client_ca_file": str(ca.cert),
+        "grpc_broker_agent_identity": "exact",
+    }
+    async with harness.in_process(database, **flags) as server, SandboxCluster(tls=False, controllers=False) as cluster:
+        config = tmp_path / "grpc.yaml"
+        config.write_text(
+            f"url: {server.agents.split()[0]}\ncaFile: {ca.cert}\n"
+            f"clientCertFile: {client.cert}\nclientKeyFile: {client.key}\n"
+        )
+        found = await check_agent(kubeconfig=str(cluster.kubeconfig), workload_source_config=str(config))
+        assert found["server"].outcome is Outcome.OK
+        assert found["server-access"].outcome is Outcome.FAILED
+        assert "may not act for consumer 'cluster1'" in found["server-access"].detail
+
+
+async def test_status_of_a_server_names_the_reason(database: Dsn, postgres: harness.Postgres) -> None:
+    async with harness.in_process(database) as server:
+        code, out, _ = await maestro("server", "status", "--url", server.health)
+        assert code == 0
+        assert out == (
+            f"server {server.health}: ready: 3 ok\n"
+            "  ok        database\n  ok        database-writable\n  ok        instance\n"
+        )
+        async with postgres.outage(database):
+
+            async def is_down() -> bool:
+                return await server.probe("/readyz") == 503
+
+            await waiting.until(is_down, what="the outage")
+            code, out, _ = await maestro("server", "status", "--url", server.health)
+            assert code == 1
+            assert out.startswith(f"server {server.health}: not ready, because of database: 1 failed\n")
+            code, out, _ = await maestro("server", "status", "--url", server.health, "-o=json")
+            assert code == 1
+            assert [check["outcome"] for check in json.loads(out)["checks"]] == ["failed"]
+
+
+async def test_status_of_nobody_names_the_remedy() -> None:
+    code, _, err = await maestro("agent", "status", "--url=https://127.0.0.1:1")
+    assert code == 1
+    assert "the agent at https://127.0.0.1:1 does not answer" in err
+    assert "give --url of its health port" in err

@@ -1,0 +1,88 @@
+"""The console inside a real server: the same login and roles as REST, and a picture that follows the database."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from maestropy.sdk.client import AsyncMaestro
+from maestropy.sdk.work import Work
+from tests import waiting
+from tests.stack import harness
+from tests.stack.test_secure_tokens import public_jwk, signed
+
+_CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hello", "namespace": "default"}}
+
+
+async def test_console_shows_what_the_server_stores(tmp_path: Path) -> None:
+    place = harness.Place(folder=tmp_path)
+    async with (
+        place.run("--enable-console") as server,
+        AsyncMaestro(environ={}, api_url=server.rest, grpc_url=server.sources, source="test") as client,
+        httpx.AsyncClient(base_url=server.rest, verify=False) as browser,
+    ):
+        assert (await browser.get("/console")).headers["location"] == "/console/"
+        assert "static/main.js" in (await browser.get("/console/")).text
+        assert (await browser.get("/console/api/session")).json()["needsLogin"] is False
+        await server.add_consumer("cluster1")
+        await client.works("cluster1").apply(Work("hello").add(_CONFIG_MAP))
+
+        async def works() -> list[dict[str, Any]]:
+            page = (await browser.get("/console/api/works", params={"q": "source:test"})).json()
+            return list(page["items"])
+
+        shown = (await waiting.until(works, what="the work"))[0]
+        assert (shown["name"], shown["code"], shown["consumer"]) == ("hello", "MW-002", "cluster1")
+        page = (await browser.get(f"/console/api/works/{shown['id']}")).json()
+        assert page["work"]["source"] == "test"
+        assert [entry["kind"] for entry in page["history"]] == ["work.created"]
+        await client.resource_bundles.delete(shown["id"])
+
+        async def is_deleting() -> bool:
+            return any(item["deleted"] for item in await works())
+
+        await waiting.until(is_deleting, what="the deletion")
+        for path in ("/consoles", "/console/api/nothing", "/api/maestro/v1/console"):
+            assert (await browser.get(path)).status_code == 404, path
+
+
+async def test_console_has_the_login_and_the_roles_of_rest(tmp_path: Path) -> None:
+    keys = tmp_path / "jwks.json"
+    keys.write_text(json.dumps({"keys": [public_jwk()]}))
+    flags = ("--enable-console", "--rest-authn-type=jwt", f"--jwks-file={keys}", "--jwt-source-claim=sources")
+    place = harness.Place(folder=tmp_path)
+    async with place.run(*flags) as server, httpx.AsyncClient(base_url=server.rest, verify=False) as browser:
+        origin = {"Origin": server.rest, "X-Maestro-Console": "1"}
+
+        async def sign_in(token: str) -> httpx.Response:
+            return await browser.post("/console/api/session", json={"token": token}, headers=origin)
+
+        assert (await browser.get("/console/")).status_code == 200
+        assert (await browser.get("/console/api/fleet")).status_code == 401
+        for token, status, says in (
+            (signed(key=None, algorithm="none"), 401, "algorithm"),
+            (signed(exp=1), 401, "expired"),
+            (signed(roles=[]), 403, "role read"),
+            (signed(), 403, "limited to some"),
+        ):
+            refused = await sign_in(token)
+            assert refused.status_code == status, refused.text
+            assert says in refused.json()["error"]
+        accepted = await sign_in(signed(sources=["*"]))
+        assert accepted.json()["user"] == "alice"
+        assert accepted.json()["role"] == "read"
+        assert (await browser.get("/console/api/fleet")).status_code == 200
+        # The cookie is the console's own: REST and its writes do not take it.
+        assert (await browser.get("/api/maestro/v1/consumers")).status_code == 401
+        assert (await browser.post("/api/maestro/v1/consumers", json={"name": "x"})).status_code == 401
+        assert (await browser.delete("/console/api/session", headers=origin)).status_code == 200
+        assert (await browser.get("/console/api/fleet")).status_code == 401
+
+
+async def test_server_without_the_flag_has_no_console(tmp_path: Path) -> None:
+    async with (
+        harness.Place(folder=tmp_path).run() as server,
+        httpx.AsyncClient(base_url=server.rest, verify=False) as browser,
+    ):
+        assert (await browser.get("/console/")).status_code == 404
