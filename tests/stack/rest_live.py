@@ -189,7 +189,7 @@ class _Running:
         deps = RestDependencies(
             database=self._database,
             journal=journal,
-            actions=OperatorActions(context, keeps_history=True),
+            actions=OperatorActions(context, keeps_history=True, sees_agents=True),
             metrics=self.metrics,
             mark_deleting=self._mark_deleting,
             clock=now,

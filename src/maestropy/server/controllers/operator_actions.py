@@ -38,8 +38,10 @@ class ActionRequest:
 class OperatorActions:
     """Plans actions and carries them out."""
 
-    def __init__(self, context: Context, *, keeps_history: bool) -> None:
+    def __init__(self, context: Context, *, keeps_history: bool, sees_agents: bool) -> None:
+        """Prepare; `sees_agents` says whether the broker knows which agents are connected."""
         self._context = context
+        self._sees_agents = sees_agents
         self._keeps_history = keeps_history
         self._journal = context.journal.bind({LogKey.LOGGER: Logger.SERVER})
 
@@ -108,7 +110,7 @@ class OperatorActions:
                     return None
                 versions = await actions.versions(connection, facts.name, locks=not request.is_dry_run)
                 works = await actions.works_of_consumer(connection, facts.name, limit=SHOWN_WORKS)
-                plan = retirement.plan(facts, works, versions, fate=fate, now=now)
+                plan = retirement.plan(facts, works, versions, fate=fate, now=now, sees_agents=self._sees_agents)
                 if isinstance(plan, Refusal) or request.is_dry_run:
                     return plan
                 if plan.pin != pin:

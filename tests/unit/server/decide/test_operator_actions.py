@@ -79,25 +79,38 @@ def test_resume_sends_all_works() -> None:
 )
 @pytest.mark.parametrize("fate", ["release", "delete"])
 def test_retirement_is_refused(changes: dict[str, object], reason: str, fate: retirement.Fate) -> None:
-    refusal = retirement.plan(FACTS._replace(**changes), [], VERSIONS, fate=fate, now=NOW)  # type: ignore[arg-type]
+    refusal = retirement.plan(FACTS._replace(**changes), [], VERSIONS, fate=fate, now=NOW, sees_agents=True)  # type: ignore[arg-type]
     assert isinstance(refusal, Refusal)
     assert reason in refusal.reason
 
 
 @pytest.mark.parametrize("seen_at", [None, NOW - retirement.SILENCE])
 def test_dead_consumer_is_retired(seen_at: datetime | None) -> None:
-    released = retirement.plan(FACTS._replace(seen_at=seen_at), [WORK], VERSIONS, fate="release", now=NOW)
+    released = retirement.plan(
+        FACTS._replace(seen_at=seen_at), [WORK], VERSIONS, fate="release", now=NOW, sees_agents=True
+    )
     assert isinstance(released, Plan)
     assert released.effects[0] == "Remove 3 works of consumer c1 from the database, and the consumer itself."
-    deleted = retirement.plan(FACTS._replace(seen_at=seen_at), [WORK], VERSIONS, fate="delete", now=NOW)
+    deleted = retirement.plan(
+        FACTS._replace(seen_at=seen_at), [WORK], VERSIONS, fate="delete", now=NOW, sees_agents=True
+    )
     assert isinstance(deleted, Plan)
     assert deleted.effects[0] == "Mark 2 works of consumer c1 for deletion. 1 are being deleted already."
     assert deleted.pin != released.pin
 
 
+@pytest.mark.parametrize("fate", ["release", "delete"])
+def test_retirement_warns_of_a_quiet_agent_behind_a_message_broker(fate: retirement.Fate) -> None:
+    plans_by_sight = {
+        sees: retirement.plan(FACTS, [WORK], VERSIONS, fate=fate, now=NOW, sees_agents=sees) for sees in (True, False)
+    }
+    assert plans_by_sight[True].warnings == ()  # type: ignore[union-attr]
+    assert "Check on the cluster that no agent runs" in plans_by_sight[False].warnings[0]  # type: ignore[union-attr]
+
+
 def test_plan_of_a_retirement_changes_with_the_works() -> None:
     def pin(versions: list[rows.WorkVersion]) -> str:
-        plan = retirement.plan(FACTS, [], versions, fate="release", now=NOW)
+        plan = retirement.plan(FACTS, [], versions, fate="release", now=NOW, sees_agents=True)
         assert isinstance(plan, Plan)
         return plan.pin
 
@@ -108,7 +121,7 @@ def test_plan_of_a_retirement_changes_with_the_works() -> None:
 
 
 def test_deletion_of_nothing_points_to_the_release() -> None:
-    plan = retirement.plan(FACTS._replace(works=1), [], [], fate="delete", now=NOW)
+    plan = retirement.plan(FACTS._replace(works=1), [], [], fate="delete", now=NOW, sees_agents=True)
     assert isinstance(plan, Plan)
     assert not plan.is_change
     assert "maestro consumer retire c1 --release" in plan.effects[1]

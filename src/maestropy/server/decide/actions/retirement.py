@@ -20,6 +20,11 @@ SILENCE: Final = timedelta(minutes=10)
 
 Fate = Literal["release", "delete"]
 
+_QUIET_AGENT: Final = (
+    "The message broker does not say which agents are connected: one that has had nothing to report for "
+    f"{SILENCE.total_seconds() / 60:.0f} minutes is not seen. Check on the cluster that no agent runs"
+)
+
 
 def plan(
     facts: rows.ConsumerFacts,
@@ -28,8 +33,18 @@ def plan(
     *,
     fate: Fate,
     now: datetime,
+    sees_agents: bool,
 ) -> Plan | Refusal:
-    """Plan to retire a consumer, or say why it is refused. `versions` are all of its works, `works` the first."""
+    """Plan to retire a consumer, or say why it is refused.
+
+    Args:
+        facts: The consumer.
+        works: The first of its works, for people.
+        versions: All of its works.
+        fate: What becomes of them.
+        now: The time.
+        sees_agents: Whether the server knows which agents are connected, also when they send nothing.
+    """
     refusal = _refusal(facts, now=now)
     if refusal is not None:
         return refusal
@@ -38,6 +53,7 @@ def plan(
         action=f"retire --{fate}",
         consumer=facts.name,
         effects=tuple(describe(facts)),
+        warnings=() if sees_agents else (_QUIET_AGENT,),
         is_change=fate == "release" or facts.works > facts.deleting,
         works=works,
         work_count=facts.works,
