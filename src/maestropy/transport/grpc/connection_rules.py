@@ -5,8 +5,9 @@ a client without credentials could use up all connections, or memory. Connection
 closed here. Pure.
 """
 
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,7 +26,11 @@ class PendingLimits:
     received_bytes: int = 2**19
     """More than the headers of 200 calls and the first window of data."""
     growth_bytes: int = 48 * 2**20
-    """The growth of the process within a minute from which less is accepted."""
+    """The growth of the process since a connection began, from which less is accepted on it."""
+    growth_seconds_before: float = 1.0
+    """Growth this long before a connection was noticed counts too: it may have been the cause."""
+    bytes_of_a_client: int = 2**17
+    """What an authenticated connection makes the process grow by: a fleet that reconnects is no attack."""
     received_bytes_while_growing: int = 2**15
     """More than a TLS handshake and a call with a large token."""
     total_bytes_while_growing: int = 2**21
@@ -46,7 +51,7 @@ class Connection:
 
 
 class MemoryGrowth:
-    """Remembers the smallest memory of the process within a minute."""
+    """Remembers the sizes of the process within a minute."""
 
     SECONDS: Final = 60.0
 
@@ -63,30 +68,57 @@ class MemoryGrowth:
             self._smallest.popleft()
         return size - self._smallest[0][1]
 
+    def since(self) -> Callable[[float], int]:
+        """Return a function of a time that tells by how many bytes the process has grown since then."""
+        sizes = [*self._smallest]
+
+        def grown(moment: float) -> int:
+            # The smallest size since a moment is the first that is left of it, because no later one is below.
+            first = min(bisect_left(sizes, (moment, 0)), len(sizes) - 1)
+            return sizes[-1][1] - sizes[first][1] if sizes else 0
+
+        return grown
+
 
 def closed(
-    connections: Collection[Connection], limits: PendingLimits, *, now: float, growth: int = 0
+    connections: Collection[Connection],
+    limits: PendingLimits,
+    *,
+    now: float,
+    grown_since: Callable[[float], int] = lambda _: 0,
 ) -> Iterator[tuple[Connection, str]]:
     """Yield the connections that are to be closed, with the reason.
 
-    A few headers can stand for hundreds of megabytes, so less is accepted while the process grows (by `growth` bytes).
+    A few headers can stand for hundreds of megabytes, so less is accepted on a connection since which the process has
+    grown. Growth from before it is not its own: a client that sends much at once, to a server that has just started or
+    to which a fleet returns, is served.
     """
-    is_growing = growth > limits.growth_bytes
-    max_bytes = limits.received_bytes_while_growing if is_growing else limits.received_bytes
-    pending = []
-    for connection in sorted(connections, key=lambda connection: connection.since):
+    ordered = sorted(connections, key=lambda connection: connection.since)
+    clients = [connection.since for connection in ordered if connection.is_authenticated]
+
+    def is_growing(connection: Connection) -> bool:
+        began = connection.since - limits.growth_seconds_before
+        explained = limits.bytes_of_a_client * (len(clients) - bisect_left(clients, began))
+        return grown_since(began) - explained > limits.growth_bytes
+
+    pending, growing = [], []
+    for connection in ordered:
         if connection.is_authenticated:
             continue
+        is_strict = is_growing(connection)
+        max_bytes = limits.received_bytes_while_growing if is_strict else limits.received_bytes
         if connection.received_bytes > max_bytes:
             yield connection, f"more than {max_bytes} bytes without an authenticated call"
         elif now - connection.since > limits.seconds:
             yield connection, f"no authenticated call within {limits.seconds:g}s"
         else:
             pending.append(connection)
-    if is_growing:
-        excess = _beyond_total(pending, limits.total_bytes_while_growing)
-        yield from ((connection, "memory grows, and no authenticated call on this one") for connection in excess)
-        pending = [connection for connection in pending if connection not in excess]
+            if is_strict:
+                growing.append(connection)
+    excess = _beyond_total(growing, limits.total_bytes_while_growing)
+    yield from ((connection, "memory grows, and no authenticated call on this one") for connection in excess)
+    ended = {connection.file_descriptor for connection in excess}
+    pending = [connection for connection in pending if connection.file_descriptor not in ended]
     yield from _beyond_limits(
         pending, limits, open_connections=Counter(connection.local_port for connection in connections)
     )
