@@ -222,7 +222,7 @@ async def test_connections_of_a_port(database: Dsn, tmp_path: Path) -> None:
 
 
 async def test_headers_that_repeat_a_large_one(database: Dsn, tmp_path: Path) -> None:
-    """5.7 MB of headers that stand for 22 GB (HPACK bomb), no token -> closed after 512 KiB, up to 450 MB meanwhile"""
+    """5.7 MB of headers that stand for 22 GB (HPACK bomb), no token -> closed as memory grows, up to 450 MB"""
     await add_consumers(database, CONSUMER)
     async with (
         ReviewApi(tokens={TOKEN: ("alice", ["devs"])}, grants=GRANTS) as api,

@@ -157,7 +157,7 @@ class GrpcSettings:
 
     max_pending_connections: int = field(default=1000, metadata=flag("--grpc-max-pending-connections"))
     """Connections of one IP address without an authenticated call; beyond that the oldest are closed, as are those
-    without one for 60 seconds or with 512 KiB of data. Connections with an authenticated call do not count."""
+    without one for 60 seconds or with 2 MiB of data. Connections with an authenticated call do not count."""
 
     max_subscriptions: int = field(default=10000, metadata=flag("--grpc-max-subscriptions"))
     """Open subscriptions of each gRPC port, about 30 KB of memory each; further ones are rejected."""

@@ -123,10 +123,9 @@ class ConnectionGuard:
         return self._growth.measure(size, now=now) > self._limits.growth_bytes and is_sudden
 
     def _scan(self, now: float) -> Counter[tuple[str, str]]:
-        while self._called:
-            self._authenticated.update(filter(None, (_peer(self._called.popleft()),)))
-        self._under_review = set(filter(None, map(_peer, list(self._reviewed))))
+        self._under_review = self._reviewed_peers()
         self._look(now)
+        self._note_calls()
         counts: Counter[tuple[str, str]] = Counter()
         excess = connection_rules.closed(
             self._connections.values(), self._limits, now=now, grown_since=self._growth.since()
@@ -135,6 +134,25 @@ class ConnectionGuard:
             if self._close(connection):
                 counts[reason, connection.host] += 1
         return counts
+
+    def _reviewed_peers(self) -> set[Peer]:
+        return set(filter(None, map(_peer, list(self._reviewed))))
+
+    def _note_calls(self) -> None:
+        """Note which connections are authenticated, or under review, by now.
+
+        After the bytes were read: this thread may wait for a core in between, and what a client sends after its first
+        authenticated call must not count against it.
+        """
+        while self._called:
+            self._authenticated.update(filter(None, (_peer(self._called.popleft()),)))
+        reviewed = self._reviewed_peers()
+        for connection in self._connections.values():
+            if not connection.is_authenticated:
+                peer = (connection.host, connection.port)
+                connection.is_authenticated = peer in self._authenticated
+                if peer in reviewed:
+                    connection.received_bytes = 0
 
     def _look(self, now: float) -> None:
         try:

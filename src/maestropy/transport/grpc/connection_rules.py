@@ -23,8 +23,8 @@ class PendingLimits:
     """All connections of one port; near this number pending ones are closed."""
     per_address: int = 1_000
     seconds: float = 60.0
-    received_bytes: int = 2**19
-    """More than the headers of 200 calls and the first window of data."""
+    received_bytes: int = 2**21
+    """More than the headers and first data of 500 calls, which a good client may send before one is answered."""
     growth_bytes: int = 48 * 2**20
     """The growth of the process since a connection began, from which less is accepted on it."""
     growth_seconds_before: float = 1.0
