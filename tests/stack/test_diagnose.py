@@ -15,6 +15,7 @@ import pytest
 
 from maestropy import Work, trace
 from maestropy.aio.clock import Clock
+from maestropy.console.archived import archived
 from maestropy.diagnose import analyze, archive, collect
 from maestropy.diagnose.analyze import Analysis
 from maestropy.diagnose.collect import CollectOptions
@@ -132,6 +133,20 @@ async def test_archive_gives_the_verdicts_of_live_traces_where_nothing_can_be_re
     assert any(path.startswith("database/rows.jsonl:") for path in where)
     assert any(path.startswith("clusters/cluster1/") for path in where)
     assert any("logs/files/agent-cluster1.log:" in str(item["evidence"]) for item in report["findings"])
+    await console_agrees(target, tmp_path / "console", codes=codes, requests=len(offline))
+
+
+async def console_agrees(path: Path, folder: Path, *, codes: dict[str, str], requests: int) -> None:
+    """Open an archive in the console: verdicts, clusters, history, the connected agent and requests are there."""
+    folder.mkdir()
+    with archive.opened(path, folder=folder) as opened:
+        async with archived(opened) as running:
+            pages = [await running.pages.page(work_id) for work_id in running.picture.works]
+            assert {page["work"]["workName"]: page["work"]["code"] for page in pages} == codes
+            assert all(page["work"]["clustersRead"] and page["history"] and page["requests"] for page in pages)
+            assert running.picture.agents["cluster1"].is_connected
+            assert len(running.requests.listed()) == requests
+            assert {row.code for row in running.picture.works.values()} == set(codes.values())
 
 
 async def test_anonymised_archive_has_the_same_verdicts_and_no_name(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from maestropy import __version__
 from maestropy.aio.clock import Clock
 from maestropy.console import assets, filters, fleet, sessions, stuck
-from maestropy.console.collector import Collector
-from maestropy.console.picture import Picture
+from maestropy.console.picture import FleetReader, Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.console.work_page import NoSuchWork, WorkPages
@@ -71,7 +70,7 @@ class Console:
     """The pages of the console. Everything that it shows is redacted before it gets here."""
 
     picture: Picture
-    collector: Collector
+    collector: FleetReader
     requests: RequestFeed
     pages: WorkPages
     gate: sessions.Gate
@@ -176,6 +175,7 @@ class Console:
             "title": self.title,
             "version": __version__,
             "hasLogs": self.requests.has_logs,
+            "archive": fleet.archive_model(self.picture),
         }
 
     async def _fleet(self, _: Request) -> Any:

@@ -65,6 +65,20 @@ def source_model(picture: Picture) -> dict[str, Any]:
         "total": source.total,
         "leftOut": source.left_out,
         "logProblem": source.log_problem,
+        "archive": archive_model(picture),
+    }
+
+
+def archive_model(picture: Picture) -> dict[str, Any] | None:
+    """Return which archive the picture comes from, and what is not in it; None for a Maestro that runs."""
+    origin = picture.source.archive
+    if origin is None:
+        return None
+    return {
+        "name": origin.name,
+        "collectedAt": moment_of(origin.collected),
+        "missing": list(origin.missing),
+        "isAnonymised": origin.is_anonymised,
     }
 
 

@@ -6,7 +6,7 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from maestropy.console.rows import WorkRow
 from maestropy.sdk.consumers import Consumer
@@ -41,6 +41,18 @@ class Change:
     version: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOrigin:
+    """The archive of `maestro diagnose` that a picture comes from."""
+
+    name: str
+    collected: float
+    """When it was collected; ages count from then."""
+    missing: tuple[str, ...] = ()
+    """What it does not hold, and why; one sentence each."""
+    is_anonymised: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Source:
     """Where the picture comes from, and whether it can still be read."""
@@ -61,6 +73,8 @@ class Source:
     """Works beyond `MOST_WORKS`."""
     log_problem: str = ""
     """Why the logs cannot be followed; empty if they can, or none are given."""
+    archive: ArchiveOrigin | None = None
+    """The archive that the picture comes from; None for a Maestro that runs."""
 
 
 class Picture:
@@ -159,6 +173,16 @@ class Picture:
         if self.source.problem:
             self.source.problem, self.source.problem_since = "", 0.0
             self.touch()
+
+
+class FleetReader(Protocol):
+    """Keeps a picture up to date: from a REST API that is read again and again, or once from an archive."""
+
+    def want(self) -> None:
+        """Note that somebody looks."""
+
+    async def ids_of_source(self, source: str) -> set[str]:
+        """Return the IDs of the works of a source."""
 
 
 @dataclass(slots=True)

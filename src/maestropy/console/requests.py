@@ -5,19 +5,21 @@ The verdicts are those of `trace request`: this module only keeps and orders the
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from maestropy.console import redaction
 from maestropy.trace.errors import TraceError
 from maestropy.trace.follow import FollowedLogs, Poll, poll_logs
-from maestropy.trace.logs.log_streams import LogStreams, request_identity
+from maestropy.trace.logs.log_streams import request_identity
 from maestropy.trace.logs.model import Options, StageState, Trace
+from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.report.json_model import stamp, trace_model
 from maestropy.trace.stages import STAGES
 
-_MOST: Final = 2_000
+MOST: Final = 2_000
+"""So many requests are kept, the newest."""
 _SHOWN: Final = 500
 _RETRY_SECONDS: Final = 5.0
 _SENT: Final = 9
@@ -31,7 +33,7 @@ class RequestFeed:
         self._on_change = on_change
         self._on_problem = on_problem
         self._traces: OrderedDict[str, Trace] = OrderedDict()
-        self._streams: LogStreams | None = None
+        self._environment: Environment | None = None
 
     @property
     def has_logs(self) -> bool:
@@ -57,20 +59,24 @@ class RequestFeed:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _take(self, poll: Poll) -> bool:
-        self._streams = poll.streams
+        self.keep(poll.streams.changed(), poll.streams.environment)
+        return False
+
+    def keep(self, traces: Iterable[Trace], environment: Environment) -> None:
+        """Keep the newest of these requests and of those before; the environment is that of their logs."""
+        self._environment = environment
         is_changed = False
-        for trace in poll.streams.changed():
+        for trace in traces:
             name = _name(trace)
             if self._traces.get(name) != trace:
                 self._traces[name] = trace
                 self._traces.move_to_end(name)
                 is_changed = True
-        while len(self._traces) > _MOST:
+        while len(self._traces) > MOST:
             self._traces.popitem(last=False)
         if is_changed:
             self._on_problem("")
             self._on_change()
-        return False
 
     def listed(self, *, text: str = "", resource_id: str = "") -> list[dict[str, Any]]:
         """Return the newest requests first; those of one work, or whose names contain a text."""
@@ -87,9 +93,9 @@ class RequestFeed:
     def one(self, name: str) -> dict[str, Any] | None:
         """Return a request in full, as `trace request -o json` has it."""
         trace = self._traces.get(name)
-        if trace is None or self._streams is None:
+        if trace is None or self._environment is None:
             return None
-        model = redaction.anything(trace_model(trace, self._streams.environment))
+        model = redaction.anything(trace_model(trace, self._environment))
         titles = [{"n": number, "id": names[0], "title": names[1]} for number, names in STAGES.items()]
         return {"name": name, "titles": titles, **model}
 

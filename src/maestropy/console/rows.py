@@ -78,13 +78,24 @@ def row(
     bundle: Mapping[str, Any], *, now: datetime, hold: WorkHold | None = None, pause: ConsumerPause | None = None
 ) -> WorkRow:
     """Return the row of a resource bundle of the REST API; hold and pause are those of its consumer."""
-    resource = parse.bundle(bundle)
+    return of_resource(parse.bundle(bundle), now=now, hold=hold, pause=pause, name=str(bundle.get("name") or ""))
+
+
+def of_resource(
+    resource: TracedResource,
+    *,
+    now: datetime,
+    hold: WorkHold | None = None,
+    pause: ConsumerPause | None = None,
+    name: str = "",
+) -> WorkRow:
+    """Return the row of a work, without secret values; `name` is for a work that has none in its metadata."""
     status = resource.status
     finding = _finding(resource, now=now, hold=hold, pause=pause)
     sent = sequence_time(status.sequence) if status else None
     return WorkRow(
         id=resource.id,
-        name=resource.work_name or str(bundle.get("name") or ""),
+        name=resource.work_name or name,
         consumer=intern(resource.consumer),
         version=resource.version,
         observed=status.version if status else 0,
@@ -142,7 +153,11 @@ def _seconds(moment: datetime | None) -> float:
 
 
 def moment_of(seconds: float) -> str | None:
-    """Return a time as RFC 3339 in UTC; None for 0."""
+    """Return a time as RFC 3339 in UTC; None for 0, and for what no calendar has."""
     if not seconds:
         return None
-    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    try:
+        moment = datetime.fromtimestamp(seconds, tz=UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

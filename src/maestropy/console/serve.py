@@ -11,7 +11,7 @@ from maestropy.console.app import Console
 from maestropy.console.collector import Collector
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
-from maestropy.console.work_page import WorkPages
+from maestropy.console.work_page import RestWorks, WorkPages
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.trace.access.options import WorkAccess
 from maestropy.transport.http.limits import HttpLimits
@@ -50,9 +50,7 @@ async def console(options: ConsoleOptions) -> AsyncIterator[Console]:
             picture.touch()
 
     feed = RequestFeed(options.logs, on_change=picture.touch, on_problem=on_problem)
-    pages = WorkPages(
-        client=options.client, picture=picture, requests=feed, access=options.access, api_flags=options.api_flags
-    )
+    works = RestWorks(client=options.client, picture=picture, access=options.access, api_flags=options.api_flags)
     task_owner = tasks.TaskOwner()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(task_owner.stop)
@@ -62,7 +60,7 @@ async def console(options: ConsoleOptions) -> AsyncIterator[Console]:
             picture=picture,
             collector=collector,
             requests=feed,
-            pages=pages,
+            pages=WorkPages(reader=works, picture=picture, requests=feed),
             gate=options.gate,
             title=options.description,
         )
@@ -73,14 +71,19 @@ async def console(options: ConsoleOptions) -> AsyncIterator[Console]:
 @asynccontextmanager
 async def serve(options: ConsoleOptions, *, port: int) -> AsyncIterator[str]:
     """Serve a console on loopback while entered; yield its address."""
-    async with AsyncExitStack() as stack:
-        running = await stack.enter_async_context(console(options))
-        running.collector.want()
-        listener = HttpListener(running.app(), host=LOOPBACK, port=port, limits=HttpLimits())
-        serving = tasks.TaskOwner().start("console listener", listener.serve(tls=None))
-        try:
-            yield f"http://{LOOPBACK}:{listener.port}/"
-        finally:
-            running.end()
-            listener.stop()
-            await serving
+    async with console(options) as running, listening(running, port=port) as address:
+        yield address
+
+
+@asynccontextmanager
+async def listening(running: Console, *, port: int) -> AsyncIterator[str]:
+    """Serve a console that runs, on loopback, while entered; yield its address."""
+    running.collector.want()
+    listener = HttpListener(running.app(), host=LOOPBACK, port=port, limits=HttpLimits())
+    serving = tasks.TaskOwner().start("console listener", listener.serve(tls=None))
+    try:
+        yield f"http://{LOOPBACK}:{listener.port}/"
+    finally:
+        running.end()
+        listener.stop()
+        await serving

@@ -2,9 +2,10 @@
 
 import asyncio
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from maestropy.aio.clock import Clock
 from maestropy.console import hops, redaction
@@ -36,55 +37,34 @@ class NoSuchWork(Exception):
     """Nothing is known of a work: no row, no history, no object on a cluster."""
 
 
+class WorkReader(Protocol):
+    """Reads what the page of one work shows; `RestWorks` from a Maestro that runs, `archived` from an archive."""
+
+    async def trace(self, work_id: str) -> tuple[WorkReport, str]:
+        """Return the verdict of `trace work`, and what could not be read for it."""
+
+    async def history(self, work_id: str) -> tuple[list[HistoryEntry], str]:
+        """Return the newest entries of the history first, and why there are none."""
+
+    async def manifests(self, work_id: str) -> tuple[Sequence[Mapping[str, Any]], object]:
+        """Return the manifests of a work and their version; raises `NoSuchWork`."""
+
+    def commands(self, work_id: str) -> list[str]:
+        """Return commands that tell more of a work; its ID is quoted for a shell."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkPages:
-    """Builds pages of single works."""
+class RestWorks:
+    """Reads works from a Maestro that runs: database and clusters if they can be reached, else REST alone."""
 
     client: AsyncMaestro
     picture: Picture
-    requests: RequestFeed
     access: WorkAccess | None = None
     """How the database and the clusters are reached, if they can be; otherwise REST alone is read."""
     api_flags: str = ""
     """The flags that lead commands to the same API, quoted for a shell."""
 
-    async def page(self, work_id: str) -> dict[str, Any]:
-        """Return everything about a work; raises `NoSuchWork`."""
-        history, history_problem = await self._history(work_id)
-        report, problem = await self._trace(work_id)
-        traced = report.works[0] if report.works else None
-        if traced is None or (traced.facts.data.row is None and not traced.facts.data.applied and not history):
-            raise NoSuchWork(work_id)
-        model = redaction.work_model(work_report.work_model(traced))
-        row = traced.facts.data.row
-        return {
-            "generation": self.picture.generation,
-            "work": self._headline(traced, model),
-            "hops": hops.strip(self._known(traced, model, history)),
-            "sides": work_report.model(report)["sides"],
-            "problem": problem,
-            "history": [_entry(entry) for entry in history],
-            "historyProblem": history_problem,
-            "versions": _versions(history),
-            "sizes": [len(str(manifest)) for manifest in row.manifests] if row else [],
-            "requests": self.requests.listed(resource_id=work_id)[:20],
-            "hasLogs": self.requests.has_logs,
-            "commands": self._commands(traced),
-        }
-
-    async def manifest(self, work_id: str, index: int) -> dict[str, Any]:
-        """Return one manifest as text, without secret values; raises `NoSuchWork`."""
-        try:
-            bundle = await self.client.resource_bundles.get(work_id)
-        except NotFound:
-            raise NoSuchWork(work_id) from None
-        manifests = parse.mappings(bundle.get("manifests"))
-        if not 0 <= index < len(manifests):
-            raise NoSuchWork(f"{work_id}, manifest {index}")
-        text, is_cut = await asyncio.to_thread(redaction.manifest_text, manifests[index])
-        return {"text": text, "isCut": is_cut, "version": bundle.get("version")}
-
-    async def _trace(self, work_id: str) -> tuple[WorkReport, str]:
+    async def trace(self, work_id: str) -> tuple[WorkReport, str]:
         """Trace by the database and the clusters if they can be read, else by REST alone, and say why."""
         problem = ""
         if self.access is not None:
@@ -108,7 +88,8 @@ class WorkPages:
         expectations = Expectations(access_flags=self.api_flags)
         return work_report.build(result, now=Clock().now(), expectations=expectations), problem
 
-    async def _history(self, work_id: str) -> tuple[list[HistoryEntry], str]:
+    async def history(self, work_id: str) -> tuple[list[HistoryEntry], str]:
+        """Read the history of a work."""
         entries = self.client.resource_bundles.history(work_id, newest_first=True, limit=_MOST_ENTRIES)
         try:
             return [entry async for entry in entries], ""
@@ -118,6 +99,69 @@ class WorkPages:
             return [], "unsupported"
         except MaestroError as error:
             return [], str(error)
+
+    async def manifests(self, work_id: str) -> tuple[Sequence[Mapping[str, Any]], object]:
+        """Read the manifests of a work."""
+        try:
+            bundle = await self.client.resource_bundles.get(work_id)
+        except NotFound:
+            raise NoSuchWork(work_id) from None
+        return parse.mappings(bundle.get("manifests")), bundle.get("version")
+
+    def commands(self, work_id: str) -> list[str]:
+        """Return commands that reach the same Maestro."""
+        flags = f" {self.access.flags}" if self.access is not None and self.access.flags else self._flags()
+        logs = shlex.quote(self.access.logs) if self.access is not None and self.access.logs else "LOGS"
+        return [
+            f"maestro trace work --resource-id {work_id}{flags}",
+            f"maestro trace request --resource-id {work_id} {logs}",
+            f"maestro history {work_id}{self._flags()} -o wide",
+            f"maestro resourcebundle get {work_id}{self._flags()}",
+        ]
+
+    def _flags(self) -> str:
+        return f" {self.api_flags}" if self.api_flags else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkPages:
+    """Builds pages of single works."""
+
+    reader: WorkReader
+    picture: Picture
+    requests: RequestFeed
+
+    async def page(self, work_id: str) -> dict[str, Any]:
+        """Return everything about a work; raises `NoSuchWork`."""
+        history, history_problem = await self.reader.history(work_id)
+        report, problem = await self.reader.trace(work_id)
+        traced = report.works[0] if report.works else None
+        if traced is None or (traced.facts.data.row is None and not traced.facts.data.applied and not history):
+            raise NoSuchWork(work_id)
+        model = redaction.work_model(work_report.work_model(traced))
+        row = traced.facts.data.row
+        return {
+            "generation": self.picture.generation,
+            "work": self._headline(traced, model),
+            "hops": hops.strip(self._known(traced, model, history)),
+            "sides": work_report.model(report)["sides"],
+            "problem": problem,
+            "history": [_entry(entry) for entry in history],
+            "historyProblem": history_problem,
+            "versions": _versions(history),
+            "sizes": [len(str(manifest)) for manifest in row.manifests] if row else [],
+            "requests": self.requests.listed(resource_id=work_id)[:20],
+            "hasLogs": self.requests.has_logs,
+            "commands": self.reader.commands(shlex.quote(work_report.resource_id(traced.facts))),
+        }
+
+    async def manifest(self, work_id: str, index: int) -> dict[str, Any]:
+        """Return one manifest as text, without secret values; raises `NoSuchWork`."""
+        manifests, version = await self.reader.manifests(work_id)
+        if not 0 <= index < len(manifests):
+            raise NoSuchWork(f"{work_id}, manifest {index}")
+        text, is_cut = await asyncio.to_thread(redaction.manifest_text, manifests[index])
+        return {"text": text, "isCut": is_cut, "version": version}
 
     def _headline(self, traced: Traced, model: dict[str, Any]) -> dict[str, Any]:
         """Return the model with the verdict on what was read: that a cluster was not read comes as a note."""
@@ -168,20 +212,6 @@ class WorkPages:
             status_stored=_seconds(reported[0].time) if reported else 0.0,
             delivered=self.requests.delivered(row.id, version=version),
         )
-
-    def _commands(self, traced: Traced) -> list[str]:
-        work_id = shlex.quote(work_report.resource_id(traced.facts))
-        flags = f" {self.access.flags}" if self.access is not None and self.access.flags else self._flags()
-        logs = shlex.quote(self.access.logs) if self.access is not None and self.access.logs else "LOGS"
-        return [
-            f"maestro trace work --resource-id {work_id}{flags}",
-            f"maestro trace request --resource-id {work_id} {logs}",
-            f"maestro history {work_id}{self._flags()} -o wide",
-            f"maestro resourcebundle get {work_id}{self._flags()}",
-        ]
-
-    def _flags(self) -> str:
-        return f" {self.api_flags}" if self.api_flags else ""
 
 
 def of_consumer(access: WorkAccess, consumer: str) -> WorkAccess:

@@ -29,7 +29,7 @@ from maestropy.trace.report.formatting import describe
 from maestropy.trace.work import gather, parse
 from maestropy.trace.work.judge.facts import Expectations
 from maestropy.trace.work.live_objects import LookupDepth
-from maestropy.trace.work.model import AccessStatus, WorkQueryResult
+from maestropy.trace.work.model import WorkQueryResult
 from maestropy.trace.work.query import WorkQuery
 from maestropy.trace.work.report import work_report
 
@@ -37,6 +37,8 @@ _AT_ONCE: Final = 1000
 _MOST_EVIDENCE: Final = 5
 _TEXT_BYTES: Final = 32 << 20
 _HEALTHY: Final = "MW-001"
+_EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
+_LATEST: Final = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ def analyze(opened: Opened, *, jobs: int = 1) -> Analysis:
     """Analyse an archive as far as it goes."""
     results = _Results()
     manifest = opened.manifest or manifests.Manifest(schema=manifests.SCHEMA)
-    now = _moment(opened, manifest)
+    now = moment(opened, manifest)
     _archive_findings(opened, manifest, results)
     _works(opened, manifest, results, now=now)
     _requests(opened, results, now=now, jobs=jobs)
@@ -124,13 +126,15 @@ def _exit(findings: Sequence[Ranked], results: _Results, *, has_works: bool) -> 
     return Exit.HEALTHY if is_known and not is_unclear else Exit.INCONCLUSIVE
 
 
-def _moment(opened: Opened, manifest: manifests.Manifest) -> datetime:
+def moment(opened: Opened, manifest: manifests.Manifest) -> datetime:
+    """Return when an archive was collected; without a manifest, when its newest file was written."""
     try:
         now = datetime.fromisoformat(manifest.collected_at)
-        return now if now.tzinfo else now.replace(tzinfo=UTC)
-    except ValueError:
-        newest = max((path.stat().st_mtime for path in opened.folder.rglob("*") if path.is_file()), default=0.0)
-        return datetime.fromtimestamp(newest, tz=UTC)
+        seconds = (now if now.tzinfo else now.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        seconds = max((path.stat().st_mtime for path in opened.folder.rglob("*") if path.is_file()), default=0.0)
+    # Whatever a stranger wrote there, ages can be computed from it.
+    return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), tz=UTC)
 
 
 def _archive_findings(opened: Opened, manifest: manifests.Manifest, results: _Results) -> None:
@@ -146,10 +150,7 @@ def _archive_findings(opened: Opened, manifest: manifests.Manifest, results: _Re
         evidence = [Evidence(where=manifests.NAME, says=says)]
         results.findings.append(Ranked.of(health.finding("MD-003", evidence=evidence), engine="archive"))
         results.unknown.append(f"what schema {manifest.schema} has added or moved")
-    for section in manifest.sections:
-        if section.reason:
-            state = {"skipped": "not collected", "collected": "note"}.get(section.state, section.state)
-            results.unknown.append(f"{section.name} ({state}): {section.reason}")
+    results.unknown += manifests.unknown(manifest)
     missing = [section for section in manifest.sections if section.state in {"failed", "partial"}]
     if missing:
         evidence = [Evidence(where=manifests.NAME, says=f"{section.name} {section.state}") for section in missing]
@@ -163,50 +164,24 @@ def _works(opened: Opened, manifest: manifests.Manifest, results: _Results, *, n
     try:
         lines = _Lines(folder)
         database = works_of.database(folder)
-        clusters = _clusters(opened, manifest)
+        readers = works_of.readers(opened, manifest, database=database)
     except InputUnreadable as error:
         results.unknown.append(f"works: {error}")
         return
     results.unknown += lines.problems
-    has_rows = any((folder / name).is_file() for name in works_of.ROWS)
-    section = manifest.section("works")
-    problem = (section.reason if section else "") or "the archive holds no works of a database or a REST API"
-    readers = gather.Readers(
-        database=database if has_rows else None,
-        database_problem=problem,
-        clusters=clusters,
-        unreachable_clusters=_unreachable(manifest, clusters),
-    )
     ids = {row.id for row in database.dump.rows}
-    unseen = _of_uncollected_clusters(database, readers)
+    unseen = works_of.of_uncollected_clusters(database, readers)
     elsewhere = {row_id for several in unseen.values() for row_id in several}
     lost = _without_row(readers, ids, manifest=manifest)
     groups: list[tuple[list[str], gather.Readers]] = [([*(ids - elsewhere), *lost], readers)]
     for consumer, several in unseen.items():
-        nowhere = AccessStatus(
-            description=f"cluster of {consumer}", is_readable=False, problem="was not collected", consumer=consumer
-        )
-        groups.append((several, replace(readers, clusters=(), unreachable_clusters=(nowhere,))))
+        groups.append((several, works_of.without_cluster(readers, consumer)))
     for values, own_readers in groups:
         for start in range(0, len(values), _AT_ONCE):
             query = WorkQuery(entry="file", values=tuple(sorted(values)[start : start + _AT_ONCE]))
             depth = LookupDepth(objects=bool(own_readers.clusters))
             result = asyncio.run(gather.gather(query, own_readers, depth=depth))
             _judge_works(result, results, lines=lines, now=now)
-
-
-def _of_uncollected_clusters(database: offline.OfflineDatabase, readers: gather.Readers) -> dict[str, list[str]]:
-    """Return the works, by consumer, whose cluster is not in the archive and that are on no other cluster."""
-    seen = {cluster.consumer for cluster in readers.clusters}
-    seen |= {status.consumer for status in readers.unreachable_clusters}
-    if "" in seen or not seen:
-        return {}
-    applied = set(_applied_names(readers))
-    found: dict[str, list[str]] = {}
-    for row in database.dump.rows:
-        if row.consumer not in seen and row.id not in applied:
-            found.setdefault(row.consumer, []).append(row.id)
-    return found
 
 
 def _judge_works(result: WorkQueryResult, results: _Results, *, lines: "_Lines", now: datetime) -> None:
@@ -239,35 +214,6 @@ def _located(found: Finding, paths: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return (*found.evidence[:_MOST_EVIDENCE], *paths[:_MOST_EVIDENCE])
 
 
-def _clusters(opened: Opened, manifest: manifests.Manifest) -> list[offline.OfflineCluster]:
-    known = {cluster.folder: cluster for cluster in manifest.clusters}
-    home = opened.folder / "clusters"
-    folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
-    found = []
-    for path in folders:
-        entry = known.get(path.name) or manifests.Cluster(label=path.name, folder=path.name, consumer=path.name)
-        # A cluster that broke off half-way would make works look absent.
-        if not entry.problem:
-            found.append(
-                offline.OfflineCluster(label=entry.label, consumer=entry.consumer, content=works_of.cluster(path))
-            )
-    return found
-
-
-def _unreachable(manifest: manifests.Manifest, clusters: Sequence[offline.OfflineCluster]) -> list[AccessStatus]:
-    read = {cluster.label for cluster in clusters}
-    return [
-        AccessStatus(
-            description=f"cluster {entry.label}",
-            is_readable=False,
-            problem=entry.problem or "its files are not in the archive",
-            consumer=entry.consumer,
-        )
-        for entry in manifest.clusters
-        if entry.label not in read
-    ]
-
-
 def _without_row(readers: gather.Readers, ids: set[str], *, manifest: manifests.Manifest) -> list[str]:
     """Return works that are applied on a cluster and that the database does not have.
 
@@ -275,9 +221,9 @@ def _without_row(readers: gather.Readers, ids: set[str], *, manifest: manifests.
     """
     section = manifest.section("works")
     if (section is not None and section.state != "collected") or manifest.scope.work:
-        return [] if readers.database else _applied_names(readers)
+        return [] if readers.database else works_of.applied_names(readers)
     if readers.database is None:
-        return _applied_names(readers)
+        return works_of.applied_names(readers)
     lost: list[str] = []
     for cluster in readers.clusters:
         assert isinstance(cluster, offline.OfflineCluster)
@@ -287,16 +233,6 @@ def _without_row(readers: gather.Readers, ids: set[str], *, manifest: manifests.
         hubs = {work.hub_hash for work in applied if work.work_name in ids}
         lost += [work.work_name for work in applied if work.hub_hash in hubs and work.work_name not in ids]
     return list(dict.fromkeys(lost))
-
-
-def _applied_names(readers: gather.Readers) -> list[str]:
-    names = [
-        parse.applied_work(item, cluster=cluster.label).work_name
-        for cluster in readers.clusters
-        if isinstance(cluster, offline.OfflineCluster)
-        for item in cluster.all_applied_works()
-    ]
-    return list(dict.fromkeys(name for name in names if name))
 
 
 class _Lines:

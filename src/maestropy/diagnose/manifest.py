@@ -1,5 +1,6 @@
 """The manifest of an archive: what was collected, what was not and why, and the version of the layout. Values only."""
 
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -64,6 +65,14 @@ class Manifest(msgspec.Struct, kw_only=True):
     def section(self, name: str) -> Section | None:
         """Return the section of that name."""
         return next((section for section in self.sections if section.name == name), None)
+
+
+def unknown(manifest: Manifest) -> Iterator[str]:
+    """Yield what was not, or not wholly, collected, and notes on what was; one sentence for each section."""
+    for section in manifest.sections:
+        if section.reason:
+            state = {"skipped": "not collected", "collected": "note"}.get(section.state, section.state)
+            yield f"{section.name} ({state}): {section.reason}"
 
 
 class _Version(msgspec.Struct):

@@ -24,11 +24,24 @@ export function duration(seconds) {
 /** @param {number|null|undefined} ms */
 export const milliseconds = (ms) => (ms === null || ms === undefined ? "–" : duration(ms / 1000));
 
+/** When an archive was collected, in milliseconds; 0 for a Maestro that runs. */
+let collected = 0;
+
+/**
+ * Let ages count from the collection of an archive.
+ * @param {string} time
+ */
+export const stopClock = (time) => {
+  collected = Date.parse(time);
+};
+
+const present = () => collected || Date.now();
+
 /**
  * How long something has lasted.
  * @param {string} time Its beginning.
  */
-export const lasted = (time) => duration((Date.now() - Date.parse(time)) / 1000);
+export const lasted = (time) => duration((present() - Date.parse(time)) / 1000);
 
 /**
  * How long ago a time was.
@@ -36,7 +49,7 @@ export const lasted = (time) => duration((Date.now() - Date.parse(time)) / 1000)
  */
 export function age(time) {
   if (!time) return t("never");
-  const seconds = (Date.now() - Date.parse(time)) / 1000;
+  const seconds = (present() - Date.parse(time)) / 1000;
   return seconds < 2 ? t("now") : t("ago", { time: duration(seconds) });
 }
 

@@ -3,10 +3,10 @@ import { ApiError, listen, read, session } from "./api.js";
 import { byId, el, fill } from "./dom.js";
 import { explainView } from "./explain.js";
 import { fleetView } from "./fleet.js";
-import { clock, count } from "./format.js";
+import { clock, count, stopClock } from "./format.js";
 import { requestsView, requestView } from "./requests.js";
 import { stuckView } from "./stuck.js";
-import { KEYS, t } from "./texts.js";
+import { KEYS, t, useArchiveTexts } from "./texts.js";
 import { workView } from "./work.js";
 import { worksView } from "./works.js";
 
@@ -55,6 +55,7 @@ async function enter() {
     const who = await read("session");
     fill(byId("brand"), who.title);
     if (!who.isSignedIn) return signIn(who.reason);
+    if (who.archive) openArchive(who.archive);
     drawTools(who);
     stop();
     stop = listen({ change: onChange, lost: onLost, polling: () => connection("polling"), expired: () => leave(t("signIn")) });
@@ -132,6 +133,22 @@ function onLost() {
   const banner = byId("banner");
   fill(banner, t("reconnecting", { time: clock(readAt) || "–" }));
   banner.hidden = false;
+}
+
+/**
+ * Say on every page that this is an archive, from when it is, and what it does not hold.
+ * @param {any} archive
+ */
+function openArchive(archive) {
+  stopClock(archive.collectedAt);
+  useArchiveTexts();
+  const about = byId("archive");
+  fill(about,
+    el("p", {}, t(archive.isAnonymised ? "archiveAnonymised" : "archive", { name: archive.name, time: archive.collectedAt.replace("T", " ").replace(/\.\d+/, "") })),
+    archive.missing.length ? el("details", {}, el("summary", {}, t("archiveMissing", { count: count(archive.missing.length) })),
+      el("ul", {}, archive.missing.map((/** @type {string} */ text) => el("li", {}, text)))) : el("p", {}, t("archiveWhole")));
+  about.setAttribute("aria-label", t("archiveLabel"));
+  about.hidden = false;
 }
 
 /** @param {any} next */

@@ -22,6 +22,11 @@ const texts = {
   leftOut: "{count} more works exist; the console keeps the first {kept}. Use the search of the API for the others.",
   error: "This could not be read: {problem}",
   retry: "Try again",
+  archive: "This is the archive {name}, collected at {time}. Nothing here is live; ages count from the collection.",
+  archiveLabel: "About this archive",
+  archiveAnonymised: "This is the archive {name}, collected at {time}, with pseudonyms for names and addresses. Nothing here is live; ages count from the collection.",
+  archiveMissing: "Not, or not wholly, collected: {count}. What is absent is not judged.",
+  archiveWhole: "Everything that was asked for is collected.",
   signIn: "Sign in",
   signOut: "Sign out",
   token: "Token",
@@ -176,6 +181,29 @@ const texts = {
   normal: "When all is well",
   tooMany: "{problem}",
 };
+
+/** What an archive says differently. @type {Record<string, string>} */
+const archived = {
+  live: "Archive",
+  wrongNow: "What was wrong",
+  now: "then",
+  ago: "{time} before",
+  allWell: "Nothing was wrong with the works in this archive. What it does not hold is not judged.",
+  noWorks: "The archive holds no works.",
+  noConsumers: "The archive holds no clusters.",
+  flow: "Throughput and latency of the 5 minutes before the collection",
+  flowUnknown: "The archive holds no history, so rates are not known.",
+  noLogs: "The nine stages come from logs, and this archive holds none. Collect with --logs, or with access to the pods.",
+  noRequests: "The logs of this archive show no request.",
+  noHistory: "The history in this archive has no entry of this work.",
+  clustersNotRead: "The archive holds nothing of the cluster of this work, so objects are as the agent reported them.",
+  sourceUnknown: "not in the archive",
+  manifestCut: "Only the beginning is shown.",
+  stuckNone: "Nothing was stuck among the works of this archive.",
+};
+
+/** Speak of an archive instead of a Maestro that runs. */
+export const useArchiveTexts = () => void Object.assign(texts, archived);
 
 /**
  * Return a text with its parameters filled in.
