@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,10 @@ from maestropy.aio import clock as clocks
 from maestropy.aio.checks import Check, Outcome
 from maestropy.sandbox.kubeapi.access.rbac import User
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
-from maestropy.server import preflight
+from maestropy.server import database_preflight, preflight
 from maestropy.server import settings as configuration
 from maestropy.store.dsn import Dsn
+from maestropy.store.inspection import Load
 from tests import waiting
 from tests.certificates import make_ca
 from tests.stack import harness
@@ -299,3 +301,88 @@ async def test_status_of_nobody_names_the_remedy() -> None:
     assert code == 1
     assert "the agent at https://127.0.0.1:1 does not answer" in err
     assert "give --url of its health port" in err
+
+
+async def check_database(address: Dsn | None, **flags: str) -> dict[str, Check]:
+    given = {f"--{name.replace('_', '-')}": text for name, text in flags.items()}
+    settings = configuration.load({"--server-hostname": "127.0.0.1", **given}, {})
+    return by_name(await database_preflight.run(settings, address, clock=CLOCK))
+
+
+async def test_database_in_operation_passes_every_check(database: Dsn) -> None:
+    found = await check_database(database)
+    assert set(outcomes(found).values()) == {Outcome.OK}, found
+    assert {"database", "database-identity", "database-connections", "database-notification-queue"} <= set(found)
+    assert found["database-pending-events"].detail == "no spec event waits for delivery"
+    code, out, _ = await maestro("check", "database", "-o", "json", env={"MAESTRO_DB_DSN": str(database)})
+    assert (code, json.loads(out)["ok"]) == (0, True)
+
+
+async def test_event_that_nobody_delivers_and_invalid_index_are_found(database: Dsn) -> None:
+    await add_consumers(database, "cluster1")
+    await harness.sql(
+        database,
+        "INSERT INTO resources (id, created_at, updated_at, consumer_name, version, source, name, type) "
+        "VALUES ('r', now(), now(), 'cluster1', 1, 's', 'n', 'Bundle')",
+    )
+    await harness.sql(
+        database,
+        "INSERT INTO events (id, created_at, updated_at, source, source_id, event_type) "
+        "VALUES ('e', now() - interval '1 hour', now(), 'Resources', 'r', 'Create')",
+    )
+    waiting_event = (await check_database(database))["database-pending-events"]
+    assert waiting_event.outcome is Outcome.FAILED
+    assert waiting_event.detail == "1 wait for delivery, the oldest for 60 minutes"
+    code, out, _ = await maestro("check", "database", env={"MAESTRO_DB_DSN": str(database)})
+    assert code == 1
+    assert "fix: run `maestro server status`" in out
+    await harness.sql(database, "INSERT INTO maestropy_pauses VALUES ('cluster1', now(), 'me', 'test')")
+    paused = (await check_database(database))["database-pending-events"]
+    assert paused.outcome is Outcome.OK
+
+
+async def test_read_replica_that_is_none_is_found(database: Dsn) -> None:
+    other = f"postgresql://{database.user}@/postgres?host={database.host}"
+    found = await check_database(database, db_dsn=str(database), db_read_dsn=other)
+    assert found["database-replica"].outcome is not Outcome.OK
+
+
+async def test_database_that_is_away_is_told_once() -> None:
+    code, out, _ = await maestro("check", "database", "--db-dsn=postgresql://nobody@127.0.0.1:1/none")
+    assert code == 1
+    assert out.startswith("check database: 1 failed\n")
+
+
+async def test_listener_of_a_server_that_is_away_and_there() -> None:
+    async with silent_server() as port:
+        flags = ("check", "broker", "--server-hostname=127.0.0.1", f"--grpc-broker-bindport={port}")
+        code, out, _ = await maestro(*flags, "--consumer=cluster1")
+        assert code == 0
+        assert f"127.0.0.1:{port} accepts connections" in out
+        assert "maestro history cluster1 --kind agent --since 24h" in out
+    code, out, _ = await maestro(*flags)
+    assert code == 1
+    assert "cannot be reached" in out
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "outcome"),
+    [
+        ({}, "database-connections", Outcome.OK),
+        ({"connections": 95}, "database-connections", Outcome.WARNING),
+        ({"notification_queue": 0.2}, "database-notification-queue", Outcome.WARNING),
+        ({"notification_queue": 0.6}, "database-notification-queue", Outcome.FAILED),
+        ({"pending": None}, "database-pending-events", Outcome.NOT_SEEN),
+        ({"pending": 2, "oldest_pending_seconds": 60.0}, "database-pending-events", Outcome.OK),
+        ({"invalid_indexes": ("i",)}, "database-indexes", Outcome.WARNING),
+        ({"oldest_transaction_seconds": 3600.0}, "database-transactions", Outcome.WARNING),
+        ({"identity": ""}, "database-identity", Outcome.NOT_SEEN),
+    ],
+)
+def test_use_of_a_database_is_judged(load: dict[str, Any], name: str, outcome: Outcome) -> None:
+    usual = {"connections": 5, "max_connections": 100, "notification_queue": 0.0, "invalid_indexes": (),
+             "oldest_transaction_seconds": 0.0, "pending": 0, "oldest_pending_seconds": 0.0,
+             "identity": "id"}  # fmt: skip
+    found = by_name(database_preflight.judge(Load(**{**usual, **load})))
+    assert found[name].outcome is outcome
+    assert found[name].remedy or outcome in {Outcome.OK, Outcome.NOT_SEEN}

@@ -122,7 +122,7 @@ def _run(arguments: Sequence[str]) -> int:
             from maestropy.cli.check import status
 
             return {"server": status.SERVER, "agent": status.AGENT}[name].run(rest)
-        case ["check", "server" | "agent" as name, *rest]:
+        case ["check", "server" | "agent" | "broker" | "database" as name, *rest]:
             checked: int = importlib.import_module(f"maestropy.cli.check.{name}").COMMAND.run(rest)
             return checked
         case [name, *rest] if name in _SETTINGS_COMMANDS:

@@ -8,6 +8,8 @@ from cyclopts import App, Parameter
 from maestropy.cli.agent import COMMAND as AGENT
 from maestropy.cli.check import status
 from maestropy.cli.check.agent import COMMAND as CHECK_AGENT
+from maestropy.cli.check.broker import COMMAND as CHECK_BROKER
+from maestropy.cli.check.database import COMMAND as CHECK_DATABASE
 from maestropy.cli.check.server import COMMAND as CHECK_SERVER
 from maestropy.cli.parsing import settings_help
 from maestropy.cli.parsing.settings_commands import SettingsCommand
@@ -62,12 +64,14 @@ agent = build(AGENT)
 agent.command(build(status.AGENT), name="status")
 check = App(
     name="check",
-    help="Check whether a server or an agent would work with these settings, before it is rolled out.",
+    help="Check a server, an agent, a broker or a database: before a roll-out, and when something is wrong.",
     help_epilogue="Examples:\n\n  maestro check server\n  maestro check agent --consumer-name=cluster1 "
-    "--grpc-url=localhost:8091",
+    "--grpc-url=localhost:8091\n  maestro check broker\n  maestro check database",
     help_format="plaintext",
     version_flags=[],
 )
 check.command(build(CHECK_SERVER), name="server")
 check.command(build(CHECK_AGENT), name="agent")
+check.command(build(CHECK_BROKER), name="broker")
+check.command(build(CHECK_DATABASE), name="database")
 migration = build(MIGRATION)

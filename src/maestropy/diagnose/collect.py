@@ -20,6 +20,7 @@ from maestropy.aio.clock import Clock
 from maestropy.diagnose import archive, pack, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.scope import Scope
+from maestropy.diagnose.sources import broker as broker_source
 from maestropy.diagnose.sources import clusters, database, logs, pod_ports, server
 from maestropy.diagnose.staging import SizeLimitReached, Staging
 from maestropy.sdk.client import AsyncMaestro
@@ -57,7 +58,7 @@ class CollectOptions:
     health_urls: tuple[str, ...] = ()
     metrics_urls: tuple[str, ...] = ()
     broker_config: Path | None = None
-    """The configuration file of an MQTT broker, as servers have it."""
+    """The configuration file of an MQTT broker or of Pub/Sub, as servers have it."""
     hcp: str = ""
     """The identifier of a hosted control plane to walk."""
     most_bytes: int = 512 << 20
@@ -235,9 +236,10 @@ class _Collection:
 
         async def broker() -> int:
             if self._options.broker_config is None:
-                raise _Skipped("no configuration of an MQTT broker; give --broker-config to have its login checked")
+                raise _Skipped("no configuration of a message broker; give --broker-config to have it checked")
             now = self._clock.now()
-            return await server.collect_broker(self._staging, self._options.broker_config, now=now)
+            path = self._options.broker_config
+            return await broker_source.collect_broker(self._staging, path, scope=self._scope, now=now)
 
         await self._section("server", rest)
         await self._section("endpoints", endpoints)

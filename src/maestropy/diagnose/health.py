@@ -159,13 +159,54 @@ def _right(document: Mapping[str, Any]) -> str:
 
 def _broker(content: Content) -> Iterator[Finding]:
     path = "server/broker.jsonl"
-    failed = [item for item in content.documents(path) if item[1].get("outcome") == "failed"]
-    if failed:
-        title = "The message broker does not accept a connection."
-        yield finding("MD-302", evidence=[_evidence(path, item, _check) for item in failed], title=title)
+    found: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    for item in content.documents(path):
+        code = _broker_code(str(item[1].get("name")), str(item[1].get("outcome")))
+        if code:
+            found.setdefault(code, []).append(item)
+    for code, items in sorted(found.items()):
+        yield finding(code, evidence=[_evidence(path, item, _check) for item in items])
+    yield from _unsubscribed(content)
     lost = [item for item in _metric(content, "maestropy_broker_connected") if item[2] == 0]
     if lost:
         yield finding("MD-301", evidence=[Evidence(where=path, says=f"broker {labels}: 0") for path, labels, _ in lost])
+
+
+def _broker_code(name: str, outcome: str) -> str:
+    """Return what a check of the broker found; empty if nothing is wrong."""
+    if outcome == "failed":
+        by_name = {"broker-topics": "MD-303", "subscriptions of agents": "MD-308"}
+        default = "MD-306" if name.startswith(("topic ", "subscription ")) else "MD-302"
+        return by_name.get(name, default)
+    if outcome == "warning":
+        by_name = {"broker-dropped": "MD-304", "broker-clients": "MD-305"}
+        return by_name.get(name, "MD-307" if name.startswith("subscription ") else "")
+    return ""
+
+
+def _unsubscribed(content: Content) -> Iterator[Finding]:
+    """Yield the consumers of works that no subscription of Pub/Sub is for, where all subscriptions are known."""
+    path = "server/broker-state.jsonl"
+    agents = [item for item in content.documents(path) if item[1].get("role") == "agent"]
+    if not agents or any(item[1].get("problem") for item in agents):
+        return
+    texts = [(str(item[1].get("filter") or ""), str(item[1].get("name") or "")) for item in agents]
+    consumers = {
+        str(document.get("consumer_name"))
+        for rows in ("database/rows.jsonl", "server/resource-bundles.jsonl")
+        for _, document in content.documents(rows)
+        if document.get("consumer_name")
+    }
+    missing = [
+        name
+        for name in sorted(consumers)
+        if not any(f'"{name}"' in chosen if chosen else full.endswith(f"-{name}") for chosen, full in texts)
+    ]
+    if missing:
+        names = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
+        says = f"{len(agents)} subscriptions on the topic of specs, none for {names}"
+        title = f"Consumers with works have no subscription: {names}."
+        yield finding("MD-308", evidence=[Evidence(where=path, says=says)], title=title)
 
 
 def _check(document: Mapping[str, Any]) -> str:

@@ -32,14 +32,15 @@ _MIGRATE: Final = "run `maestro migration` with the same database flags"
 async def run(settings: ServerSettings, dsn: dsns.Dsn | None, *, clock: clocks.Clock) -> list[checks.Check]:
     """Check database, broker and certificates at the same time, and return the results in this order."""
     groups = await asyncio.gather(
-        _database(settings, dsn, clock=clock),
+        database(settings, dsn, clock=clock),
         checks.bounded("message-broker", lambda: _broker(settings, clock=clock), seconds=SECONDS),
         checks.bounded("certificates", lambda: _certificates(settings, clock=clock), seconds=SECONDS),
     )
     return [check for group in groups for check in group]
 
 
-async def _database(settings: ServerSettings, dsn: dsns.Dsn | None, *, clock: clocks.Clock) -> Sequence[checks.Check]:
+async def database(settings: ServerSettings, dsn: dsns.Dsn | None, *, clock: clocks.Clock) -> Sequence[checks.Check]:
+    """Check the database that a server with these settings uses."""
     if dsn is None:
         reason = f"the embedded PostgreSQL in {settings.database.data_dir} is started by the server"
         return [checks.not_seen("database", reason)]

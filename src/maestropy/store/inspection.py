@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from maestropy.store import data_safety, errors, replicas, sql
 from maestropy.store import dsn as dsns
-from maestropy.store import errors, sql
 from maestropy.store.migrations import schema
 from maestropy.store.postgres import servers
 
@@ -69,6 +69,50 @@ async def inspect(address: dsns.Dsn, *, epoch: Callable[[], float]) -> Inspectio
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How full a database is, what waits in it, and which one it is."""
+
+    connections: int
+    max_connections: int
+    notification_queue: float
+    """The used share of the queue of notifications."""
+    invalid_indexes: tuple[str, ...]
+    oldest_transaction_seconds: float
+    pending: int | None
+    """Spec events that wait for delivery; None if there are no tables."""
+    oldest_pending_seconds: float
+    identity: str
+    """Empty if the database has none: it is that of a Go server, or not migrated."""
+
+
+async def load(address: dsns.Dsn) -> Load:
+    """Return how a database is used; raises `StoreError` if it cannot connect."""
+    async with _connected(address) as connection:
+        row = await connection.fetchrow(_STATEMENTS["load"])
+        pending, seconds = None, 0.0
+        if row["has_events"]:
+            name = "oldest_pending_not_paused" if row["has_pauses"] else "oldest_pending"
+            pending, seconds = await connection.fetchrow(_STATEMENTS[name])
+        identity = await data_safety.identity(connection) if row["has_identity"] else ""
+        return Load(
+            connections=row["connections"],
+            max_connections=row["max_connections"],
+            notification_queue=row["notification_queue"],
+            invalid_indexes=tuple(row["invalid_indexes"]),
+            oldest_transaction_seconds=row["oldest_transaction_seconds"],
+            pending=pending,
+            oldest_pending_seconds=seconds,
+            identity=identity,
+        )
+
+
+async def replica_state(address: dsns.Dsn) -> replicas.ReplicaState:
+    """Return how a read replica describes itself; raises `StoreError` if it cannot connect."""
+    async with _connected(address, accepts_standby=True) as connection:
+        return await replicas.state(connection)
+
+
 async def schema_state(address: dsns.Dsn) -> schema.SchemaState:
     """Return what the database lacks of this version's migrations; raises `StoreError` if it cannot connect."""
     async with _connected(address) as connection:
@@ -76,8 +120,9 @@ async def schema_state(address: dsns.Dsn) -> schema.SchemaState:
 
 
 @asynccontextmanager
-async def _connected(address: dsns.Dsn) -> AsyncIterator[servers.Connection]:
-    connection = await servers.Connector(address).connect(statement_cache_size=0, command_timeout=_COMMAND_SECONDS)
+async def _connected(address: dsns.Dsn, *, accepts_standby: bool = False) -> AsyncIterator[servers.Connection]:
+    connector = servers.Connector(address, accepts_standby=accepts_standby)
+    connection = await connector.connect(statement_cache_size=0, command_timeout=_COMMAND_SECONDS)
     try:
         yield connection
     except errors.DRIVER_ERRORS as error:

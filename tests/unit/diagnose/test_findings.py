@@ -53,6 +53,16 @@ def agents(*, works: int, connected: int) -> str:
          {"server/endpoint-1.metrics.txt": 'maestropy_broker_connected{broker="mqtt"} 1\n'}),
         ("MD-302", {"server/broker.jsonl": lines({"name": "message-broker", "outcome": "failed"})},
          {"server/broker.jsonl": lines({"name": "message-broker", "outcome": "ok"})}),
+        ("MD-303", {"server/broker.jsonl": lines({"name": "broker-topics", "outcome": "failed"})},
+         {"server/broker.jsonl": lines({"name": "broker-topics", "outcome": "ok"})}),
+        ("MD-304", {"server/broker.jsonl": lines({"name": "broker-dropped", "outcome": "warning"})},
+         {"server/broker.jsonl": lines({"name": "broker-state", "outcome": "ok"})}),
+        ("MD-305", {"server/broker.jsonl": lines({"name": "broker-clients", "outcome": "warning"})},
+         {"server/broker.jsonl": lines({"name": "broker-state", "outcome": "not seen"})}),
+        ("MD-306", {"server/broker.jsonl": lines({"name": "topic sourceevents", "outcome": "failed"})},
+         {"server/broker.jsonl": lines({"name": "topic sourceevents", "outcome": "not seen"})}),
+        ("MD-307", {"server/broker.jsonl": lines({"name": "subscription agentevents-m", "outcome": "warning"})},
+         {"server/broker.jsonl": lines({"name": "subscription agentevents-m", "outcome": "ok"})}),
         ("MD-401", {"database/pending_events.jsonl": lines({"resource_id": "r", "age_seconds": 1000})},
          {"database/pending_events.jsonl": lines({"resource_id": "r", "age_seconds": 100})}),
         ("MD-402", {"server/endpoint-1.metrics.txt": "maestropy_database_up 0\n"},
@@ -214,3 +224,25 @@ def test_diff_names_new_and_gone_findings_and_changed_works(tmp_path: Path) -> N
     assert json.loads(diff.document(difference, form="json"))["exitCode"] == 1
     assert diff.compare(after, after).exit is Exit.HEALTHY
     assert "No difference" in diff.text(diff.compare(after, after))
+
+
+@pytest.mark.parametrize(
+    ("subscription", "is_missing"),
+    [
+        ({"name": "s/sourceevents-x", "filter": ""}, True),
+        ({"name": "s/sourceevents-c1", "filter": ""}, False),
+        ({"name": "s/sourceevents-c1", "filter": 'attributes."ce-clustername"="other"'}, True),
+        ({"name": "s/any", "filter": 'attributes."ce-clustername"="c1"'}, False),
+        ({"name": "s/any", "problem": "denied"}, False),
+    ],
+    ids=["other-name", "by-name", "other-filter", "by-filter", "unknown"],
+)
+def test_consumer_without_subscription_of_pubsub(
+    tmp_path: Path, subscription: dict[str, str], *, is_missing: bool
+) -> None:
+    files = {
+        "server/broker-state.jsonl": lines({"trace": "subscription", "role": "agent", **subscription}),
+        "database/rows.jsonl": lines(row()),
+    }
+    found = [item.code for item in analysed(of_files(tmp_path / "a.tar.zst", files)).findings]
+    assert ("MD-308" in found) is is_missing

@@ -1,1 +1,1 @@
-"""The commands `maestro check server`, `maestro check agent`, `maestro server status` and `maestro agent status`."""
+"""The commands of `maestro check`, and `maestro server status` and `maestro agent status`."""

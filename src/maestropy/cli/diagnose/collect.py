@@ -102,7 +102,7 @@ class SourceOptions:
     metrics_url: Annotated[list[str], Parameter(negative=())] = field(default_factory=list)
     """The metrics port of a server or an agent, such as http://localhost:8080; may be repeated."""
     broker_config: Path | None = None
-    """The configuration file of the MQTT broker, as servers have it: its certificates and login are checked."""
+    """The file of servers for MQTT or Pub/Sub: login, certificates, topics and subscriptions are read."""
 
 
 @app.default

@@ -6,9 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import asdict
-from datetime import datetime
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,12 +15,10 @@ import httpx
 from maestropy.diagnose.scope import Scope
 from maestropy.diagnose.sources.database import MOST_WORKS, TooManyWorks
 from maestropy.diagnose.staging import DocumentFile, Staging
-from maestropy.flags import SettingsError
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.errors import MaestroError, Unsupported
-from maestropy.trace.errors import InputUnreadable, NoAccess
+from maestropy.trace.errors import NoAccess
 from maestropy.trace.work import query
-from maestropy.transport.mqtt import config, inspection
 
 _SECONDS: Final = 10.0
 _MOST_BYTES: Final = 32 << 20
@@ -158,22 +154,6 @@ def _ahead(response: httpx.Response, before: float) -> float | None:
         return parsedate_to_datetime(response.headers.get("date", "")).timestamp() - before
     except (TypeError, ValueError):
         return None
-
-
-async def collect_broker(staging: Staging, path: Path, *, now: datetime) -> int:
-    """Write whether an MQTT broker accepts a connection, and the dates of the certificates; subscribes to nothing."""
-    try:
-        endpoint = config.read(path, flag="--broker-config").endpoint
-        checks = await inspection.inspect(endpoint, client_id="maestro-diagnose", flag="--broker-config", now=now)
-    except SettingsError as error:
-        raise InputUnreadable(str(error)) from error
-    return staging.documents(
-        "server/broker.jsonl",
-        [
-            {"trace": "check", "name": check.name, "outcome": check.outcome.value, "detail": check.detail}
-            for check in checks
-        ],
-    )
 
 
 async def collect_certificate(staging: Staging, name: str, *, url: str) -> str:

@@ -72,7 +72,39 @@ SYSTEM_CODES: Final = (
     Entry(
         code="MD-302", severity="error", title="The message broker does not accept a connection.",
         cause="It is down, out of reach, or rejects certificate, user or password of the configuration.",
-        advice=("maestro check server --message-broker-type=mqtt --message-broker-config-file=FILE",),
+        advice=("maestro check broker --message-broker-type=mqtt --message-broker-config-file=FILE",),
+    ),
+    Entry(
+        code="MD-303", severity="error", title="The message broker does not allow a topic.",
+        cause="Its ACL rejects a subscription that servers or agents need, so statuses or specs do not arrive.",
+        advice=("Allow the topic for the user in the ACL of the broker.",
+                "maestro check broker --message-broker-type=mqtt --message-broker-config-file=FILE"),
+    ),
+    Entry(
+        code="MD-304", severity="warn", title="The message broker has dropped messages.",
+        cause="A client was slower than its queue is long. Resyncs bring lost specs and statuses again, later.",
+        advice=("Raise max_queued_messages and max_inflight_messages of the broker, or find the slow client.",),
+    ),
+    Entry(
+        code="MD-305", severity="warn", title="No server and no agent is connected to the message broker.",
+        cause="They use another broker, or none of them runs.",
+        advice=("Compare brokerHost with the configuration files of servers and agents.",),
+    ),
+    Entry(
+        code="MD-306", severity="error", title="A topic or subscription of Pub/Sub is missing or cannot be used.",
+        cause="It was deleted, detached, made for another topic, or pushes. Specs or statuses do not arrive.",
+        advice=("maestro check broker --message-broker-type=pubsub --message-broker-config-file=FILE",),
+    ),
+    Entry(
+        code="MD-307", severity="warn", title="A subscription of Pub/Sub expires.",
+        cause="Pub/Sub deletes it after some days without a subscriber, with the messages that wait in it.",
+        advice=("gcloud pubsub subscriptions update SUBSCRIPTION --expiration-period=never",),
+    ),
+    Entry(
+        code="MD-308", severity="error", title="Agents have no subscription of Pub/Sub.",
+        cause="Pub/Sub drops the specs of a consumer that no subscription is for.",
+        advice=("Create the subscription of the consumer with its filter; docs/run-the-server.md says how.",
+                "maestro check broker --consumer=CONSUMER --message-broker-type=pubsub --message-broker-config-file=F"),
     ),
     Entry(
         code="MD-401", severity="error", title="Spec events are not delivered.",

@@ -71,6 +71,10 @@ async def connect(
         await client.close()
 
 
+class SubscriptionRejected(Disconnected):
+    """The broker does not allow a topic; the connection itself stays."""
+
+
 class MqttClient:
     """An open connection."""
 
@@ -109,7 +113,7 @@ class MqttClient:
         for topic, reason in zip(topics, suback.reasons, strict=False):
             if packets.is_error(reason):
                 why = packets.explain(reason, suback.reason_string)
-                raise Disconnected(f"the broker rejects the subscription to {topic}: {why}")
+                raise SubscriptionRejected(f"the broker rejects the subscription to {topic}: {why}")
 
     async def publish(self, topic: str, message: mqtt_binding.MqttMessage, *, qos: int = 1) -> bool:
         """Send a message; return, after the broker has accepted it, whether it has a subscriber."""

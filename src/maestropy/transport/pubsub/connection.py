@@ -56,7 +56,8 @@ _RETRY = retry.AsyncRetry(
 )
 _PLUGIN_FAILED = "Getting metadata from plugin failed"
 """How gRPC words that no access token could be had."""
-_ERRORS = (exceptions.GoogleAPIError, auth_exceptions.GoogleAuthError, grpc.RpcError)
+ERRORS = (exceptions.GoogleAPIError, auth_exceptions.GoogleAuthError, grpc.RpcError)
+"""What a call raises; `translated` says what it means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class _Lease:
 async def connect(endpoint: PubsubEndpoint, *, client_id: str) -> AsyncIterator["PubsubClient"]:
     """Connect and subscribe; raise `Misconfigured` when a subscription is missing or denied."""
     try:
-        channel = await _channel(endpoint)
+        channel = await open_channel(endpoint)
     except (auth_exceptions.GoogleAuthError, OSError, ValueError) as error:
         raise _no_credentials(error) from error
     client = PubsubClient(channel, endpoint, client_id=client_id)
@@ -140,9 +141,9 @@ class PubsubClient:
         except (exceptions.InvalidArgument, exceptions.OutOfRange) as error:
             raise port.PublishRejected(f"{topic} rejects the message: {_text(error)}") from error
         except (exceptions.NotFound, exceptions.Forbidden) as error:
-            raise _translated(error, topic, role="roles/pubsub.publisher") from error
-        except _ERRORS as error:
-            disconnected = _translated(error, topic)
+            raise translated(error, topic, role="roles/pubsub.publisher") from error
+        except ERRORS as error:
+            disconnected = translated(error, topic)
             self.fail(disconnected)
             raise disconnected from error
         finally:
@@ -162,7 +163,7 @@ class PubsubClient:
 
     async def give_back(self) -> None:
         """Send the last acknowledgements, and let what is not handled be delivered again at once."""
-        with suppress(TimeoutError, *_ERRORS):
+        with suppress(TimeoutError, *ERRORS):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._send_acknowledgements()
                 await self._modify(self._leases, seconds=0)
@@ -170,8 +171,8 @@ class PubsubClient:
     async def _guarded(self, run: Callable[[], Awaitable[None]], name: str) -> None:
         try:
             await run()
-        except _ERRORS as error:
-            self.fail(_translated(error, name))
+        except ERRORS as error:
+            self.fail(translated(error, name))
 
     async def _check(self, subscription: str) -> None:
         """Find out whether messages may be received: an idle stream answers nothing, not even that it is open.
@@ -183,8 +184,8 @@ class PubsubClient:
             # Not by the client, which warns of `return_immediately`: nobody should poll with it.
             call: Any = self._subscriber.transport.pull
             response = await call(request, metadata=_routing(subscription), timeout=_CALL_SECONDS)
-        except _ERRORS as error:
-            raise _translated(error, subscription) from error
+        except ERRORS as error:
+            raise translated(error, subscription) from error
         self._receive(response, subscription)
 
     async def _pull(self, subscription: str) -> None:
@@ -321,7 +322,8 @@ def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield ids[start : start + _IDS_AT_ONCE]
 
 
-async def _channel(endpoint: PubsubEndpoint) -> Any:
+async def open_channel(endpoint: PubsubEndpoint) -> Any:
+    """Return a gRPC channel to the service, with credentials unless it is an emulator."""
     keepalive = endpoint.keepalive
     options: list[tuple[str, int]] = [
         ("grpc.max_receive_message_length", -1),
@@ -372,7 +374,8 @@ def _no_credentials(error: Exception) -> port.Misconfigured:
     )
 
 
-def _translated(error: Exception, name: str, *, role: str = "roles/pubsub.subscriber") -> port.Disconnected:
+def translated(error: Exception, name: str, *, role: str = "roles/pubsub.subscriber") -> port.Disconnected:
+    """Return the failure of a call about a topic or subscription; `role` is what the account may lack."""
     error = _call_error(error)
     match error:
         case exceptions.NotFound():
