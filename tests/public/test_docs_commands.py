@@ -1,5 +1,6 @@
 """Every `maestro …` command in the docs is accepted by the command line."""
 
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from maestropy.cli.command_tree import app
+from maestropy.cli.parsing import settings_commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "skills").rglob("*.md"))]
@@ -40,4 +42,9 @@ def test_docs_have_commands() -> None:
     ("page", "words"), COMMANDS, ids=[f"{page.relative_to(ROOT)}: {shlex.join(words)[:60]}" for page, words in COMMANDS]
 )
 def test_command_in_docs_is_accepted(page: Path, words: list[str]) -> None:
-    app.parse_args(words, exit_on_error=False, print_error=False)
+    if words[0] == "check" and len(words) > 1:
+        # As the command line does: Go's syntax, in which a switch needs no value.
+        command = importlib.import_module(f"maestropy.cli.check.{words[1]}").COMMAND
+        assert not settings_commands.read(words[2:], command.flags.values()).remaining
+    else:
+        app.parse_args(words, exit_on_error=False, print_error=False)

@@ -19,7 +19,7 @@ Every command has help: `maestro help resourcebundle apply`, `maestro rb apply -
 app.command("maestropy.cli.settings_apps:server", name="server", help="Run the server.")
 app.command("maestropy.cli.settings_apps:agent", name="agent", help="Run the agent of one cluster.")
 app.command("maestropy.cli.settings_apps:migration", name="migration", help="Migrate the database schema.")
-app.command("maestropy.cli.settings_apps:check", name="check", help="Check settings before a roll-out.")
+app.command("maestropy.cli.settings_apps:check", name="check", help="Check a server, agent, broker or database.")
 app.command("maestropy.cli.client.consumer:app", name="consumer", help="Manage consumers, the target clusters.")
 app.command("maestropy.cli.client.bundles.group:app", name="resourcebundle", help="Manage resource bundles.")
 app.command("maestropy.cli.client.get:app", name="get", help="Show works or consumers.")
@@ -35,6 +35,7 @@ app.command(
     help="Collect an archive of everything, and analyse it offline.",
 )
 app.command("maestropy.cli.adapter.group:app", name="adapter", help="Create, check and run HyperFleet adapters.")
+app.command("maestropy.cli.skills:app", name="skills", help="List and install skills for assistants.")
 app.command("maestropy.cli.completion.command:app", name="completion", help="Print a shell completion script.")
 
 
