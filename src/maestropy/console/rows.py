@@ -4,7 +4,7 @@ A row holds names, times and a verdict, never a manifest, so that a hundred thou
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from sys import intern
 from typing import Any, Final
@@ -78,13 +78,20 @@ def row(
     bundle: Mapping[str, Any], *, now: datetime, hold: WorkHold | None = None, pause: ConsumerPause | None = None
 ) -> WorkRow:
     """Return the row of a resource bundle of the REST API; hold and pause are those of its consumer."""
-    resource = parse.bundle(bundle)
+    found = of_resource(parse.bundle(bundle), now=now, hold=hold, pause=pause)
+    return found if found.name else replace(found, name=str(bundle.get("name") or ""))
+
+
+def of_resource(
+    resource: TracedResource, *, now: datetime, hold: WorkHold | None = None, pause: ConsumerPause | None = None
+) -> WorkRow:
+    """Return the row of a work, wherever it was read."""
     status = resource.status
     finding = _finding(resource, now=now, hold=hold, pause=pause)
     sent = sequence_time(status.sequence) if status else None
     return WorkRow(
         id=resource.id,
-        name=resource.work_name or str(bundle.get("name") or ""),
+        name=resource.work_name,
         consumer=intern(resource.consumer),
         version=resource.version,
         observed=status.version if status else 0,

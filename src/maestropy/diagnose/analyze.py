@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from maestropy.diagnose import health, works_of
+from maestropy.diagnose import archive_readers, health, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.archive import Opened
 from maestropy.diagnose.ranking import Ranked, rank
@@ -29,7 +29,7 @@ from maestropy.trace.report.formatting import describe
 from maestropy.trace.work import gather, parse
 from maestropy.trace.work.judge.facts import Expectations
 from maestropy.trace.work.live_objects import LookupDepth
-from maestropy.trace.work.model import AccessStatus, WorkQueryResult
+from maestropy.trace.work.model import WorkQueryResult
 from maestropy.trace.work.query import WorkQuery
 from maestropy.trace.work.report import work_report
 
@@ -159,54 +159,26 @@ def _archive_findings(opened: Opened, manifest: manifests.Manifest, results: _Re
 
 
 def _works(opened: Opened, manifest: manifests.Manifest, results: _Results, *, now: datetime) -> None:
-    folder = opened.folder
     try:
-        lines = _Lines(folder)
-        database = works_of.database(folder)
-        clusters = _clusters(opened, manifest)
+        lines = _Lines(opened.folder)
+        archived = archive_readers.readers_of(opened, manifest)
     except InputUnreadable as error:
         results.unknown.append(f"works: {error}")
         return
     results.unknown += lines.problems
-    has_rows = any((folder / name).is_file() for name in works_of.ROWS)
-    section = manifest.section("works")
-    problem = (section.reason if section else "") or "the archive holds no works of a database or a REST API"
-    readers = gather.Readers(
-        database=database if has_rows else None,
-        database_problem=problem,
-        clusters=clusters,
-        unreachable_clusters=_unreachable(manifest, clusters),
-    )
-    ids = {row.id for row in database.dump.rows}
-    unseen = _of_uncollected_clusters(database, readers)
+    readers = archived.readers
+    ids = {row.id for row in archived.database.dump.rows}
+    unseen = archive_readers.of_uncollected_clusters(archived.database, readers)
     elsewhere = {row_id for several in unseen.values() for row_id in several}
     lost = _without_row(readers, ids, manifest=manifest)
     groups: list[tuple[list[str], gather.Readers]] = [([*(ids - elsewhere), *lost], readers)]
-    for consumer, several in unseen.items():
-        nowhere = AccessStatus(
-            description=f"cluster of {consumer}", is_readable=False, problem="was not collected", consumer=consumer
-        )
-        groups.append((several, replace(readers, clusters=(), unreachable_clusters=(nowhere,))))
+    groups += [(several, archive_readers.without_cluster(readers, consumer)) for consumer, several in unseen.items()]
     for values, own_readers in groups:
         for start in range(0, len(values), _AT_ONCE):
             query = WorkQuery(entry="file", values=tuple(sorted(values)[start : start + _AT_ONCE]))
             depth = LookupDepth(objects=bool(own_readers.clusters))
             result = asyncio.run(gather.gather(query, own_readers, depth=depth))
             _judge_works(result, results, lines=lines, now=now)
-
-
-def _of_uncollected_clusters(database: offline.OfflineDatabase, readers: gather.Readers) -> dict[str, list[str]]:
-    """Return the works, by consumer, whose cluster is not in the archive and that are on no other cluster."""
-    seen = {cluster.consumer for cluster in readers.clusters}
-    seen |= {status.consumer for status in readers.unreachable_clusters}
-    if "" in seen or not seen:
-        return {}
-    applied = set(_applied_names(readers))
-    found: dict[str, list[str]] = {}
-    for row in database.dump.rows:
-        if row.consumer not in seen and row.id not in applied:
-            found.setdefault(row.consumer, []).append(row.id)
-    return found
 
 
 def _judge_works(result: WorkQueryResult, results: _Results, *, lines: "_Lines", now: datetime) -> None:
@@ -239,35 +211,6 @@ def _located(found: Finding, paths: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return (*found.evidence[:_MOST_EVIDENCE], *paths[:_MOST_EVIDENCE])
 
 
-def _clusters(opened: Opened, manifest: manifests.Manifest) -> list[offline.OfflineCluster]:
-    known = {cluster.folder: cluster for cluster in manifest.clusters}
-    home = opened.folder / "clusters"
-    folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
-    found = []
-    for path in folders:
-        entry = known.get(path.name) or manifests.Cluster(label=path.name, folder=path.name, consumer=path.name)
-        # A cluster that broke off half-way would make works look absent.
-        if not entry.problem:
-            found.append(
-                offline.OfflineCluster(label=entry.label, consumer=entry.consumer, content=works_of.cluster(path))
-            )
-    return found
-
-
-def _unreachable(manifest: manifests.Manifest, clusters: Sequence[offline.OfflineCluster]) -> list[AccessStatus]:
-    read = {cluster.label for cluster in clusters}
-    return [
-        AccessStatus(
-            description=f"cluster {entry.label}",
-            is_readable=False,
-            problem=entry.problem or "its files are not in the archive",
-            consumer=entry.consumer,
-        )
-        for entry in manifest.clusters
-        if entry.label not in read
-    ]
-
-
 def _without_row(readers: gather.Readers, ids: set[str], *, manifest: manifests.Manifest) -> list[str]:
     """Return works that are applied on a cluster and that the database does not have.
 
@@ -275,9 +218,9 @@ def _without_row(readers: gather.Readers, ids: set[str], *, manifest: manifests.
     """
     section = manifest.section("works")
     if (section is not None and section.state != "collected") or manifest.scope.work:
-        return [] if readers.database else _applied_names(readers)
+        return [] if readers.database else archive_readers.applied_names(readers)
     if readers.database is None:
-        return _applied_names(readers)
+        return archive_readers.applied_names(readers)
     lost: list[str] = []
     for cluster in readers.clusters:
         assert isinstance(cluster, offline.OfflineCluster)
@@ -287,16 +230,6 @@ def _without_row(readers: gather.Readers, ids: set[str], *, manifest: manifests.
         hubs = {work.hub_hash for work in applied if work.work_name in ids}
         lost += [work.work_name for work in applied if work.hub_hash in hubs and work.work_name not in ids]
     return list(dict.fromkeys(lost))
-
-
-def _applied_names(readers: gather.Readers) -> list[str]:
-    names = [
-        parse.applied_work(item, cluster=cluster.label).work_name
-        for cluster in readers.clusters
-        if isinstance(cluster, offline.OfflineCluster)
-        for item in cluster.all_applied_works()
-    ]
-    return list(dict.fromkeys(name for name in names if name))
 
 
 class _Lines:
