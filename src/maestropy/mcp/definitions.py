@@ -19,8 +19,8 @@ Cursor = Annotated[
 ]
 _Name = Annotated[str, Meta(max_length=300)]
 _WORK = (
-    "A work: its resource ID (a UUID), its name, KIND/[NAMESPACE/]NAME of an object in it, KEY=VALUE of a label, or the "
-    "name of an AppliedManifestWork."
+    "A work: its resource ID (a UUID), its name, KIND/[NAMESPACE/]NAME of an object in it, KEY=VALUE of a label, or "
+    "the name of an AppliedManifestWork."
 )
 _CONSUMER = "Only this consumer (the name of a target cluster)."
 Part = Literal["all", "server", "agent", "broker", "database", "data safety", "certificates", "clocks"]
@@ -61,9 +61,7 @@ class TraceRequest(Arguments):
         _Name, Meta(description="A resource ID, an operation ID, the name of a work or object, or the ID of an event.")
     ] = ""
     consumer: Annotated[_Name, Meta(description=_CONSUMER)] = ""
-    action: Annotated[
-        Literal["", "create", "update", "delete"], Meta(description="Only requests of this kind.")
-    ] = ""
+    action: Annotated[Literal["", "create", "update", "delete"], Meta(description="Only requests of this kind.")] = ""
     version: Annotated[int, Meta(ge=0, le=1 << 31, description="Only this resource version; 0 for all.")] = 0
 
 
@@ -129,7 +127,9 @@ class Diff(Arguments):
 
     before: Annotated[_Name, Meta(description="The name of the older archive, as `archive` lists it.")] = ""
     after: Annotated[_Name, Meta(description="The name of the newer archive.")] = ""
-    work: Annotated[_Name, Meta(description="Instead: the resource ID or name of a work, to compare its versions.")] = ""
+    work: Annotated[_Name, Meta(description="Instead: the resource ID or name of a work, to compare its versions.")] = (
+        ""
+    )
     from_version: Annotated[int, Meta(ge=0, description="The older version of the work; 0 for the first.")] = 0
     to_version: Annotated[int, Meta(ge=0, description="The newer version of the work; 0 for the newest.")] = 0
 
@@ -164,9 +164,9 @@ class PlanAction(Arguments):
             "consumer again. resend: send one work again."
         ),
     ] = None
-    target: Annotated[
-        _Name, Meta(description="The name of the consumer; for resend, the resource ID of the work.")
-    ] = ""
+    target: Annotated[_Name, Meta(description="The name of the consumer; for resend, the resource ID of the work.")] = (
+        ""
+    )
     reason: Annotated[str, Meta(max_length=300, description="Why; it is kept in the history.")] = ""
 
 
@@ -198,10 +198,17 @@ class Tool:
         schema = dict(components[self.arguments.__name__])
         schema.pop("title", None)
         schema.pop("description", None)
-        properties = dict(schema["properties"])
+        properties = {name: _without_default(field) for name, field in schema["properties"].items()}
         # The cursor last: it is the argument that the first call does not have.
         cursor = properties.pop("cursor")
-        return {**schema, "properties": {**properties, "cursor": cursor}, "required": []}
+        return {**schema, "properties": {**properties, "cursor": cursor}, "required": list(self.required)}
+
+
+def _without_default(field: dict[str, Any]) -> dict[str, Any]:
+    """Return a field without what only says that it is absent."""
+    shown = {name: value for name, value in field.items() if name != "default" or value not in ("", None)}
+    kinds = [kind for kind in shown.pop("anyOf", []) if kind != {"type": "null"}]
+    return {**shown, **(kinds[0] if kinds else {})}
 
 
 _MAESTRO = (

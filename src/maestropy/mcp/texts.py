@@ -26,6 +26,8 @@ LONGEST: Final = 600
 _WORD: Final = re.compile(r"[^\s⟦⟧]{1,100}")
 _MARKS: Final = str.maketrans({BEGIN: "[[", END: "]]"})
 _CUT: Final = "…"
+_LARGEST: Final = 1 << 53
+"""Numbers from here on become texts: readers of JSON may round them, or refuse them."""
 
 
 class Ours(str):
@@ -59,12 +61,14 @@ def safe(value: Any, *, most: int = LONGEST) -> Any:
         return {_key(key): safe(item, most=most) for key, item in value.items()}
     if isinstance(value, Sequence):
         return [safe(item, most=most) for item in value]
-    return value if value is None or isinstance(value, bool | int | float) else data(str(value), most=most)
+    is_number = isinstance(value, int | float) and abs(value) < _LARGEST
+    return value if value is None or is_number else data(str(value)[: 2 * most], most=most)
 
 
 def _key(key: object) -> str:
     text = str(key)
-    return text if text.isidentifier() and len(text) <= 40 and text.isascii() else data(text, most=100)
+    # Keys of labels and maps are from outside too; most are names of fields, which are short words.
+    return text if len(text) < 10 and text.isalpha() and text.isascii() else data(text, most=100)
 
 
 def known(text: str) -> str:

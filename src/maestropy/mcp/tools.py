@@ -22,11 +22,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from maestropy.mcp import answers, definitions
+from maestropy.mcp import answers, archive_system, definitions, live
 from maestropy.mcp.answers import Answer as Answer
 from maestropy.mcp.answers import Result, ToolError
 from maestropy.mcp.definitions import Arguments
 from maestropy.mcp.definitions import Tool as Tool
+from maestropy.mcp.live import LiveOptions as LiveOptions
+from maestropy.trace.errors import InvalidArguments
 
 Handler = Callable[[Any], Awaitable[Result]]
 _MOST_LISTS: Final = 20
@@ -50,8 +52,8 @@ class Options:
 
     archives: tuple[Path, ...] = ()
     """Archives of `maestro diagnose collect`, the newest first; without any, live systems are read."""
-    live: Any = None
-    """How live systems are reached (`maestropy.mcp.live.LiveOptions`)."""
+    live: LiveOptions | None = None
+    """How live systems are reached."""
     allows_actions: bool = False
     """Whether the tools that change something are offered; live systems only."""
 
@@ -67,6 +69,11 @@ class Toolbox:
         self._count = 0
         self.listed = definitions.listed(allows_actions=allows_actions)
         """The tools that `call` knows."""
+
+    @property
+    def description(self) -> str:
+        """What is read."""
+        return self._system.description
 
     def another(self) -> "Toolbox":
         """Return a new session over the same systems."""
@@ -136,11 +143,11 @@ def _checked(tool: Tool, given: Mapping[str, Any]) -> Arguments:
 @asynccontextmanager
 async def opened(options: Options) -> AsyncIterator[Toolbox]:
     """Open what the tools read, while entered; raise TraceError if it cannot be opened at all."""
-    from maestropy.mcp import archive_system, live  # noqa: PLC0415
-
     if options.archives:
         with archive_system.opened(options.archives) as system:
             yield Toolbox(system)
-    else:
-        async with live.opened(options.live) as system:
-            yield Toolbox(system, allows_actions=options.allows_actions)
+        return
+    if options.live is None:
+        raise InvalidArguments("neither an archive nor live systems are given")
+    async with live.opened(options.live) as live_system:
+        yield Toolbox(live_system, allows_actions=options.allows_actions)
