@@ -12,7 +12,7 @@ DISTRIBUTION = "maestropy"
 WHEEL = f"{DISTRIBUTION}-{__version__}-py3-none-any.whl"
 """The file that `make wheel` writes to `dist/`."""
 
-Extra = Literal["server", "agent", "trace", "diagnose", "embedded", "azure", "pubsub", "rabbitmq", "otel", "all"]
+Extra = Literal["server", "agent", "trace", "diagnose", "embedded", "azure", "pubsub", "rabbitmq", "otel", "mcp", "all"]
 EXTRAS: tuple[Extra, ...] = get_args(Extra)
 
 

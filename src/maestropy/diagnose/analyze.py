@@ -160,10 +160,9 @@ def _archive_findings(opened: Opened, manifest: manifests.Manifest, results: _Re
 
 
 def _works(opened: Opened, manifest: manifests.Manifest, results: _Results, *, now: datetime) -> None:
-    folder = opened.folder
     try:
-        lines = _Lines(folder)
-        database = works_of.database(folder)
+        lines = _Lines(opened.folder)
+        database = works_of.database(opened.folder)
         readers = works_of.readers(opened, manifest, database=database)
     except InputUnreadable as error:
         results.unknown.append(f"works: {error}")

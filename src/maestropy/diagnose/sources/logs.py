@@ -29,7 +29,7 @@ def collect_files(paths: Sequence[str], staging: Staging, *, scope: Scope, now: 
     """Write log files; return how many, and sentences about what is missing of them."""
     problems: list[str] = []
     names: set[str] = set()
-    inputs = _log_files(paths, problems)
+    inputs = log_files(paths, problems)
     for number, path in enumerate(inputs):
         share = staging.left // (len(inputs) - number)
         name = _free(f"logs/files/{_UNSAFE.sub('-', path.name).lstrip('-.') or 'log'}", names)
@@ -44,7 +44,8 @@ def collect_files(paths: Sequence[str], staging: Staging, *, scope: Scope, now: 
     return len(names), problems
 
 
-def _log_files(paths: Sequence[str], problems: list[str]) -> list[Path]:
+def log_files(paths: Sequence[str], problems: list[str]) -> list[Path]:
+    """Return the logs and exports in files and folders, the smallest first; add to `problems` what is unreadable."""
     found: list[Path] = []
     for path in paths:
         try:
