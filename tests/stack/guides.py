@@ -59,11 +59,17 @@ def reader(folder: Path, *, environ: Mapping[str, str] = {}) -> Iterator[play_pa
         yield shell
 
 
+def has_former_version() -> bool:
+    """Tell whether this clone has the history of the project."""
+    asked = ["git", "cat-file", "-e", f"{FORMER}^{{commit}}"]
+    return subprocess.run(asked, cwd=play_page.ROOT, capture_output=True, check=False).returncode == 0
+
+
 def former_version(folder: Path) -> Path:
     """Return a folder with the program `maestro-old`; empty in a clone without history."""
     folder.mkdir()
-    packed = subprocess.run(["git", "archive", FORMER, "src"], cwd=play_page.ROOT, capture_output=True, check=False)
-    if packed.returncode == 0:
+    if has_former_version():
+        packed = subprocess.run(["git", "archive", FORMER, "src"], cwd=play_page.ROOT, capture_output=True, check=True)
         subprocess.run(["tar", "-x"], cwd=folder, input=packed.stdout, check=True)
         program = folder / "maestro-old"
         program.write_text(f'#!/bin/sh\nPYTHONPATH={folder}/src exec {sys.executable} -m maestropy.cli.main "$@"\n')

@@ -25,4 +25,6 @@ def shell() -> Iterator[play_page.Reader]:
 
 @pytest.mark.parametrize("name", ["backup.md", "certificates.md", "disaster-recovery.md", "upgrade.md"])
 def test_every_command_prints_what_the_guide_shows(name: str, shell: play_page.Reader) -> None:
+    if name == "upgrade.md" and not guides.has_former_version():
+        pytest.skip(f"the program of commit {guides.FORMER} is needed: git fetch --unshallow")
     guides.assert_played(DOCS / name, shell)
