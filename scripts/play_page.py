@@ -33,6 +33,7 @@ _CLOSE_SECONDS = 60
 _VOLATILE = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(\.[0-9a-f]{12})?"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "TIME"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DATE"),
     (re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+\]"), "KLOG"),
     (re.compile(r"\b\d\d:\d\d:\d\d(\.\d+)?\b"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|min|h)\b( \([\d:]+\))?"), "DURATION"),

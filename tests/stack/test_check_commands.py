@@ -1,11 +1,15 @@
 """`maestro check` and `maestro … status`: what they find, what they could not see, and that they end in time."""
 
 import asyncio
+import contextlib
 import json
 import os
+import socket
+import ssl
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +26,9 @@ from maestropy.server import database_preflight, preflight
 from maestropy.server import settings as configuration
 from maestropy.store.dsn import Dsn
 from maestropy.store.inspection import Load
+from maestropy.transport.tls import inspection
 from tests import waiting
-from tests.certificates import make_ca
+from tests.certificates import CertFiles, make_ca
 from tests.stack import harness
 from tests.stack.secure_server import add_consumers
 
@@ -272,6 +277,45 @@ async def test_server_that_rejects_the_agent_is_named(database: Dsn, tmp_path: P
         assert found["server"].outcome is Outcome.OK
         assert found["server-access"].outcome is Outcome.FAILED
         assert "may not act for consumer 'cluster1'" in found["server-access"].detail
+
+
+@contextmanager
+def silent_tls_server(pair: CertFiles) -> Iterator[int]:
+    """Run a server that answers nothing after the handshake, not even the end of TLS; yields its port."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pair.cert, pair.key)
+    ended = threading.Event()
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True):
+            ended.wait(waiting.TIMEOUT)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = threading.Thread(target=serve)
+        serving.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            ended.set()
+            serving.join()
+
+
+@pytest.mark.parametrize(
+    ("expired", "outcome", "remedy"),
+    [pytest.param(False, Outcome.OK, "", id="valid"), pytest.param(True, Outcome.FAILED, "renew", id="expired")],
+)
+async def test_handshake_with_a_server_that_says_nothing_ends(
+    *, expired: bool, outcome: Outcome, remedy: str, tmp_path: Path
+) -> None:
+    ca = make_ca(tmp_path)
+    pair = ca.issue(cn="server", san=["127.0.0.1"], expired=expired)
+    context = ssl.create_default_context(cafile=str(ca.cert))
+    with silent_tls_server(pair) as port:
+        async with asyncio.timeout(2):
+            found = await inspection.handshake("127.0.0.1", port, context, name="server")
+    assert found.outcome is outcome
+    assert remedy in found.remedy
 
 
 async def test_status_of_a_server_names_the_reason(database: Dsn, postgres: harness.Postgres) -> None:

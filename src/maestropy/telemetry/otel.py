@@ -141,6 +141,8 @@ class OtelTracer:
         return self._decide("", resource_id, version)
 
     def _decide(self, operation_id: str, resource_id: str = "", version: int = 0) -> SpanContext | None:
+        if operation_id and self._limit is not None and trace_context.is_above(operation_id, self._limit):
+            return None
         context = trace_context.of_request(operation_id, resource_id, version)
         return context._replace(is_sampled=True) if self._is_sampled(context) else None
 

@@ -49,6 +49,18 @@ def test_an_operation_id_names_its_trace_and_any_other_is_hashed() -> None:
     assert trace_context.of_request("my-operation", "r2", 9) == hashed
 
 
+@pytest.mark.parametrize("limit", [0, 2**57, 2**63, 2**64])
+@pytest.mark.parametrize("operation_id", ["my-operation", "\udc80", *(f"operation-{number}" for number in range(50))])
+def test_the_short_way_to_an_untraced_request_decides_as_the_long_one(operation_id: str, limit: int) -> None:
+    trace_id = trace_context.of_request(operation_id, "r1", 1).trace_id
+    assert trace_context.is_above(operation_id, limit) == (trace_id % 2**64 >= limit)
+
+
+def test_an_operation_id_that_may_name_its_trace_goes_the_long_way() -> None:
+    assert not trace_context.is_above(PARENT, 0)
+    assert not trace_context.is_above("00-nothing", 0)
+
+
 def test_without_an_operation_id_each_version_of_a_resource_has_a_trace() -> None:
     traces = {trace_context.of_request("", resource, version) for resource in ("r1", "r2") for version in (1, 2)}
     assert len(traces) == 4

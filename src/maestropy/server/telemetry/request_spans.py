@@ -187,8 +187,10 @@ class RequestSpans:
 
     def dispatch(self, outgoing: event.CloudEvent, *, is_resync: bool, now: float) -> Sending | None:
         """Begin to send a spec to its agent; None if it is not traced."""
-        resource_id, version = outgoing.optional_text(event.RESOURCE_ID), outgoing.integer(event.RESOURCE_VERSION)
         operation_id = admission.operation_id(outgoing)
+        if not self.may_trace(operation_id):
+            return None
+        resource_id, version = outgoing.optional_text(event.RESOURCE_ID), outgoing.integer(event.RESOURCE_VERSION)
         trace = self._tracer.sampled(operation_id, resource_id, version)
         if trace is None:
             return None
@@ -294,11 +296,13 @@ class RequestSpans:
 
     def dispatch_status(self, outgoing: event.CloudEvent, *, is_resync: bool, now: float) -> Sending | None:
         """Begin to send a status to its source; None if it is not traced."""
+        operation_id = admission.operation_id(outgoing)
+        if not self.may_trace(operation_id):
+            return None
         try:
             resource_id, version = outgoing.text(event.RESOURCE_ID), outgoing.integer(event.RESOURCE_VERSION)
         except wire_errors.WireError:
             return None  # a status without them is sent all the same
-        operation_id = admission.operation_id(outgoing)
         trace = self._tracer.sampled(operation_id, resource_id, version)
         if trace is None:
             return None

@@ -4,7 +4,6 @@ Every function returns results and never raises for a bad file or an unreachable
 """
 
 import asyncio
-import contextlib
 import os
 import socket
 import ssl
@@ -21,6 +20,7 @@ from maestropy.transport.tls import credentials, expiry
 from maestropy.transport.tls.certificates import Certificates
 
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+_EXPIRED = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 _ROTATE = "issue a new certificate; a running process uses it at once"
 
 
@@ -57,6 +57,8 @@ async def handshake(host: str, port: int, context: ssl.SSLContext, *, name: str)
         _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
         remedy = "give the authority that issued the server's certificate, and the host name that it is issued for"
+        if error.verify_code == _EXPIRED:
+            remedy = "renew the certificate of the server, or correct the clock of this host"
         return checks.failed(
             name, f"the certificate of {host}:{port} is rejected: {error.verify_message}", remedy=remedy
         )
@@ -65,9 +67,8 @@ async def handshake(host: str, port: int, context: ssl.SSLContext, *, name: str)
         return checks.failed(name, f"the TLS handshake with {host}:{port} fails: {reason}")
     except OSError as error:
         return checks.failed(name, f"{host}:{port} cannot be reached: {_reason(error)}")
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
+    # A gRPC server that has not had a request need not answer the end of TLS, so nobody waits for that.
+    writer.transport.abort()
     return checks.ok(name, f"the certificate of {host}:{port} is valid for this name")
 
 
