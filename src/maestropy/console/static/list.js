@@ -157,11 +157,13 @@ export function makeList(options) {
         el("span.plain", { role: "gridcell" }, total < 0 ? "" : "…")));
     }
     rows.style.transform = `translateY(${first * ROW}px)`;
-    const focused = document.activeElement?.closest?.("[data-row]")?.getAttribute("data-row");
+    const active = document.activeElement;
+    const focused = active?.closest?.("[data-row]")?.getAttribute("data-row");
+    const same = active?.matches("button") ? "button" : "a";
     fill(rows, drawn);
     if (focused) {
       const again = [...rows.querySelectorAll("[data-row]")].find((one) => one.getAttribute("data-row") === focused);
-      /** @type {HTMLElement|null|undefined} */ (again?.querySelector("a"))?.focus({ preventScroll: true });
+      /** @type {HTMLElement|null|undefined} */ (again?.querySelector(same))?.focus({ preventScroll: true });
     }
     if (cursor >= 0) grid.setAttribute("aria-activedescendant", `${id}-${cursor}`);
   }
