@@ -57,7 +57,9 @@ async def test_consumer_is_paused_with_keys_alone(tmp_path: Path) -> None:
     async with opened(api, tmp_path / "browser") as (page, address):
         await page.resize(1280, 760)
         await loaded(page, address, works=40)
-        await page.until("document.querySelector('[data-actions=cluster1]')")
+        await page.until(
+            "document.querySelector('[data-actions=cluster1]') && document.body.innerText.includes('MT-301')"
+        )
         await page.run("document.querySelector('[data-actions=cluster1]').focus()")
         await page.press("Enter")
         await page.until("document.querySelectorAll('dialog[open] [data-action]').length === 2")
@@ -89,6 +91,10 @@ async def test_retirement_wants_the_name_and_says_when_the_plan_changed(tmp_path
     api = sample()
     async with opened(api, tmp_path, width=360) as (page, address):
         await loaded(page, address, works=40)
+        # The agents are read last, and move what is below.
+        await page.until(
+            "document.querySelector('[data-actions=cluster5]') && document.body.innerText.includes('MT-301')"
+        )
         await page.click("[data-actions=cluster5]")
         await page.click("dialog[open] [data-action=retire-release]")
         await page.until("document.querySelector('dialog[open] form [name=name]')")

@@ -31,14 +31,14 @@ export function actionButtons(offers, actions) {
 /**
  * @param {Offer} offer
  * @param {Availability} actions
- * @param {() => void} [before] Called when it is clicked.
+ * @param {{close: () => void, opener: string}} [choice] The dialog that it is in, and what opened it.
  */
-function actionButton(offer, actions, before = () => {}) {
+function actionButton(offer, actions, choice = undefined) {
   const { needs, isAllowed } = actions.can[offer.action];
   const key = `action ${offer.action} ${offer.target}`;
   const words = t(`action_${offer.action}`, { target: offer.label });
   if (isAllowed) {
-    return el("button", { type: "button", "data-key": key, "data-action": offer.action, click: () => { before(); openAction(offer, key); } }, words);
+    return el("button", { type: "button", "data-key": key, "data-action": offer.action, click: () => { choice?.close(); openAction(offer, choice?.opener ?? key); } }, words);
   }
   const why = actions.role ? t("actionNeedsRole", { needs, role: actions.role }) : t("actionNeedsRoleOfToken", { needs });
   const id = `why${(dialogs += 1)}`;
@@ -69,7 +69,7 @@ function choose(name, offers, actions, opener) {
   const known = offers.filter((offer) => offer.action in actions.can);
   const dialog = makeDialog(t("actionsOf", { name }), opener);
   dialog.show(
-    el("div.choices", {}, known.map((offer) => actionButton(offer, actions, () => dialog.close()))),
+    el("div.choices", {}, known.map((offer) => actionButton(offer, actions, { close: dialog.close, opener }))),
     el("div.buttons", {}, el("button", { type: "button", click: () => dialog.close() }, t("cancel"))));
 }
 

@@ -1,5 +1,5 @@
 /** A list of any length: only the rows on screen exist, and they are read in windows. */
-import { el, fill } from "./dom.js";
+import { el, fill, whenReleased } from "./dom.js";
 
 const ROW = 32;
 const WINDOW = 100;
@@ -147,6 +147,10 @@ export function makeList(options) {
   }
 
   function draw() {
+    whenReleased(rows, drawNow);
+  }
+
+  function drawNow() {
     const [first, last] = visible();
     if (total > 0) for (const number of visibleWindows()) if (readIn.get(number) !== refreshes) load(number);
     const drawn = [];
