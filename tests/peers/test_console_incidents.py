@@ -2,8 +2,11 @@
 
 The fleet is a `maestro up` process; the agents that an incident kills or freezes are processes of their own, two
 of them the Go agent, and one incident is on a Go server. Two are then mended with a button.
+
+With MAESTRO_KEEP_PICTURES=1 the screenshot of an action in the documentation is renewed.
 """
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -96,11 +99,13 @@ async def click(page: Page, expression: str) -> None:
     await page.run("document.querySelectorAll('[data-clicked]').forEach((one) => one.removeAttribute('data-clicked'))")
 
 
-async def confirm(page: Page, action: str, *, reason: str, name: str = "") -> str:
+async def confirm(page: Page, action: str, *, reason: str, name: str = "", picture: Path | None = None) -> str:
     """Carry out an action with its button; return what the dialog says at the end."""
     await page.click(f"[data-action={action}]")
     await page.until("document.querySelector('dialog[open] form')")
     await page.ask("Input.insertText", text=reason)
+    if picture:
+        await page.picture(picture)
     if name:
         await page.run("document.querySelector('dialog [name=name]').focus()")
         await page.ask("Input.insertText", text=name)
@@ -167,7 +172,11 @@ async def test_deletion_that_waits_for_a_finalizer_is_found_at_the_cluster(fleet
         await page.until("document.querySelector('#s-findings').innerText.includes('example.com/slow')")
 
 
-async def test_paused_consumer_is_found_and_resumed_with_a_button(fleet: RealFleet, browser_port: int) -> None:
+async def test_paused_consumer_is_found_and_resumed_with_a_button(
+    fleet: RealFleet, browser_port: int, tmp_path: Path
+) -> None:
+    images = Path(__file__).parents[2] / "docs" / "images"
+    folder = images if os.environ.get("MAESTRO_KEEP_PICTURES") else tmp_path
     with fleet.client() as client:
         client.consumers.pause("cluster1", reason="node upgrade")
         client.works("cluster1").apply(Work("waits").add(config_map("waits")))
@@ -175,7 +184,8 @@ async def test_paused_consumer_is_found_and_resumed_with_a_button(fleet: RealFle
         solved = await solve(page, fleet.console, code="MW-123", work="waits")
         assert (solved.hop, solved.state) == ("broker", "broken")
         assert "node upgrade" in await findings(page)
-        said = await confirm(page, "resume", reason="upgrade is over")
+        await page.resize(1280, 760)
+        said = await confirm(page, "resume", reason="upgrade is over", picture=folder / "console-action.png")
         for part in ("Resume the delivery to consumer cluster1", "Done", "consumer.resumed", "upgrade is over"):
             assert part in said
         # Live: the page changes by itself when the agent has applied it.
