@@ -137,13 +137,10 @@ async def test_missing_crd_is_found_at_the_cluster(fleet: RealFleet, browser_por
 
 
 async def test_rejected_manifest_is_found_at_the_cluster(fleet: RealFleet, browser_port: int) -> None:
-    deployment: dict[str, Any] = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default"},
-    }
+    metadata = {"name": "web", "namespace": "default"}
+    deployment: dict[str, Any] = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {}}
     with fleet.client() as client:
-        client.works("cluster1").apply(Work("rejected").add({**deployment, "spec": {"replicas": 1}}))
+        client.works("cluster1").apply(Work("rejected").add(deployment))
     async with tab(browser_port) as page:
         solved = await solve(page, fleet.console, code="MW-005", work="rejected")
         assert (solved.hop, solved.state) == ("cluster", "broken")

@@ -111,6 +111,15 @@ async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp
         assert done["entry"]["detail"] == {"reason": "node upgrade", "requested_by": "console"}
         (pause,) = (await browser.get(f"{rest}/delivery-pauses", headers=admin)).json()["items"]
         assert pause["paused_by"] == "ada from 127.0.0.1 (console)"
+        for action, target, status, says in (
+            ("sweep", "sweep", 200, "Nothing: every row belongs"),
+            ("retire-release", "cluster1", 409, "try again when a server has been running for 10 minutes"),
+            ("adopt", "cluster1", 409, "no data-safety hold"),
+            ("resend", "absent", 404, "not found"),
+        ):
+            body = {"action": action, "target": target}
+            shown = await browser.post("/console/api/actions/plan", json=body, headers=origin)
+            assert (shown.status_code, says in shown.text) == (status, True), shown.text
         again = (await act("actions", sub="ada", roles=["maestro-admin"])).json()
         assert (again["isChange"], again["entry"]) == (False, None)
 
