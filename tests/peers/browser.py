@@ -100,11 +100,14 @@ class Page:
 
     async def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse, as a person does."""
-        found = f"document.querySelector({selector!r})"
-        await self.until(found)
-        box = await self.run(
-            f"{found}.scrollIntoView({{block: 'center'}}), JSON.parse(JSON.stringify({found}.getBoundingClientRect()))"
-        )
+        await self.click_on(f"document.querySelector({selector!r})")
+
+    async def click_on(self, expression: str) -> None:
+        """Click the element that an expression finds, as soon as it is there."""
+        # Found and measured at once: a live page may replace the element at any moment.
+        measure = "(one.scrollIntoView({block: 'center'}), one.getBoundingClientRect().toJSON())"
+        script = f"((one) => one ? {measure} : null)({expression})"
+        box = await waiting.until(lambda: self.run(script), what=expression, seconds=_PATIENCE)
         place: dict[str, Any] = {"x": box["x"] + min(box["width"], 60) / 2, "y": box["y"] + box["height"] / 2}
         for kind in ("mousePressed", "mouseReleased"):
             await self.ask("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)

@@ -71,13 +71,13 @@ async def solve(page: Page, address: str, *, work: str, code: str = "", cluster:
         )
         links = "[...document.querySelectorAll('.problem a.strong')]"
         leads = f"one.hash.startsWith('#/works?') || one.hash.endsWith({work_id!r})"
-        await click(page, f"{links}.find((one) => one.closest('.problem').innerText.includes({code!r}) && ({leads}))")
+        await page.click_on(f"{links}.find((one) => one.closest('.problem').innerText.includes({code!r}) && ({leads}))")
     else:
-        await click(page, f"[...document.querySelectorAll('.rows a')].find((one) => one.textContent === {cluster!r})")
+        await page.click_on(f"[...document.querySelectorAll('.rows a')].find((one) => one.textContent === {cluster!r})")
     await page.until("location.hash !== '' && document.documentElement.dataset.ready !== undefined")
     if await page.run("location.hash.startsWith('#/works')"):
-        await click(
-            page, f"[...document.querySelectorAll('.works a.strong')].find((one) => one.innerText === {work!r})"
+        await page.click_on(
+            f"[...document.querySelectorAll('.works a.strong')].find((one) => one.innerText === {work!r})"
         )
         clicks += 1
     await page.until("document.querySelector('[data-stop]')")
@@ -89,14 +89,6 @@ async def solve(page: Page, address: str, *, work: str, code: str = "", cluster:
     assert solved.clicks <= _MOST_CLICKS, solved
     assert solved.seconds <= _MOST_SECONDS, solved
     return solved
-
-
-async def click(page: Page, expression: str) -> None:
-    """Click the element that an expression finds, as soon as it is there."""
-    await page.until(expression)
-    await page.run(f"{expression}.setAttribute('data-clicked', '')")
-    await page.click("[data-clicked]")
-    await page.run("document.querySelectorAll('[data-clicked]').forEach((one) => one.removeAttribute('data-clicked'))")
 
 
 async def confirm(page: Page, action: str, *, reason: str, name: str = "", picture: Path | None = None) -> str:
@@ -215,7 +207,7 @@ async def test_killed_agent_is_the_broken_hop_and_its_retirement_is_refused_in_w
         assert (solved.hop, solved.state) == ("agent", "broken")
         assert "not connected" in solved.says
         await page.visit(fleet.console + "#/fleet")
-        await click(page, "document.querySelector('[data-actions=killed]')")
+        await page.click_on("document.querySelector('[data-actions=killed]')")
         await page.click("dialog[open] [data-action=retire-release]")
         await page.until("document.querySelector('dialog[open] [role=alert]')")
         assert "10 minutes" in await page.run("document.querySelector('dialog[open] [role=alert]').textContent")
