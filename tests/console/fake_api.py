@@ -15,6 +15,15 @@ from maestropy.wire import ordering
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 _IDS = re.compile(r"id in \(([^)]*)\)")
 _SINCE = re.compile(r"(\w+_at) >= '([^']*)'")
+_ENTRIES = {
+    "pause": "consumer.paused",
+    "resume": "consumer.resumed",
+    "resync": "consumer.resynced",
+    "retirement": "consumer.retired",
+    "adoption": "consumer.adopted",
+    "resend": "work.resent",
+    "sweep": "database.swept",
+}
 _AFTER = re.compile(r"id > '([^']*)'")
 
 
@@ -69,6 +78,11 @@ class FakeApi:
         self.pauses: list[dict[str, Any]] = []
         self.has_history = has_history
         self.is_down = False
+        self.breaks_actions = False
+        """Whether the connection breaks after an action was sent."""
+        self.plan = "plan-1"
+        self.actions: list[dict[str, Any]] = []
+        """The bodies of the actions that were asked for, each with its `dryRun`."""
         self.requests: list[str] = []
 
     def client(self) -> AsyncMaestro:
@@ -91,6 +105,8 @@ class FakeApi:
         if self.is_down:
             raise httpx.ConnectError("connection refused")
         path = request.url.path.removeprefix("/api/maestro/v1")
+        if request.method == "POST":
+            return self._action(request, path.strip("/").split("/"))
         match path.strip("/").split("/"):
             case ["resource-bundles"]:
                 return self._bundles(request)
@@ -101,8 +117,12 @@ class FakeApi:
                 return _listed(request, self.holds, kind="DataSafetyHoldList")
             case ["delivery-pauses"]:
                 return _listed(request, self.pauses, kind="DeliveryPauseList")
+            case ["consumers", _, "data-safety-hold"] if not self.holds:
+                return _not_found("kind", "the consumer has no data-safety hold")
             case ["consumers", _, "data-safety-hold"]:
                 return _json({"kind": "DataSafetyHold", **self.holds[0]})
+            case ["consumers", key, "history"] if self.has_history:
+                return _history(entry for entry in self.entries if entry.get("consumer_name") == key)
             case ["resource-bundles", work_id, "history"] if self.has_history:
                 return _history(entry for entry in self.entries if entry.get("resource_id") == work_id)
             case ["history"] if self.has_history:
@@ -114,6 +134,46 @@ class FakeApi:
                 return _not_found("kind", f"Resource with id='{work_id}' not found")
             case _:
                 return _not_found("type", f"The requested resource '{path}' doesn't exist")
+
+    def _action(self, request: httpx.Request, path: list[str]) -> httpx.Response:
+        """Answer an operator action as a maestropy server does; a Go server does not know the path."""
+        if not self.has_history:
+            return _not_found("type", f"The requested resource '{'/'.join(path)}' doesn't exist")
+        if self.breaks_actions:
+            raise httpx.ReadError("")
+        target, action = (path[1], path[-1]) if len(path) > 1 else ("", path[0])
+        target = target.removeprefix("c-")
+        dry_run = request.url.params.get("dryRun")
+        body = orjson.loads(request.content)
+        if path[0] == "consumers" and target not in self.consumers:
+            return _not_found("kind", f"There is no consumer with the ID or name '{target}'")
+        if action in ("retirement", "sweep") and not dry_run and body.get("plan") != self.plan:
+            reason = f"The plan of {action} is not the one that was shown: works or rows have changed since"
+            return _json({"kind": "Error", "code": "maestro-6", "reason": reason}, status=409)
+        self.actions.append({**body, "action": action, "target": target, "dryRun": dry_run})
+        if not dry_run:
+            operation = request.headers["X-Operation-ID"]
+            work_id = target if path[0] == "resource-bundles" else ""
+            fields = {"consumer_name": "" if work_id else target, "operation_id": operation, "user": "ada"}
+            detail = {"reason": body.get("reason", ""), "requested_by": body.get("requested_by", "")}
+            self.history(_ENTRIES[action], work_id, seconds_ago=0, detail=detail, **fields)
+        if action == "adoption" and not dry_run:
+            return _json({"kind": "DataSafetyAdoption", "hold_id": body["hold_id"]}, status=201)
+        named = [item for item in self.bundles.values() if target in (item["id"], item["consumer_name"])]
+        works = [{"id": item["id"], "name": item["metadata"]["name"], "version": item["version"]} for item in named]
+        answer = {
+            "kind": "OperatorAction",
+            "action": action,
+            "changes": True,
+            "consumer_name": target,
+            "dry_run": bool(dry_run),
+            "effects": [f"{action} {target}."],
+            "warnings": ["be careful"],
+            "works": works,
+            "work_count": len(works),
+            "plan": self.plan,
+        }
+        return _json(answer)
 
     def _bundles(self, request: httpx.Request) -> httpx.Response:
         if request.url.params.get("fields") and not self.has_history:

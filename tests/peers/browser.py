@@ -6,7 +6,8 @@ import contextlib
 import itertools
 import os
 import shutil
-from collections.abc import AsyncIterator
+import subprocess
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from tests import waiting
 
 _START_SECONDS = 60.0
 _PATIENCE = 60.0
+_FLAGS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--force-color-profile=srgb"),
+    "--remote-debugging-port=0",
+)
 KEYS = {"Enter": 13, "Escape": 27, "Tab": 9}
 
 
@@ -77,8 +83,10 @@ class Page:
         return result["result"].get("value")
 
     async def until(self, script: str) -> None:
-        """Wait until an expression is true."""
-        await waiting.until(lambda: self.run(f"Boolean({script})"), what=script, seconds=_PATIENCE)
+        """Wait until an expression, or what it promises, is true."""
+        await waiting.until(
+            lambda: self.run(f"Promise.resolve({script}).then(Boolean)"), what=script, seconds=_PATIENCE
+        )
 
     async def press(self, *keys: str) -> None:
         """Press keys one after the other."""
@@ -92,11 +100,14 @@ class Page:
 
     async def click(self, selector: str) -> None:
         """Click the middle of an element with the mouse, as a person does."""
-        found = f"document.querySelector({selector!r})"
-        await self.until(found)
-        box = await self.run(
-            f"{found}.scrollIntoView({{block: 'center'}}), JSON.parse(JSON.stringify({found}.getBoundingClientRect()))"
-        )
+        await self.click_on(f"document.querySelector({selector!r})")
+
+    async def click_on(self, expression: str) -> None:
+        """Click the element that an expression finds, as soon as it is there."""
+        # Found and measured at once: a live page may replace the element at any moment.
+        measure = "(one.scrollIntoView({block: 'center'}), one.getBoundingClientRect().toJSON())"
+        script = f"((one) => one ? {measure} : null)({expression})"
+        box = await waiting.until(lambda: self.run(script), what=expression, seconds=_PATIENCE)
         place: dict[str, Any] = {"x": box["x"] + min(box["width"], 60) / 2, "y": box["y"] + box["height"] / 2}
         for kind in ("mousePressed", "mouseReleased"):
             await self.ask("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
@@ -126,9 +137,7 @@ async def browser(folder: Path, *, width: int = 1440, height: int = 900) -> Asyn
     port_file = folder / "DevToolsActivePort"
     process = await asyncio.create_subprocess_exec(
         found,
-        *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
-        *("--disable-background-networking", "--disable-component-update", "--force-color-profile=srgb"),
-        *("--remote-debugging-port=0", f"--user-data-dir={folder}", f"--window-size={width},{height}", "about:blank"),
+        *(*_FLAGS, f"--user-data-dir={folder}", f"--window-size={width},{height}", "about:blank"),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ},
@@ -144,19 +153,56 @@ async def browser(folder: Path, *, width: int = 1440, height: int = 900) -> Asyn
             async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
                 tabs = await answer.json()
             where = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
-            async with (
-                session.ws_connect(where, max_msg_size=1 << 28) as socket,
-                asyncio.TaskGroup() as group,
-            ):
-                page = Page(socket)
-                listening = group.create_task(page.listen(), name="listen to the browser")
-                for domain in ("Page", "Runtime", "Log", "Network"):
-                    await page.ask(f"{domain}.enable")
-                await page.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
-                               mobile=False)  # fmt: skip
+            async with _connected(session, where, width=width, height=height) as page:
                 yield page
-                listening.cancel()
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def _connected(session: aiohttp.ClientSession, where: str, *, width: int, height: int) -> AsyncIterator[Page]:
+    async with session.ws_connect(where, max_msg_size=1 << 28) as socket, asyncio.TaskGroup() as group:
+        page = Page(socket)
+        listening = group.create_task(page.listen(), name="listen to the browser")
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            await page.ask(f"{domain}.enable")
+        await page.resize(width, height)
+        yield page
+        listening.cancel()
+
+
+@contextlib.contextmanager
+def shared_browser(folder: Path) -> Iterator[int]:
+    """Run a browser for several tests, each with a tab of its own; yield its port."""
+    found = program()
+    assert found
+    port_file = folder / "DevToolsActivePort"
+    command = [found, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        waiting.wait_for(
+            lambda: port_file.exists() and len(port_file.read_text().splitlines()) > 1,
+            what="the browser",
+            seconds=_START_SECONDS,
+        )
+        yield int(port_file.read_text().splitlines()[0])
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.asynccontextmanager
+async def tab(port: int, *, width: int = 1440, height: int = 900) -> AsyncIterator[Page]:
+    """Yield a new tab of a shared browser; it is closed with the block."""
+    address = f"http://127.0.0.1:{port}/json"
+    async with aiohttp.ClientSession() as session:
+        async with session.put(f"{address}/new?about:blank") as answer:
+            made = await answer.json()
+        try:
+            async with _connected(session, made["webSocketDebuggerUrl"], width=width, height=height) as page:
+                yield page
+        finally:
+            async with session.get(f"{address}/close/{made['id']}"):
+                pass

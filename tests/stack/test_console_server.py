@@ -80,6 +80,50 @@ async def test_console_has_the_login_and_the_roles_of_rest(tmp_path: Path) -> No
         assert (await browser.get("/console/api/fleet")).status_code == 401
 
 
+async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp_path: Path) -> None:
+    keys = tmp_path / "jwks.json"
+    keys.write_text(json.dumps({"keys": [public_jwk()]}))
+    flags = ("--enable-console", "--rest-authn-type=jwt", f"--jwks-file={keys}")
+    place = harness.Place(folder=tmp_path)
+    async with place.run(*flags) as server, httpx.AsyncClient(base_url=server.rest, verify=False) as browser:
+        rest = "/api/maestro/v1"
+        admin = {"Authorization": f"Bearer {signed(sub='ada', roles=['maestro-admin'])}"}
+        await browser.post(f"{rest}/consumers", json={"name": "cluster1"}, headers=admin)
+        origin = {"Origin": server.rest, "X-Maestro-Console": "1"}
+        asked = {"action": "pause", "target": "cluster1", "reason": "node upgrade"}
+
+        async def act(path: str, **claims: Any) -> httpx.Response:
+            body = {"token": signed(**claims)}
+            assert (await browser.post("/console/api/session", json=body, headers=origin)).status_code == 200
+            return await browser.post(f"/console/api/{path}", json=asked, headers=origin)
+
+        refused = await act("actions", sub="eve", roles=["maestro-read"])
+        assert (refused.status_code, "needs the role admin, and you have read" in refused.text) == (403, True)
+        planned = await act("actions/plan", sub="ada", roles=["maestro-admin"])
+        assert planned.json()["effects"][0].startswith("Send no specs and no deletions to consumer cluster1")
+        # Without the header of the console's own pages the cookie of the session does nothing.
+        assert (await browser.post("/console/api/actions", json=asked)).status_code == 403
+        assert (await browser.get(f"{rest}/delivery-pauses", headers=admin)).json()["items"] == []
+        done = (await act("actions", sub="ada", roles=["maestro-admin"])).json()
+        assert (done["entry"]["kind"], done["entry"]["by"], done["entry"]["address"]) == (
+            ("consumer.paused", "ada", "127.0.0.1")
+        )
+        assert done["entry"]["detail"] == {"reason": "node upgrade", "requested_by": "console"}
+        (pause,) = (await browser.get(f"{rest}/delivery-pauses", headers=admin)).json()["items"]
+        assert pause["paused_by"] == "ada from 127.0.0.1 (console)"
+        for action, target, status, says in (
+            ("sweep", "sweep", 200, "Nothing: every row belongs"),
+            ("retire-release", "cluster1", 409, "try again when a server has been running for 10 minutes"),
+            ("adopt", "cluster1", 409, "no data-safety hold"),
+            ("resend", "absent", 404, "not found"),
+        ):
+            body = {"action": action, "target": target}
+            shown = await browser.post("/console/api/actions/plan", json=body, headers=origin)
+            assert (shown.status_code, says in shown.text) == (status, True), shown.text
+        again = (await act("actions", sub="ada", roles=["maestro-admin"])).json()
+        assert (again["isChange"], again["entry"]) == (False, None)
+
+
 async def test_server_without_the_flag_has_no_console(tmp_path: Path) -> None:
     async with (
         harness.Place(folder=tmp_path).run() as server,

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +10,7 @@ from cyclopts import App, Parameter, validators
 
 from maestropy.cli import lifecycle
 from maestropy.cli.client import connection
+from maestropy.cli.client.actions import operator
 from maestropy.cli.client.connection import RestFlags
 from maestropy.cli.errors import UsageError
 
@@ -25,6 +26,9 @@ Examples:
 
   maestro console --rest-url https://maestro:8000 --token-file token --logs ./logs
       another one, with the stages of its requests from logs that are written to a folder
+
+  maestro console --allow-actions
+      with buttons for operator actions, which run with your token
 
   maestro console --env prod --port 0
       an environment; with its db-dsn and mgmt-context, works are traced in database and clusters"""
@@ -48,6 +52,14 @@ def execute(
         tuple[Path, ...],
         Parameter(help="Log files of server and agents, or folders of them; may be repeated.", negative=()),
     ] = (),
+    allow_actions: Annotated[
+        bool,
+        Parameter(
+            help="Let everyone who can open the console on this computer resend, resync, pause, resume, retire, adopt "
+            "and sweep with your token. Without it the console changes nothing.",
+            negative=(),
+        ),
+    ] = False,
     rest: RestFlags | None = None,
 ) -> int:
     """Serve the console."""
@@ -56,7 +68,11 @@ def execute(
         raise UsageError(f"--logs {missing} does not exist; name the files or folders that the logs are written to")
     resolved = connection.resolve_settings(rest)
     target = _Target(
-        options=dict(connection.options(resolved)), logs=logs, env=(rest.env if rest else None) or "", port=port
+        options=dict(connection.options(resolved)),
+        logs=logs,
+        env=(rest.env if rest else None) or "",
+        port=port,
+        allows_actions=allow_actions,
     )
     return lifecycle.run(lambda stop: _serve(target, stop=stop))
 
@@ -67,10 +83,12 @@ class _Target:
     logs: tuple[Path, ...]
     env: str
     port: int
+    allows_actions: bool
 
 
 async def _serve(target: _Target, *, stop: lifecycle.Stop) -> int:
     from maestropy.cli import screen
+    from maestropy.console.actions import with_token_of
     from maestropy.console.serve import serve
     from maestropy.sdk.client import AsyncMaestro
     from maestropy.sdk.retry import RetryPolicy
@@ -78,6 +96,8 @@ async def _serve(target: _Target, *, stop: lifecycle.Stop) -> int:
     # The console itself tries again, and says meanwhile what is wrong.
     async with AsyncMaestro(**{**target.options, "retry": RetryPolicy(attempts=1)}) as client:
         options = console_options(client, env=target.env, logs=target.logs)
+        if target.allows_actions:
+            options = replace(options, actions=with_token_of(client, requested_by=operator()))
         async with serve(options, port=target.port) as address:
             screen.write(f"Console of {options.description}: {address}\nCtrl-C stops it.\n")
             await stop.wait()
@@ -100,8 +120,6 @@ def console_options(client: Any, *, env: str, logs: tuple[Path, ...]) -> "Consol
 
 def _access(client: Any, *, env: str) -> "WorkAccess | None":
     """Return how works are traced in database and clusters; None if the environment names neither."""
-    from dataclasses import replace
-
     from maestropy.cli.trace.environment import EnvironmentChoice, complete_work_access
     from maestropy.trace.access.options import WorkAccess
 

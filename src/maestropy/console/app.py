@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from maestropy import __version__
 from maestropy.aio.clock import Clock
 from maestropy.console import assets, filters, fleet, sessions, stuck
+from maestropy.console.actions import OperatorPages
 from maestropy.console.picture import FleetReader, Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
@@ -74,6 +75,7 @@ class Console:
     requests: RequestFeed
     pages: WorkPages
     gate: sessions.Gate
+    operator: OperatorPages
     title: str = "Maestro"
     clock: Clock = field(default_factory=Clock)
     _lists: OrderedDict[tuple[str, str], _KeptList] = field(default_factory=OrderedDict)
@@ -107,6 +109,8 @@ class Console:
             Route(f"{base}/api/requests", self._json(self._requests)),
             Route(f"{base}/api/requests/{{name:path}}", self._json(self._request)),
             Route(f"{base}/api/codes", self._json(self._codes)),
+            Route(f"{base}/api/actions", self._json(self.operator.perform), methods=["POST"]),
+            Route(f"{base}/api/actions/plan", self._json(self.operator.plan), methods=["POST"]),
             Route(f"{base}/api/stream", self._guarded(self._stream)),
         ]
         if base:
@@ -120,7 +124,7 @@ class Console:
             try:
                 self.gate.check(request)
                 if not is_public:
-                    await self.gate.viewer(request)
+                    request.state.viewer = await self.gate.viewer(request)
                     self.collector.want()
                 response = await handler(request)
             except sessions.Refused as error:
@@ -178,10 +182,15 @@ class Console:
             "archive": fleet.archive_model(self.picture),
         }
 
-    async def _fleet(self, _: Request) -> Any:
-        return self._recent.get(
+    async def _fleet(self, request: Request) -> Any:
+        page = self._recent.get(
             ("fleet",), lambda: fleet.model(self.picture, self.requests.traces, now=self.clock.epoch())
         )
+        return {**page, "actions": self._actions(request)}
+
+    def _actions(self, request: Request) -> dict[str, Any]:
+        """Return what the viewer may do; pages that many viewers share do not have it."""
+        return self.operator.availability(request.state.viewer)
 
     async def _consumers(self, request: Request) -> Any:
         sort = request.query_params.get("sort", "worst")
@@ -193,7 +202,8 @@ class Console:
             lambda: fleet.consumers(self.picture, text=text, sort=sort, now=self.clock.epoch()),
         )
         offset, limit = _window(request)
-        return {"total": len(found), "offset": offset, "items": found[offset : offset + limit]}
+        items = found[offset : offset + limit]
+        return {"total": len(found), "offset": offset, "items": items, "actions": self._actions(request)}
 
     async def _works(self, request: Request) -> Any:
         found = await self._chosen(request.query_params.get("q", ""), request.query_params.get("sort", "severity"))
@@ -227,13 +237,14 @@ class Console:
         return chosen
 
     async def _work(self, request: Request) -> Any:
-        return await self.pages.page(request.path_params["id"])
+        return {**await self.pages.page(request.path_params["id"]), "actions": self._actions(request)}
 
     async def _manifest(self, request: Request) -> Any:
         return await self.pages.manifest(request.path_params["id"], request.path_params["index"])
 
-    async def _stuck(self, _: Request) -> Any:
-        return self._recent.get(("stuck",), lambda: stuck.model(self.picture, now=self.clock.epoch()))
+    async def _stuck(self, request: Request) -> Any:
+        page = self._recent.get(("stuck",), lambda: stuck.model(self.picture, now=self.clock.epoch()))
+        return {**page, "actions": self._actions(request)}
 
     async def _requests(self, request: Request) -> Any:
         titles = [{"n": number, "title": names[1]} for number, names in STAGES.items()]

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from maestropy.aio.clock import Clock
 from maestropy.console import redaction, rows, sessions
+from maestropy.console.actions import OperatorPages
 from maestropy.console.app import Console
 from maestropy.console.picture import ArchiveOrigin, Picture
 from maestropy.console.requests import MOST, RequestFeed
@@ -87,12 +88,14 @@ async def archived(opened: Opened) -> AsyncIterator[Console]:
         is_anonymised=manifest.is_anonymised,
     )
     works = ArchivedWorks(content=content, path=opened.path, now=now)
+    gate = sessions.Gate(allows_host=sessions.loopback_host)
     running = Console(
         picture=picture,
         collector=ArchivedFleet(content=content, picture=picture),
         requests=feed,
         pages=WorkPages(reader=works, picture=picture, requests=feed),
-        gate=sessions.Gate(allows_host=sessions.loopback_host),
+        gate=gate,
+        operator=OperatorPages(picture=picture, gate=gate),
         title=picture.source.description,
         clock=Clock(epoch=now.timestamp),
     )

@@ -22,6 +22,7 @@ from maestropy.sdk.selector import quoted
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.rest_reader import RestReader
 from maestropy.trace.work import parse
+from maestropy.wire.works import status
 
 TICK_SECONDS: Final = 1.0
 _IDLE_SECONDS: Final = 600.0
@@ -40,6 +41,7 @@ _AGENT_HISTORY: Final = timedelta(days=30)
 _MOST_AGENT_ENTRIES: Final = 20_000
 _MOST_ENTRIES: Final = 20_000
 _RETRY_SECONDS: Final = 3.0
+_HELD: Final = f"{status.DATA_SAFETY_HOLD}=True"
 
 
 class Collector:
@@ -140,7 +142,11 @@ class Collector:
         return {str(bundle.get("id")) for bundle in bundles}
 
     def _put(self, bundles: Iterable[dict[str, Any]]) -> None:
-        self._picture.put(self._row(bundle) for bundle in bundles)
+        found = [self._row(bundle) for bundle in bundles]
+        self._picture.put(found)
+        if any(_HELD in row.conditions and row.consumer not in self._picture.holds for row in found):
+            # A hold has no entry in the history; the status of a held work tells of it.
+            self._next_fleet = 0.0
 
     def _row(self, bundle: dict[str, Any]) -> rows.WorkRow:
         consumer = str(bundle.get("consumer_name") or "")

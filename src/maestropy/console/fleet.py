@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from maestropy.console import remedies
 from maestropy.console.picture import (
     WINDOW_SECONDS,
     ConsumerCounts,
@@ -48,6 +49,7 @@ def model(picture: Picture, traces: Sequence[Trace], *, now: float) -> dict[str,
         "rates": _rates(picture, now=now),
         "hops": statistics_model(statistics(traces))["hops"] if traces else {},
         "problems": problems(picture),
+        "offers": remedies.of_fleet(),
     }
 
 
@@ -220,4 +222,5 @@ def _consumer(picture: Picture, name: str, counted: ConsumerCounts, *, now: floa
         "lagSeconds": round(max(0.0, now - counted.oldest_behind), 1) if counted.oldest_behind else None,
         "isHeld": name in picture.holds,
         "isPaused": name in picture.pauses,
+        "offers": remedies.of_consumer(picture, name),
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from maestropy.aio import tasks
 from maestropy.console import sessions
+from maestropy.console.actions import ActionAccess, OperatorPages
 from maestropy.console.app import Console
 from maestropy.console.collector import Collector
 from maestropy.console.picture import Picture
@@ -35,6 +36,8 @@ class ConsoleOptions:
     """The log files of server and agents that are followed for the requests."""
     api_flags: str = ""
     """The flags that lead commands to the same API."""
+    actions: ActionAccess | None = None
+    """How viewers may act; None: the console changes nothing."""
     gate: sessions.Gate = field(default_factory=lambda: sessions.Gate(allows_host=sessions.loopback_host))
 
 
@@ -62,6 +65,7 @@ async def console(options: ConsoleOptions) -> AsyncIterator[Console]:
             requests=feed,
             pages=WorkPages(reader=works, picture=picture, requests=feed),
             gate=options.gate,
+            operator=OperatorPages(picture=picture, gate=options.gate, access=options.actions),
             title=options.description,
         )
         stack.callback(running.end)

@@ -74,11 +74,14 @@ class Gate:
         """Return who looks; raises `Refused`."""
         if self.authenticate is None:
             return Viewer()
-        authorization = request.headers.get("authorization")
-        token = request.cookies.get(COOKIE)
-        if authorization is None and not token:
+        authorization = _authorization(request)
+        if authorization is None:
             raise Refused(HTTPStatus.UNAUTHORIZED, "Sign in with a token that has the role read.")
-        return await self.authenticate(authorization or f"Bearer {token}")
+        return await self.authenticate(authorization)
+
+    def token(self, request: Request) -> str:
+        """Return the token of a viewer that `viewer` has accepted, to act as the viewer; empty without a login."""
+        return "" if self.authenticate is None else (_authorization(request) or "").partition(" ")[2].strip()
 
     async def sign_in(self, request: Request, *, now: float) -> tuple[Viewer, str, dict[str, object]]:
         """Check the token in the body; return the viewer, the token and the attributes of its cookie."""
@@ -92,6 +95,11 @@ class Gate:
         viewer = await self.authenticate(f"Bearer {token}")
         seconds = min(float(LONGEST_SECONDS), max(0.0, _expiry(token) - now))
         return viewer, token, {"max_age": int(seconds), "secure": is_secure, "httponly": True, "samesite": "strict"}
+
+
+def _authorization(request: Request) -> str | None:
+    token = request.cookies.get(COOKIE)
+    return request.headers.get("authorization") or (f"Bearer {token}" if token else None)
 
 
 async def _token(request: Request) -> str:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
+from maestropy.console import remedies
 from maestropy.console.picture import Picture
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.trace.findings.codes import CODES
@@ -75,6 +76,9 @@ def _group(picture: Picture, kind: str, code: str, cause: str, rows: Sequence[Wo
         "consumers": consumers[:_MOST_SHOWN],
         "consumerCount": len(consumers),
         "advice": [*_commands(picture, kind, oldest[0]), *bare_finding(code).advice],
+        "offers": remedies.of_group(
+            picture, kind=kind, consumers=consumers, works=[(row.id, row.name) for row in rows[:2]]
+        ),
         "works": [
             {"id": row.id, "name": row.name, "consumer": row.consumer, "since": moment_of(row.deleted or row.updated)}
             for row in oldest[:_MOST_SHOWN]

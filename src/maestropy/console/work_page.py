@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from maestropy.aio.clock import Clock
-from maestropy.console import hops, redaction
+from maestropy.console import hops, redaction, remedies
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.sdk.client import AsyncMaestro
@@ -146,13 +146,14 @@ class WorkPages:
             "hops": hops.strip(self._known(traced, model, history)),
             "sides": work_report.model(report)["sides"],
             "problem": problem,
-            "history": [_entry(entry) for entry in history],
+            "history": [entry_model(entry) for entry in history],
             "historyProblem": history_problem,
             "versions": _versions(history),
             "sizes": [len(str(manifest)) for manifest in row.manifests] if row else [],
             "requests": self.requests.listed(resource_id=work_id)[:20],
             "hasLogs": self.requests.has_logs,
             "commands": self.reader.commands(shlex.quote(work_report.resource_id(traced.facts))),
+            "offers": self._offers(traced, model) if row is not None else [],
         }
 
     async def manifest(self, work_id: str, index: int) -> dict[str, Any]:
@@ -213,6 +214,13 @@ class WorkPages:
             delivered=self.requests.delivered(row.id, version=version),
         )
 
+    def _offers(self, traced: Traced, model: dict[str, Any]) -> list[dict[str, str]]:
+        work_id = work_report.resource_id(traced.facts)
+        name = str(model.get("workName") or "")
+        return remedies.of_work(
+            self.picture, work_id=work_id, name=name, consumer=traced.facts.consumer, code=model["code"]
+        )
+
 
 def of_consumer(access: WorkAccess, consumer: str) -> WorkAccess:
     """Return the access to the clusters of one consumer: those that name another one would only be searched in vain."""
@@ -241,7 +249,8 @@ def _epoch_of(moment: datetime | None) -> float:
     return moment.timestamp() if moment is not None else 0.0
 
 
-def _entry(entry: HistoryEntry) -> dict[str, Any]:
+def entry_model(entry: HistoryEntry) -> dict[str, Any]:
+    """Return an entry of the history for a timeline, without secret values."""
     return {
         "id": entry.id,
         "time": entry.time,

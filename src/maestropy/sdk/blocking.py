@@ -241,6 +241,7 @@ class Consumers(_Handle):
     holds = _Method(AsyncConsumers.holds)
     hold = _Method(AsyncConsumers.hold)
     adopt = _Method(AsyncConsumers.adopt)
+    adoption_plan = _Method(AsyncConsumers.adoption_plan)
     pauses = _Method(AsyncConsumers.pauses)
     pause = _Method(AsyncConsumers.pause)
     resume = _Method(AsyncConsumers.resume)

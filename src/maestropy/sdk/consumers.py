@@ -213,6 +213,18 @@ class AsyncConsumers:
         )
         await self._rest.ask(call)
 
+    async def adoption_plan(self, key: str, *, hold_id: str, operation_id: str = "") -> OperatorAction:
+        """Return what the adoption of a hold would do, and change nothing; its `plan` is the `hold_id` to adopt."""
+        consumer = await self.get(key)
+        return await actions.perform(
+            self._rest,
+            f"{_path(consumer.id)}/data-safety-hold/adoption",
+            doing=f"plan the adoption of the database for consumer {key}",
+            body={"hold_id": hold_id},
+            dry_run=True,
+            operation_id=operation_id,
+        )
+
     async def pauses(self) -> Mapping[str, DeliveryPause]:
         """Return the pauses of delivery by consumer name; a Go server has none."""
         found = await self._unknown_to_go("/delivery-pauses", doing="list delivery pauses", kind="DeliveryPauseList")

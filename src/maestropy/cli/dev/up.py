@@ -210,6 +210,8 @@ async def _print_trace(console: Any, started: Any, traces: Any, *, consumer: str
 @asynccontextmanager
 async def _console(started: Any, options: _UpOptions) -> AsyncIterator[str]:
     """Serve the console of the fleet: it reads the API, the database, the clusters and the logs."""
+    from maestropy.cli.client.actions import operator
+    from maestropy.console.actions import with_token_of
     from maestropy.console.serve import PORT, ConsoleOptions, serve
     from maestropy.sdk.client import AsyncMaestro
     from maestropy.sdk.retry import RetryPolicy
@@ -228,6 +230,7 @@ async def _console(started: Any, options: _UpOptions) -> AsyncIterator[str]:
             access=access,
             logs=(folder / "server.log", *(folder / f"agent-{consumer}.log" for consumer in started.kubeconfigs)),
             api_flags=f"--rest-url {started.api_url}",
+            actions=with_token_of(client, requested_by=operator()),
         )
         async with serve(console_options, port=0 if options.free_ports else PORT) as address:
             yield address

@@ -1,4 +1,7 @@
-"""Serve the console inside a server: it reads the REST API in process, and authenticates as REST does."""
+"""Serve the console inside a server: it reads the REST API in process, and authenticates as REST does.
+
+It acts as its viewers: an action is a request of the viewer, with the viewer's token and from the viewer's address.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +11,7 @@ from typing import Final
 import httpx
 from starlette.types import ASGIApp
 
+from maestropy.console.actions import ActionAccess, Actor
 from maestropy.console.serve import ConsoleOptions, console
 from maestropy.console.sessions import Authenticate, Gate, Refused, Viewer
 from maestropy.sdk.client import AsyncMaestro
@@ -17,8 +21,8 @@ from maestropy.server.auth.roles import Role
 from maestropy.server.runtime.mounts import Mount, MountContext
 
 PATH: Final = "/console"
-_IN_PROCESS: Final = "http://maestro.localhost"
-"""Never resolved: the requests stay in the process."""
+_IN_PROCESS: Final = "https://maestro.localhost"
+"""Never resolved: the requests stay in the process. By its scheme the client sends the token of a viewer."""
 
 
 def mount() -> Mount:
@@ -33,8 +37,21 @@ async def _open(context: MountContext) -> AsyncIterator[ASGIApp]:
         environ={}, api_url=_IN_PROCESS, retry=RetryPolicy(attempts=1), transport=transport
     ) as client:
         gate = Gate(allows_host=context.allows_host, authenticate=_authenticator(context))
-        async with console(ConsoleOptions(client=client, description="Maestro", gate=gate)) as running:
+        actions = ActionAccess(client=lambda actor: _as_viewer(context, actor), requested_by="console")
+        options = ConsoleOptions(client=client, description="Maestro", actions=actions, gate=gate)
+        async with console(options) as running:
             yield running.app(PATH)
+
+
+def _as_viewer(context: MountContext, actor: Actor) -> AsyncMaestro:
+    transport = httpx.ASGITransport(context.authenticated_api, client=(actor.address, 0))
+    return AsyncMaestro(
+        environ={},
+        api_url=_IN_PROCESS,
+        token=actor.token or None,
+        retry=RetryPolicy(attempts=1),
+        transport=transport,
+    )
 
 
 def _authenticator(context: MountContext) -> Authenticate | None:

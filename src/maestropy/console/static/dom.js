@@ -42,16 +42,51 @@ export function fill(element, ...children) {
   add(element, children);
 }
 
+let isPressed = false;
+/** @type {Map<Element, () => void>} */
+const waiting = new Map();
+
+function released() {
+  isPressed = false;
+  // The click comes right after the release, and has to find what was pressed.
+  window.setTimeout(() => {
+    const drawings = [...waiting.values()];
+    waiting.clear();
+    for (const draw of drawings) draw();
+  });
+}
+document.addEventListener("pointerdown", () => (isPressed = true), true);
+for (const end of ["pointerup", "pointercancel", "dragend"]) document.addEventListener(end, released, true);
+window.addEventListener("blur", released);
+
+/**
+ * Draw now, or when the pointer is released: a button that is replaced while it is pressed would not be clicked.
+ * @param {Element} element Of several drawings of one element only the last one counts.
+ * @param {() => void} draw
+ */
+export function whenReleased(element, draw) {
+  if (isPressed) waiting.set(element, draw);
+  else draw();
+}
+
 /**
  * Replace the children of a section, but keep the focus on the element with the same data-key.
  * @param {Element} element
  * @param {...any} children
  */
 export function refill(element, ...children) {
+  whenReleased(element, () => refillNow(element, children));
+}
+
+/**
+ * @param {Element} element
+ * @param {any[]} children
+ */
+function refillNow(element, children) {
   const active = document.activeElement;
   const key = active && element.contains(active) ? active.getAttribute("data-key") : null;
   const open = new Set([...element.querySelectorAll("details[open][data-key]")].map((one) => one.getAttribute("data-key")));
-  fill(element, ...children);
+  fill(element, children);
   for (const details of element.querySelectorAll("details[data-key]")) {
     if (open.has(details.getAttribute("data-key"))) details.setAttribute("open", "");
   }

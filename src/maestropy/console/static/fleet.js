@@ -1,4 +1,5 @@
 /** The landing page: what is wrong now, the flow of the last minutes, and every cluster. */
+import { actionButtons, actionsNote, rowActions } from "./actions.js";
 import { read } from "./api.js";
 import { el, fill, refill } from "./dom.js";
 import { age, count, duration, lasted, milliseconds } from "./format.js";
@@ -16,6 +17,9 @@ export function fleetView({ params }) {
   const flow = el("div");
   const shown = el("span.muted");
   const none = el("p.empty", { hidden: true });
+  const tools = el("div");
+  /** @type {import("./actions.js").Availability|null} */
+  let actions = null;
   const list = makeList({
     label: t("clusters"),
     style: "consumers",
@@ -30,8 +34,13 @@ export function fleetView({ params }) {
       { key: "behind", title: t("colBehind"), style: "minor.right", cell: (row) => number(row.behind, "wait") },
       { key: "lag", title: t("colLag"), sort: "lag", style: "minor.right", cell: (row) => (row.lagSeconds === null ? "–" : duration(row.lagSeconds)) },
       { key: "instance", title: t("colInstance"), style: "minor", cell: (row) => row.instance || "–" },
+      { key: "actions", title: t("colActions"), style: "act", cell: (row) => rowActions(row.name, row.offers, actions) },
     ],
-    read: (offset, limit) => read("consumers", { q: text, sort, offset, limit }),
+    read: async (offset, limit) => {
+      const page = await read("consumers", { q: text, sort, offset, limit });
+      actions = page.actions;
+      return page;
+    },
     order: (chosen) => (sort = chosen),
     href: (row) => worksOf(row.name),
     name: (row) => row.name,
@@ -51,12 +60,13 @@ export function fleetView({ params }) {
     section("flow", t("flow"), flow),
     section("clusters", t("clusters"),
       el("div.filters", {}, searchField({ label: t("filterConsumers"), value: text, change: (value) => { text = value; list.restart(); } }), shown),
-      none, list.element));
+      none, list.element, tools));
 
   async function refresh() {
     try {
       const [fleet] = await Promise.all([read("fleet"), list.refresh()]);
       drawTotals(totals, fleet);
+      refill(tools, actionsNote(fleet.actions), actionButtons(fleet.offers, fleet.actions));
       refill(problems, fleet.problems.length ? el("ol.problems", {}, fleet.problems.map(problem)) : calm(fleet));
       refill(flow, drawFlow(fleet));
       document.documentElement.dataset.ready = String(fleet.totals.works);

@@ -1,5 +1,5 @@
 /** A list of any length: only the rows on screen exist, and they are read in windows. */
-import { el, fill } from "./dom.js";
+import { el, fill, whenReleased } from "./dom.js";
 
 const ROW = 32;
 const WINDOW = 100;
@@ -147,6 +147,10 @@ export function makeList(options) {
   }
 
   function draw() {
+    whenReleased(rows, drawNow);
+  }
+
+  function drawNow() {
     const [first, last] = visible();
     if (total > 0) for (const number of visibleWindows()) if (readIn.get(number) !== refreshes) load(number);
     const drawn = [];
@@ -157,11 +161,13 @@ export function makeList(options) {
         el("span.plain", { role: "gridcell" }, total < 0 ? "" : "…")));
     }
     rows.style.transform = `translateY(${first * ROW}px)`;
-    const focused = document.activeElement?.closest?.("[data-row]")?.getAttribute("data-row");
+    const active = document.activeElement;
+    const focused = active?.closest?.("[data-row]")?.getAttribute("data-row");
+    const same = active?.matches("button") ? "button" : "a";
     fill(rows, drawn);
     if (focused) {
       const again = [...rows.querySelectorAll("[data-row]")].find((one) => one.getAttribute("data-row") === focused);
-      /** @type {HTMLElement|null|undefined} */ (again?.querySelector("a"))?.focus({ preventScroll: true });
+      /** @type {HTMLElement|null|undefined} */ (again?.querySelector(same))?.focus({ preventScroll: true });
     }
     if (cursor >= 0) grid.setAttribute("aria-activedescendant", `${id}-${cursor}`);
   }

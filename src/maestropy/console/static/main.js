@@ -45,6 +45,7 @@ async function start() {
   applyTheme(localStorage.getItem("theme"));
   window.addEventListener("hashchange", () => view && open());
   window.addEventListener("read-failed", onFailure);
+  window.addEventListener("acted", () => schedule(0));
   document.addEventListener("keydown", onKey);
   document.addEventListener("visibilitychange", () => document.hidden || schedule(0));
   await enter();

@@ -1,4 +1,5 @@
 /** One work: its hops, the verdict of `trace work`, its objects, changes and history. */
+import { actionButtons, actionsNote } from "./actions.js";
 import { read } from "./api.js";
 import { el, fill, refill } from "./dom.js";
 import { age, clock, count, exact } from "./format.js";
@@ -36,6 +37,7 @@ export function workView({ id }) {
       el("p.summary", {}, work.summary),
       page.problem ? el("p.muted", {}, t("error", { problem: page.problem })) : null,
       section("hops", t("hops"), hopStrip(page.hops)),
+      page.offers.length ? section("actions", t("actions"), actionsNote(page.actions), actionButtons(page.offers, page.actions)) : null,
       facts(work),
       section("findings", t("findings"), work.clustersRead ? null : el("p.muted", {}, t("clustersNotRead")), work.findings.map(finding)),
       section("objects", t("objects"), work.manifests.length ? el("ul.tree", {}, work.manifests.map(object)) : el("p.muted", {}, t("noObjects"))),
@@ -173,6 +175,7 @@ function detail(detail) {
   if (detail.observed_version) parts.push(`version ${detail.observed_version} is reported`);
   for (const change of (detail.conditions ?? []).slice(0, 4)) parts.push([change.object, `${change.type}=${change.to || "gone"}`, change.reason].filter(Boolean).join(" "));
   for (const change of (detail.changes ?? []).slice(0, 6)) parts.push(typeof change === "string" ? change : changeText(change));
+  for (const text of [detail.operator_reason, detail.reason, detail.requested_by]) if (text) parts.push(String(text));
   if (!parts.length && detail.objects) parts.push(...detail.objects.slice(0, 4));
   const more = (detail.conditions?.length ?? 0) - 4;
   if (more > 0) parts.push(`+ ${count(more)}`);

@@ -288,9 +288,10 @@ async def _with_mount(
     rest_app: ASGIApp, mount: Mount, dependencies: RestDependencies, stack: AsyncExitStack
 ) -> ASGIApp:
     """Return the REST API with another app beside it, which may read the API in process."""
-    in_process = replace(dependencies, authenticate=None, hosts=HostRules(names=(EVERY_NAME,)), allowed_origins=())
+    in_process = replace(dependencies, hosts=HostRules(names=(EVERY_NAME,)), allowed_origins=())
     context = MountContext(
-        api=ReadOnly(create_app(in_process)),
+        api=ReadOnly(create_app(replace(in_process, authenticate=None))),
+        authenticated_api=create_app(in_process),
         authenticate=dependencies.authenticate,
         allows_host=dependencies.hosts.allows,
     )

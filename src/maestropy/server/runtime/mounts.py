@@ -1,7 +1,8 @@
 """Mount another ASGI app beside the REST API, on its port. The server does not know what it serves.
 
 The app gets the REST API in process and without authentication, for reading only: it shows what it reads to clients
-that it has authenticated itself, with the authenticator of the REST API.
+that it has authenticated itself, with the authenticator of the REST API. What its clients change goes through the API
+that authenticates, with the credentials of the client.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,8 @@ class MountContext:
 
     api: ASGIApp
     """The REST API without authentication; it rejects every request that could change something."""
+    authenticated_api: ASGIApp
+    """The REST API as its own clients have it: roles by the `Authorization` header, and a history that names them."""
     authenticate: Callable[[str | None], Awaitable[RestCaller]] | None
     """Checks an `Authorization` header as REST does; None if REST needs none."""
     allows_host: Callable[[str | None], bool]

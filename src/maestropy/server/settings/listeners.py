@@ -54,8 +54,9 @@ class HttpSettings:
     commas; `*` for all. Absent: none."""
 
     enable_console: bool = field(default=False, metadata=flag("--enable-console"))
-    """Serve the console at /console of the REST port, for clients with the role read. It reads nothing while nobody
-    looks; then it keeps a row of each work in memory, about one kilobyte."""
+    """Serve the console at /console of the REST port, for clients with the role read; its operator actions need the
+    role that they need in REST. It reads nothing while nobody looks; then it keeps a row of each work in memory, about
+    one kilobyte."""
 
     https_is_given: bool = False
     """Whether the command line has --enable-https, with either value, as Maestro's charts do. No flag."""
