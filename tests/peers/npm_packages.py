@@ -9,9 +9,29 @@ from pathlib import Path
 _SECONDS = 120
 
 
+def installed(package: str) -> Path | None:
+    """Return the `node_modules` with a package and what it needs; None if it is not there and npm cannot get it."""
+    cache = _cache()
+    kept = cache / f"installed+{package.replace('/', '+')}"
+    if not kept.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            return None
+        part = kept.with_name(f"{kept.name}.{os.getpid()}")
+        part.mkdir(parents=True, exist_ok=True)
+        flags = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(part)]
+        command = [npm, "install", *flags, package]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS, cwd=part)
+        if done.returncode != 0:
+            shutil.rmtree(part)
+            return None
+        part.replace(kept)
+    return kept / "node_modules"
+
+
 def folder(package: str) -> Path | None:
     """Return where the files of a package are; None if it is not in the cache and npm cannot get it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "maestropy" / "peers" / "npm"
+    cache = _cache()
     kept = cache / package.replace("/", "+")
     if not kept.exists():
         npm = shutil.which("npm")
@@ -29,3 +49,7 @@ def folder(package: str) -> Path | None:
         packed.unlink()
         part.replace(kept)
     return kept / "package"
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "maestropy" / "peers" / "npm"

@@ -17,6 +17,7 @@ from maestropy import __version__
 from maestropy.aio.clock import Clock
 from maestropy.console import assets, filters, fleet, sessions, stuck
 from maestropy.console.collector import Collector
+from maestropy.console.oidc.login import Login
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
@@ -75,6 +76,7 @@ class Console:
     requests: RequestFeed
     pages: WorkPages
     gate: sessions.Gate
+    login: Login | None = None
     title: str = "Maestro"
     clock: Clock = field(default_factory=Clock)
     _lists: OrderedDict[tuple[str, str], _KeptList] = field(default_factory=OrderedDict)
@@ -110,6 +112,8 @@ class Console:
             Route(f"{base}/api/codes", self._json(self._codes)),
             Route(f"{base}/api/stream", self._guarded(self._stream)),
         ]
+        if self.login is not None:
+            routes += self.login.routes(base, lambda handler: self._guarded(handler, is_public=True))
         if base:
             routes.append(Route(base, self._guarded(lambda _: _redirect(f"{base}/"), is_public=True)))
         return _HttpOnly(Router(routes, redirect_slashes=False, default=_not_found))
@@ -155,20 +159,26 @@ class Console:
         gate = self.gate
         if request.method == "POST":
             viewer, token, attributes = await gate.sign_in(request, now=self.clock.epoch())
-            response = _response(self._identity(viewer))
+            response = _response(self._identity(viewer, request))
             response.set_cookie(sessions.COOKIE, token, path=_base(request), **attributes)  # type: ignore[arg-type]  # their types differ by name
             return response
         if request.method == "DELETE":
-            response = _response({"isSignedIn": False})
+            response = _response({"isSignedIn": False}) if self.login is None else await self.login.sign_out(request)
             response.delete_cookie(sessions.COOKIE, path=_base(request))
             return response
         try:
-            return _response(self._identity(await gate.viewer(request)))
+            return _response(self._identity(await gate.viewer(request), request))
         except sessions.Refused as error:
-            return _response({"isSignedIn": False, "needsLogin": True, "reason": error.reason, "title": self.title})
+            facts = self._login_facts(request)
+            nobody = {"isSignedIn": False, "needsLogin": True, "reason": error.reason, "title": self.title}
+            return _response({**nobody, **facts})
 
-    def _identity(self, viewer: sessions.Viewer) -> dict[str, Any]:
+    def _login_facts(self, request: Request) -> dict[str, Any]:
+        return {} if self.login is None else self.login.facts(request)
+
+    def _identity(self, viewer: sessions.Viewer, request: Request) -> dict[str, Any]:
         return {
+            **self._login_facts(request),
             "isSignedIn": True,
             "needsLogin": self.gate.authenticate is not None,
             "user": viewer.user,

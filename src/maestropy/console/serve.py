@@ -9,6 +9,7 @@ from maestropy.aio import tasks
 from maestropy.console import sessions
 from maestropy.console.app import Console
 from maestropy.console.collector import Collector
+from maestropy.console.oidc.login import Login
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.console.work_page import WorkPages
@@ -36,6 +37,8 @@ class ConsoleOptions:
     api_flags: str = ""
     """The flags that lead commands to the same API."""
     gate: sessions.Gate = field(default_factory=lambda: sessions.Gate(allows_host=sessions.loopback_host))
+    login: Login | None = None
+    """The login at an OpenID provider; None: users paste a token, if the gate wants one."""
 
 
 @asynccontextmanager
@@ -64,6 +67,7 @@ async def console(options: ConsoleOptions) -> AsyncIterator[Console]:
             requests=feed,
             pages=pages,
             gate=options.gate,
+            login=options.login,
             title=options.description,
         )
         stack.callback(running.end)

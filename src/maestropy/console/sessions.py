@@ -53,6 +53,8 @@ class Gate:
     allows_host: Callable[[str | None], bool]
     authenticate: Authenticate | None = None
     """None: no login, as for the REST API without authentication and on loopback."""
+    session_token: Callable[[Request], str] = lambda _: ""
+    """Returns the token of a session that was begun at an OpenID provider; empty if there is none."""
 
     def check(self, request: Request) -> None:
         """Raise `Refused` for a request of another site, or for another host."""
@@ -75,7 +77,7 @@ class Gate:
         if self.authenticate is None:
             return Viewer()
         authorization = request.headers.get("authorization")
-        token = request.cookies.get(COOKIE)
+        token = request.cookies.get(COOKIE) or self.session_token(request)
         if authorization is None and not token:
             raise Refused(HTTPStatus.UNAUTHORIZED, "Sign in with a token that has the role read.")
         return await self.authenticate(authorization or f"Bearer {token}")
@@ -90,7 +92,7 @@ class Gate:
         if not is_secure and not is_loopback(origin.hostname or ""):
             raise Refused(HTTPStatus.BAD_REQUEST, "A token is not accepted without TLS. Open the console by https.")
         viewer = await self.authenticate(f"Bearer {token}")
-        seconds = min(float(LONGEST_SECONDS), max(0.0, _expiry(token) - now))
+        seconds = min(float(LONGEST_SECONDS), max(0.0, token_expiry(token) - now))
         return viewer, token, {"max_age": int(seconds), "secure": is_secure, "httponly": True, "samesite": "strict"}
 
 
@@ -111,7 +113,7 @@ async def _token(request: Request) -> str:
     return token
 
 
-def _expiry(token: str) -> float:
+def token_expiry(token: str) -> float:
     """Return when a verified token expires; the longest session from now on if it does not say."""
     try:
         claims = orjson.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
