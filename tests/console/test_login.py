@@ -57,7 +57,8 @@ class FakeProvider:
     lifetime: float = 300.0
     token: tuple[int, Any] | None = None
     is_down: bool = False
-    rotates: bool = True
+    key: str = ""
+    known_keys: tuple[str, ...] = ("",)
     more: Mapping[str, Any] = field(default_factory=dict)
     forms: list[dict[str, str]] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
@@ -76,7 +77,7 @@ class FakeProvider:
             return httpx.Response(self.token[0], content=self.token[1])
         exp = self.now + self.lifetime
         answer = {
-            "access_token": jwt(sub=self.user, exp=exp),
+            "access_token": jwt(sub=self.user, exp=exp, kid=self.key),
             "id_token": jwt(sub=self.user, exp=exp, nonce=self.nonce, aud="console"),
             "refresh_token": f"refresh-{next(self._numbers)}",
         }
@@ -97,6 +98,8 @@ async def opened(provider: FakeProvider) -> AsyncIterator[httpx.AsyncClient]:
 
     async def authenticate(authorization: str | None) -> Viewer:
         claims = claims_of(str(authorization))
+        if claims.get("kid", "") not in provider.known_keys:
+            raise Refused(HTTPStatus.UNAUTHORIZED, "the token is signed with a key that is not known here")
         if claims["exp"] + 30 < provider.now:
             raise Refused(HTTPStatus.UNAUTHORIZED, "the token has expired; get a new one")
         if claims["sub"] == "nobody":
@@ -258,6 +261,27 @@ async def test_unreachable_provider_keeps_a_session_and_a_refusal_ends_it() -> N
         provider.is_down, provider.token = False, (400, b'{"error":"invalid_grant"}')
         refused = await renew(browser)
         assert (refused.status_code, "Sign in again" in refused.text) == (401, True)
+        assert (await browser.get("/console/api/fleet")).status_code == 401
+
+
+async def test_renewal_with_a_key_that_is_not_known_yet_keeps_the_session_and_its_refresh_token() -> None:
+    provider = FakeProvider()
+    async with opened(provider) as browser:
+        await sign_in(browser, provider)
+        provider.key = "new"
+        early = await renew(browser)
+        assert (early.status_code, "try again in a minute" in early.json()["error"]) == (503, True)
+        assert (await browser.get("/console/api/fleet")).status_code == 200
+        provider.known_keys = ("", "new")
+        assert (await renew(browser)).status_code == 200
+        assert [form["refresh_token"] for form in provider.forms[1:]] == ["refresh-0", "refresh-1"]
+
+
+async def test_session_that_another_version_sealed_is_none() -> None:
+    provider = FakeProvider()
+    async with opened(provider) as browser:
+        seal = Seal(OPTIONS.client_secret, issuer=ISSUER, client_id="console", random=bytes)
+        browser.cookies.set("__Host-maestro-console-session", f"1{seal.close('session', {'tokens': []})}")
         assert (await browser.get("/console/api/fleet")).status_code == 401
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from maestropy.console.sessions import CSRF_HEADER
 from tests import waiting
+from tests.peers import axe
 from tests.peers.browser import Page, browser, program
 from tests.peers.openid_provider import CLIENT, SECRET, OpenIdProvider, modules, openid_provider
 from tests.stack import harness
@@ -141,8 +142,11 @@ async def test_instances_share_sessions_follow_new_keys_and_end_without_refresh_
         await page.click("#provider")
         await page.until("document.documentElement?.dataset.ready === 'problem'")
         assert "try again in a minute" in await page.run("document.querySelector('main').innerText")
+        source = axe.script()
+        assert source is None or await axe.violations(page, source) == []
         await page.click("main a")
         await page.until("document.querySelector('#provider')")
+        assert source is None or await axe.violations(page, source) == []
 
         await page.visit(consoles[1])
         await sign_in(page, user="reader", is_known=True)

@@ -18,7 +18,7 @@ from maestropy.aio.clock import Clock
 from maestropy.console import assets, filters, fleet, sessions, stuck
 from maestropy.console.collector import Collector
 from maestropy.console.oidc.login import Login
-from maestropy.console.picture import Picture
+from maestropy.console.picture import Picture, count_by_consumer
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.console.work_page import NoSuchWork, WorkPages
@@ -35,23 +35,27 @@ _RECHECK_SECONDS: Final = 60.0
 _KEPT_LISTS: Final = 8
 _FRESH_SECONDS: Final = 2.0
 _RECENT_SECONDS: Final = 1.0
+_COST_FACTOR: Final = 20
+"""A result is made so rarely that it takes at most a twentieth of the time."""
 
 Page = Callable[[Request], Awaitable[Any]]
 
 
 class _Recent:
-    """Results of the last second: many viewers of a large fleet cost no more than one."""
+    """Results of the last second, or longer if they are expensive: many viewers cost as much as one."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._kept: OrderedDict[tuple[str, ...], tuple[float, Any]] = OrderedDict()
 
     def get(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """Return what was made within the last second, or make it."""
-        at, value = self._kept.get(key, (float("-inf"), None))
-        if self._monotonic() - at >= _RECENT_SECONDS:
+        """Return what was made a moment ago, or make it."""
+        until, value = self._kept.get(key, (float("-inf"), None))
+        began = self._monotonic()
+        if began >= until:
             value = make()
-            self._kept[key] = (self._monotonic(), value)
+            done = self._monotonic()
+            self._kept[key] = (done + max(_RECENT_SECONDS, _COST_FACTOR * (done - began)), value)
             self._kept.move_to_end(key)
             while len(self._kept) > _KEPT_LISTS:
                 self._kept.popitem(last=False)
@@ -198,9 +202,11 @@ class Console:
         if sort.removeprefix("-") not in fleet.SORTS:
             raise filters.InvalidFilter(f"sort={sort} is not known; use one of {', '.join(fleet.SORTS)}")
         text = request.query_params.get("q", "")
+        # One pass over all works for every text and order.
+        counts = self._recent.get(("counts",), lambda: count_by_consumer(self.picture))
         found = self._recent.get(
             ("consumers", text, sort),
-            lambda: fleet.consumers(self.picture, text=text, sort=sort, now=self.clock.epoch()),
+            lambda: fleet.consumers(self.picture, text=text, sort=sort, now=self.clock.epoch(), counts=counts),
         )
         offset, limit = _window(request)
         return {"total": len(found), "offset": offset, "items": found[offset : offset + limit]}

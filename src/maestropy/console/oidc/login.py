@@ -30,6 +30,14 @@ CheckIdToken = Callable[[str], Awaitable[Mapping[str, object]]]
 """Returns the claims of an ID token for the client of this console; raises `Refused`."""
 
 
+class _Postponed(LoginFailed):
+    """New tokens cannot be used; the new refresh token must not be lost, because the old one is used up."""
+
+    def __init__(self, error: LoginFailed, session: Session) -> None:
+        super().__init__(error.problem, error.detail)
+        self.session = session
+
+
 @dataclass(slots=True, kw_only=True)
 class Login:
     """The login of one console."""
@@ -122,16 +130,21 @@ class Login:
         except LoginFailed as error:
             self._tell(error)
             response = _json({"error": error.problem.text}, error.problem.status)
-            # While the provider cannot be reached, the session goes on until its token expires.
-            if error.problem is not problems.UNREACHABLE:
+            # While the provider or its new keys cannot be reached, the session goes on until its token expires.
+            if not error.problem.is_temporary:
                 self.jar.drop(response, request)
+            elif isinstance(error, _Postponed):
+                self.jar.keep(response, request, error.session)
         return response
 
     async def _renewed(self, session: Session | None) -> Session:
         if session is None or not session.refresh:
             raise LoginFailed(problems.SESSION_ENDED)
         tokens = await self.provider.renew(session.refresh)
-        viewer = await self._viewer(tokens)
+        try:
+            viewer = await self._viewer(tokens)
+        except LoginFailed as error:
+            raise _Postponed(error, replace(session, refresh=tokens.refresh)) from error
         # OpenID Connect Core, 12.2: a renewed session stays that of the same user.
         if not hmac.compare_digest(viewer.user.encode(), session.user.encode()):
             raise LoginFailed(problems.SESSION_ENDED, "the provider renewed the session for another user")

@@ -17,6 +17,8 @@ class Problem:
     cause: str
     remedy: str
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
+    is_temporary: bool = False
+    """Whether it ends by itself, so that a session goes on meanwhile."""
 
     @property
     def text(self) -> str:
@@ -70,6 +72,7 @@ UNREACHABLE: Final = Problem(
     remedy="Try again in a minute. If it stays, tell whoever runs this server: --console-oidc-issuer-url, DNS, "
     "firewall and certificates are to be checked.",
     status=HTTPStatus.BAD_GATEWAY,
+    is_temporary=True,
 )  # fmt: skip
 WRONG_DISCOVERY: Final = Problem(
     title="The discovery document of the provider cannot be used",
@@ -126,6 +129,9 @@ _OF_TOKENS: Final = (
     ("role read", "Ask for a role of --jwt-role-read, --jwt-role-write or --jwt-role-admin; then sign in again."),
 )  # fmt: skip
 
+_TEMPORARY: Final = ("key that is not known", "no signing keys")
+"""The keys of the provider are read again, but not for every token with an unknown one."""
+
 
 def of_provider(error: str) -> Problem:
     """Return what an error code of the provider means."""
@@ -136,7 +142,14 @@ def of_provider(error: str) -> Problem:
 def of_token(reason: str, *, status: HTTPStatus = HTTPStatus.UNAUTHORIZED) -> Problem:
     """Return why a token of the provider is not accepted here; `reason` is a text of this server."""
     remedy = next((remedy for words, remedy in _OF_TOKENS if words in reason), _OPERATOR)
-    return Problem(title="The token of the provider is not accepted", cause=f"{reason}.", remedy=remedy, status=status)
+    is_temporary = any(words in reason for words in _TEMPORARY)
+    return Problem(
+        title="The token of the provider is not accepted",
+        cause=f"{reason}.",
+        remedy=remedy,
+        status=HTTPStatus.SERVICE_UNAVAILABLE if is_temporary else status,
+        is_temporary=is_temporary,
+    )
 
 
 def page(problem: Problem, *, console_url: str) -> str:

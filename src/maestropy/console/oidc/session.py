@@ -68,7 +68,10 @@ class Jar:
         """Return the session of a browser, if it has not ended."""
         text = sealing.join(self._name(_SESSION), request.cookies)
         value = self.seal.open(_SESSION, text) if text else None
-        session = None if value is None else Session(**value)
+        try:
+            session = None if value is None else Session(**value)
+        except TypeError:  # sealed by another version, with other fields
+            return None
         return session if session is not None and self.now() < session.began + sessions.LONGEST_SECONDS else None
 
     def keep(self, response: Response, request: Request, session: Session) -> None:

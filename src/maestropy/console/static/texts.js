@@ -173,6 +173,7 @@ const texts = {
   kind_held: "Held for data safety",
   oldest: "oldest {time}",
   moreWorks: "all {count}",
+  moreCauses: "{count} more causes with fewer works. The list of works shows all: is:stuck, consumer:NAME.",
   codesHelp: "Every code of maestro trace: of works (MW), requests (MT) and hosted clusters (HCP).",
   stage: "stage {number}",
   phrases: "Log phrases",
