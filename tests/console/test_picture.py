@@ -1,14 +1,16 @@
 """The collector and its picture: load, follow, repair, and say what is wrong."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from maestropy.console import fleet, stuck
 from maestropy.console.collector import Collector
-from maestropy.console.picture import Picture
+from maestropy.console.picture import Picture, count_by_consumer
+from maestropy.console.rows import row
 from maestropy.sdk.errors import MaestroError
-from tests.console.fake_api import FakeApi, bundle, condition, stamp, status
+from tests.console.fake_api import NOW, FakeApi, bundle, condition, stamp, status
 
 
 def now() -> float:
@@ -220,3 +222,14 @@ async def test_rates_and_latency_come_from_the_history() -> None:
     rates = fleet.model(watched.picture, [], now=now())["rates"]
     assert (rates["requests"], rates["statuses"], rates["reported"]) == (1, 1, 1)
     assert 900 <= rates["p50Ms"] <= 1100
+
+
+def test_causes_of_thousands_of_consumers_are_summed_up() -> None:
+    picture = Picture("test")
+    behind = row(bundle(1, version=2), now=NOW, hold=None, pause=None)
+    picture.put(replace(behind, id=f"id-{number}", consumer=f"cluster{number % 70}") for number in range(140))
+    page = stuck.model(picture, now=NOW.timestamp())
+    assert len(page["groups"]) == 50
+    assert page["leftOut"] == {"stale": 20}
+    counts = count_by_consumer(picture)
+    assert {counted.works for counted in counts.values()} == {2}

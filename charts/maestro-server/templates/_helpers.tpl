@@ -76,6 +76,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and (eq .Values.server.http.authentication.type "jwt") (not .Values.server.http.authentication.jwksURL) -}}
 {{- fail "server.http.authentication.type=jwt needs the public keys: set server.http.authentication.jwksURL" -}}
 {{- end -}}
+{{- with .Values.server.console.oidc -}}
+{{- if .issuerURL -}}
+{{- if not $.Values.server.console.enabled -}}
+{{- fail "server.console.oidc.issuerURL needs the console: set server.console.enabled=true" -}}
+{{- end -}}
+{{- if ne $.Values.server.http.authentication.type "jwt" -}}
+{{- fail "server.console.oidc needs REST with tokens of the provider: set server.http.authentication.type=jwt" -}}
+{{- end -}}
+{{- if or (not .clientID) (not .redirectURL) (not .clientSecretName) -}}
+{{- fail "server.console.oidc needs clientID, clientSecretName and redirectURL" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if and (eq $broker.type "pubsub") (not $broker.existingSecret) -}}
 {{- range $field, $value := dict "projectID" $broker.pubsub.projectID "topics.sourceEvents" $broker.pubsub.topics.sourceEvents "topics.sourceBroadcast" $broker.pubsub.topics.sourceBroadcast "subscriptions.agentEvents" $broker.pubsub.subscriptions.agentEvents "subscriptions.agentBroadcast" $broker.pubsub.subscriptions.agentBroadcast -}}
 {{- if not $value -}}

@@ -17,7 +17,8 @@ from maestropy import __version__
 from maestropy.aio.clock import Clock
 from maestropy.console import assets, filters, fleet, sessions, stuck
 from maestropy.console.actions import OperatorPages
-from maestropy.console.picture import FleetReader, Picture
+from maestropy.console.oidc.login import Login
+from maestropy.console.picture import FleetReader, Picture, count_by_consumer
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.console.work_page import NoSuchWork, WorkPages
@@ -34,23 +35,27 @@ _RECHECK_SECONDS: Final = 60.0
 _KEPT_LISTS: Final = 8
 _FRESH_SECONDS: Final = 2.0
 _RECENT_SECONDS: Final = 1.0
+_COST_FACTOR: Final = 20
+"""A result is made so rarely that it takes at most a twentieth of the time."""
 
 Page = Callable[[Request], Awaitable[Any]]
 
 
 class _Recent:
-    """Results of the last second: many viewers of a large fleet cost no more than one."""
+    """Results of the last second, or longer if they are expensive: many viewers cost as much as one."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._kept: OrderedDict[tuple[str, ...], tuple[float, Any]] = OrderedDict()
 
     def get(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """Return what was made within the last second, or make it."""
-        at, value = self._kept.get(key, (float("-inf"), None))
-        if self._monotonic() - at >= _RECENT_SECONDS:
+        """Return what was made a moment ago, or make it."""
+        until, value = self._kept.get(key, (float("-inf"), None))
+        began = self._monotonic()
+        if began >= until:
             value = make()
-            self._kept[key] = (self._monotonic(), value)
+            done = self._monotonic()
+            self._kept[key] = (done + max(_RECENT_SECONDS, _COST_FACTOR * (done - began)), value)
             self._kept.move_to_end(key)
             while len(self._kept) > _KEPT_LISTS:
                 self._kept.popitem(last=False)
@@ -76,6 +81,7 @@ class Console:
     pages: WorkPages
     gate: sessions.Gate
     operator: OperatorPages
+    login: Login | None = None
     title: str = "Maestro"
     clock: Clock = field(default_factory=Clock)
     _lists: OrderedDict[tuple[str, str], _KeptList] = field(default_factory=OrderedDict)
@@ -113,6 +119,8 @@ class Console:
             Route(f"{base}/api/actions/plan", self._json(self.operator.plan), methods=["POST"]),
             Route(f"{base}/api/stream", self._guarded(self._stream)),
         ]
+        if self.login is not None:
+            routes += self.login.routes(base, lambda handler: self._guarded(handler, is_public=True))
         if base:
             routes.append(Route(base, self._guarded(lambda _: _redirect(f"{base}/"), is_public=True)))
         return _HttpOnly(Router(routes, redirect_slashes=False, default=_not_found))
@@ -158,20 +166,26 @@ class Console:
         gate = self.gate
         if request.method == "POST":
             viewer, token, attributes = await gate.sign_in(request, now=self.clock.epoch())
-            response = _response(self._identity(viewer))
+            response = _response(self._identity(viewer, request))
             response.set_cookie(sessions.COOKIE, token, path=_base(request), **attributes)  # type: ignore[arg-type]  # their types differ by name
             return response
         if request.method == "DELETE":
-            response = _response({"isSignedIn": False})
+            response = _response({"isSignedIn": False}) if self.login is None else await self.login.sign_out(request)
             response.delete_cookie(sessions.COOKIE, path=_base(request))
             return response
         try:
-            return _response(self._identity(await gate.viewer(request)))
+            return _response(self._identity(await gate.viewer(request), request))
         except sessions.Refused as error:
-            return _response({"isSignedIn": False, "needsLogin": True, "reason": error.reason, "title": self.title})
+            facts = self._login_facts(request)
+            nobody = {"isSignedIn": False, "needsLogin": True, "reason": error.reason, "title": self.title}
+            return _response({**nobody, **facts})
 
-    def _identity(self, viewer: sessions.Viewer) -> dict[str, Any]:
+    def _login_facts(self, request: Request) -> dict[str, Any]:
+        return {} if self.login is None else self.login.facts(request)
+
+    def _identity(self, viewer: sessions.Viewer, request: Request) -> dict[str, Any]:
         return {
+            **self._login_facts(request),
             "isSignedIn": True,
             "needsLogin": self.gate.authenticate is not None,
             "user": viewer.user,
@@ -197,9 +211,11 @@ class Console:
         if sort.removeprefix("-") not in fleet.SORTS:
             raise filters.InvalidFilter(f"sort={sort} is not known; use one of {', '.join(fleet.SORTS)}")
         text = request.query_params.get("q", "")
+        # One pass over all works for every text and order.
+        counts = self._recent.get(("counts",), lambda: count_by_consumer(self.picture))
         found = self._recent.get(
             ("consumers", text, sort),
-            lambda: fleet.consumers(self.picture, text=text, sort=sort, now=self.clock.epoch()),
+            lambda: fleet.consumers(self.picture, text=text, sort=sort, now=self.clock.epoch(), counts=counts),
         )
         offset, limit = _window(request)
         items = found[offset : offset + limit]

@@ -1,7 +1,7 @@
 """Build the fleet page: what is wrong, worst first, the consumers, and the rates of the last minutes. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from maestropy.console import remedies
@@ -95,7 +95,8 @@ def problems(picture: Picture) -> list[dict[str, Any]]:
     if away:
         since = min(picture.agents[name].since for name in away)
         found.append(_problem(_DISCONNECTED, count=len(away), unit="agents", since=since, consumers=away))
-    absent = [hold for name, hold in picture.holds.items() if not any(row.consumer == name for row in groups[_HELD])]
+    named = {row.consumer for row in groups[_HELD]}
+    absent = [hold for name, hold in picture.holds.items() if name not in named]
     for hold in absent:
         evidence = f"{hold.reason} since {hold.since}, {hold.work_count} works: {hold.message}"
         consumers = [hold.consumer]
@@ -171,10 +172,12 @@ def _quantile(seconds: Sequence[float], share: float) -> float | None:
     return round(seconds[min(len(seconds) - 1, int(share * len(seconds)))] * 1000, 1) if seconds else None
 
 
-def consumers(picture: Picture, *, text: str, sort: str, now: float) -> list[dict[str, Any]]:
+def consumers(
+    picture: Picture, *, text: str, sort: str, now: float, counts: Mapping[str, ConsumerCounts] | None = None
+) -> list[dict[str, Any]]:
     """Return the consumers whose name or labels contain a text, in an order of `SORTS`; a minus reverses it."""
     wanted = text.lower()
-    counts = count_by_consumer(picture)
+    counts = count_by_consumer(picture) if counts is None else counts
     found = [
         _consumer(picture, name, counted, now=now)
         for name, counted in counts.items()

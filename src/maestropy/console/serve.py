@@ -10,6 +10,7 @@ from maestropy.console import sessions
 from maestropy.console.actions import ActionAccess, OperatorPages
 from maestropy.console.app import Console
 from maestropy.console.collector import Collector
+from maestropy.console.oidc.login import Login
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.console.work_page import RestWorks, WorkPages
@@ -39,6 +40,8 @@ class ConsoleOptions:
     actions: ActionAccess | None = None
     """How viewers may act; None: the console changes nothing."""
     gate: sessions.Gate = field(default_factory=lambda: sessions.Gate(allows_host=sessions.loopback_host))
+    login: Login | None = None
+    """The login at an OpenID provider; None: users paste a token, if the gate wants one."""
 
 
 @asynccontextmanager
@@ -66,6 +69,7 @@ async def console(options: ConsoleOptions) -> AsyncIterator[Console]:
             pages=WorkPages(reader=works, picture=picture, requests=feed),
             gate=options.gate,
             operator=OperatorPages(picture=picture, gate=options.gate, access=options.actions),
+            login=options.login,
             title=options.description,
         )
         stack.callback(running.end)

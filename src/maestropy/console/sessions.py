@@ -53,6 +53,8 @@ class Gate:
     allows_host: Callable[[str | None], bool]
     authenticate: Authenticate | None = None
     """None: no login, as for the REST API without authentication and on loopback."""
+    session_token: Callable[[Request], str] = lambda _: ""
+    """Returns the token of a session that was begun at an OpenID provider; empty if there is none."""
 
     def check(self, request: Request) -> None:
         """Raise `Refused` for a request of another site, or for another host."""
@@ -74,14 +76,18 @@ class Gate:
         """Return who looks; raises `Refused`."""
         if self.authenticate is None:
             return Viewer()
-        authorization = _authorization(request)
+        authorization = self._authorization(request)
         if authorization is None:
             raise Refused(HTTPStatus.UNAUTHORIZED, "Sign in with a token that has the role read.")
         return await self.authenticate(authorization)
 
     def token(self, request: Request) -> str:
         """Return the token of a viewer that `viewer` has accepted, to act as the viewer; empty without a login."""
-        return "" if self.authenticate is None else (_authorization(request) or "").partition(" ")[2].strip()
+        return "" if self.authenticate is None else (self._authorization(request) or "").partition(" ")[2].strip()
+
+    def _authorization(self, request: Request) -> str | None:
+        token = request.cookies.get(COOKIE) or self.session_token(request)
+        return request.headers.get("authorization") or (f"Bearer {token}" if token else None)
 
     async def sign_in(self, request: Request, *, now: float) -> tuple[Viewer, str, dict[str, object]]:
         """Check the token in the body; return the viewer, the token and the attributes of its cookie."""
@@ -93,13 +99,8 @@ class Gate:
         if not is_secure and not is_loopback(origin.hostname or ""):
             raise Refused(HTTPStatus.BAD_REQUEST, "A token is not accepted without TLS. Open the console by https.")
         viewer = await self.authenticate(f"Bearer {token}")
-        seconds = min(float(LONGEST_SECONDS), max(0.0, _expiry(token) - now))
+        seconds = min(float(LONGEST_SECONDS), max(0.0, token_expiry(token) - now))
         return viewer, token, {"max_age": int(seconds), "secure": is_secure, "httponly": True, "samesite": "strict"}
-
-
-def _authorization(request: Request) -> str | None:
-    token = request.cookies.get(COOKIE)
-    return request.headers.get("authorization") or (f"Bearer {token}" if token else None)
 
 
 async def _token(request: Request) -> str:
@@ -119,7 +120,7 @@ async def _token(request: Request) -> str:
     return token
 
 
-def _expiry(token: str) -> float:
+def token_expiry(token: str) -> float:
     """Return when a verified token expires; the longest session from now on if it does not say."""
     try:
         claims = orjson.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))

@@ -1,7 +1,7 @@
 """Group the works that do not go on by their cause, each group with the remedy of the catalogue. Pure."""
 
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from maestropy.trace.work.judge.facts import STUCK_AFTER
 from maestropy.trace.work.judge.findings import bare_finding
 
 _MOST_SHOWN: Final = 20
+_MOST_GROUPS: Final = 50
 _KINDS: Final = {
     "undelivered": ("MW-003", "MW-105"),
     "unapplied": ("MW-005", "MW-006", "MW-104", "MW-113"),
@@ -33,11 +34,19 @@ def model(picture: Picture, *, now: float) -> dict[str, Any]:
         kind = kinds.get(row.code)
         if kind is not None and _is_stuck(row, kind, now=now):
             groups[kind, row.code, _cause(picture, row, kind)].append(row)
-    found = [_group(picture, *key, rows) for key, rows in groups.items()]
     order = list(_KINDS)
-    found.sort(key=lambda group: (order.index(group["kind"]), -group["count"]))
+    found = sorted(groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
+    # Thousands of agents that are away are thousands of causes: nobody reads them one by one, and no page holds them.
+    places = Counter[str]()
+    shown = [_group(picture, *key, rows) for key, rows in found if _takes_place(places, key[0])]
+    left_out = {kind: count - _MOST_GROUPS for kind, count in places.items() if count > _MOST_GROUPS}
     absent = sum(hold.work_count for hold in picture.holds.values())
-    return {"generation": picture.generation, "kinds": order, "groups": found, "heldWorks": absent}
+    return {"generation": picture.generation, "kinds": order, "groups": shown, "leftOut": left_out, "heldWorks": absent}
+
+
+def _takes_place(places: Counter[str], kind: str) -> bool:
+    places[kind] += 1
+    return places[kind] <= _MOST_GROUPS
 
 
 def _is_stuck(row: WorkRow, kind: str, *, now: float) -> bool:

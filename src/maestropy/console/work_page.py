@@ -142,7 +142,7 @@ class WorkPages:
         row = traced.facts.data.row
         return {
             "generation": self.picture.generation,
-            "work": self._headline(traced, model),
+            "work": self._headline(traced, model, history),
             "hops": hops.strip(self._known(traced, model, history)),
             "sides": work_report.model(report)["sides"],
             "problem": problem,
@@ -164,7 +164,7 @@ class WorkPages:
         text, is_cut = await asyncio.to_thread(redaction.manifest_text, manifests[index])
         return {"text": text, "isCut": is_cut, "version": version}
 
-    def _headline(self, traced: Traced, model: dict[str, Any]) -> dict[str, Any]:
+    def _headline(self, traced: Traced, model: dict[str, Any], history: Sequence[HistoryEntry]) -> dict[str, Any]:
         """Return the model with the verdict on what was read: that a cluster was not read comes as a note."""
         findings = model["findings"]
         is_unread = not traced.facts.data.clusters
@@ -173,14 +173,16 @@ class WorkPages:
             entry = CODES[_HEALTHY]
             model |= {"code": entry.code, "verdict": entry.name, "summary": entry.title}
         model["severity"] = CODES[model["code"]].severity
-        model["source"] = self._source(traced)
+        model["source"] = self._source(traced, history)
         model["clustersRead"] = not is_unread
         return model
 
-    def _source(self, traced: Traced) -> str:
+    def _source(self, traced: Traced, history: Sequence[HistoryEntry]) -> str:
+        """Return the source of a work; the picture may not have read its creation yet."""
         row = traced.facts.data.row
         known = row.source if row else ""
-        return known or self.picture.origins.get(work_report.resource_id(traced.facts), "")
+        named = next((entry.source for entry in history if entry.kind in _REQUESTS and entry.source), "")
+        return known or named or self.picture.origins.get(work_report.resource_id(traced.facts), "")
 
     def _known(self, traced: Traced, model: dict[str, Any], history: list[HistoryEntry]) -> hops.Known:
         row = traced.facts.data.row

@@ -396,6 +396,7 @@ class LifecyclePhrase:
     OPEN_TO_NETWORK: Final = "this server is open to the network"
     CERTIFICATE_DATES: Final = "a certificate has expired or expires soon"
     SECURITY_FILE_FAILED: Final = "a certificate or key file could not be loaded"
+    CONSOLE_LOGIN_FAILED: Final = "a user could not sign in to the console"
     CONNECTIONS_CLOSED: Final = "closed connections without an authenticated call"
     STOPPING: Final = "shutting down"
     REQUESTS_CANCELLED: Final = "some requests did not finish in time and were cancelled"

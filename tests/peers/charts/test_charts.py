@@ -58,8 +58,17 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
                     "authentication": {
                         "type": "jwt",
                         "jwksURL": "https://issuer.example/keys",
-                        "issuer": "i",
+                        "issuer": "https://issuer.example",
                         "audience": "a",
+                    },
+                },
+                "console": {
+                    "enabled": True,
+                    "oidc": {
+                        "issuerURL": "https://issuer.example",
+                        "clientID": "console",
+                        "redirectURL": "https://maestro.example/console/login/callback",
+                        "token": "access",
                     },
                 },
                 "https": {"enabled": True},
@@ -283,6 +292,16 @@ BAD: dict[str, tuple[str, Mapping[str, Any], str]] = {
         SERVER,
         {"server": {"http": {"authentication": {"type": "jwt"}}}},
         "set server.http.authentication.jwksURL",
+    ),
+    "login-without-jwt": (
+        SERVER,
+        {"server": {"console": {"enabled": True, "oidc": {"issuerURL": "https://login.example"}}}},
+        "set server.http.authentication.type=jwt",
+    ),
+    "login-without-console": (
+        SERVER,
+        {"server": {"console": {"oidc": {"issuerURL": "https://login.example"}}}},
+        "set server.console.enabled=true",
     ),
     "pubsub-without-names": (SERVER, {"messageBroker": {"type": "pubsub"}}, "needs messageBroker.pubsub.projectID"),
     "cloud-sql": (SERVER, {"database": {"cloudSqlProxy": {"enabled": True}}}, "instanceConnectionName"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from maestropy.cli import lifecycle
 from maestropy.cli.parsing.settings_commands import SettingsCommand
 from maestropy.server import settings as configuration
+from maestropy.server.settings.console_login import read_secret
 from maestropy.server.settings.load import FLAGS
 
 EXAMPLES = """\
@@ -52,6 +53,8 @@ def execute(values: Mapping[str, str]) -> int:
     settings, dsn = configuration.locate(configuration.load(values, os.environ))
     configuration.check_broker_file(settings)
     configuration.check_hostname(settings)
+    if settings.console_login.client_secret_file is not None:
+        read_secret(settings.console_login.client_secret_file)
     if settings.http.cert_file or settings.grpc.tls_cert_file or settings.broker.tls_cert_file:
         # Imported here: the libraries for certificates are large, and the process that starts workers needs no others.
         from maestropy.server.settings.listener_tls import check_files

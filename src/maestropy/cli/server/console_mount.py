@@ -5,13 +5,16 @@ It acts as its viewers: an action is a request of the viewer, with the viewer's 
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
 import httpx
 from starlette.types import ASGIApp
 
+from maestropy.cli.server import console_login
 from maestropy.console.actions import ActionAccess, Actor
+from maestropy.console.oidc.flow import LoginOptions
 from maestropy.console.serve import ConsoleOptions, console
 from maestropy.console.sessions import Authenticate, Gate, Refused, Viewer
 from maestropy.sdk.client import AsyncMaestro
@@ -25,21 +28,24 @@ _IN_PROCESS: Final = "https://maestro.localhost"
 """Never resolved: the requests stay in the process. By its scheme the client sends the token of a viewer."""
 
 
-def mount() -> Mount:
-    """Return the console as a server mounts it."""
-    return Mount(path=PATH, open=_open)
+def mount(options: LoginOptions | None = None) -> Mount:
+    """Return the console as a server mounts it; `options` name the OpenID provider of its login."""
+    return Mount(path=PATH, open=lambda context: _open(context, options))
 
 
 @asynccontextmanager
-async def _open(context: MountContext) -> AsyncIterator[ASGIApp]:
+async def _open(context: MountContext, options: LoginOptions | None) -> AsyncIterator[ASGIApp]:
     transport = httpx.ASGITransport(context.api, client=("127.0.0.1", 0))
     async with AsyncMaestro(
         environ={}, api_url=_IN_PROCESS, retry=RetryPolicy(attempts=1), transport=transport
     ) as client:
         gate = Gate(allows_host=context.allows_host, authenticate=_authenticator(context))
+        login = None if options is None else console_login.login(options, context, authenticate=gate.authenticate)
+        if login is not None:
+            gate = replace(gate, session_token=login.token)
         actions = ActionAccess(client=lambda actor: _as_viewer(context, actor), requested_by="console")
-        options = ConsoleOptions(client=client, description="Maestro", actions=actions, gate=gate)
-        async with console(options) as running:
+        served = ConsoleOptions(client=client, description="Maestro", actions=actions, gate=gate, login=login)
+        async with console(served) as running:
             yield running.app(PATH)
 
 

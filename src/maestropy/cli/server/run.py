@@ -48,9 +48,10 @@ def _console(settings: configuration.ServerSettings) -> "Mount | None":
     if not settings.http.enable_console:
         return None
     # Imported here: a server without the console starts faster.
+    from maestropy.cli.server.console_login import options
     from maestropy.cli.server.console_mount import mount
 
-    return mount()
+    return mount(options(settings.console_login))
 
 
 def _embedded(settings: configuration.ServerSettings) -> AbstractAsyncContextManager[Dsn]:

@@ -29,11 +29,12 @@ export async function read(path, query = {}, signal = undefined) {
  * Sign in or out.
  * @param {"POST"|"DELETE"} method
  * @param {object} [body]
+ * @param {string} [path] Below `api/`.
  * @returns {Promise<any>}
  */
-export async function session(method, body = undefined) {
+export async function session(method, body = undefined, path = "session") {
   const headers = { "X-Maestro-Console": "1", "Content-Type": "application/json" };
-  return answer(await fetched("api/session", { method, headers, body: body && JSON.stringify(body) }));
+  return answer(await fetched(`api/${path}`, { method, headers, body: body && JSON.stringify(body) }));
 }
 
 /**

@@ -5,6 +5,7 @@ const ROW = 32;
 const WINDOW = 100;
 const KEPT = 12;
 const SPARE = 8;
+const AT_ONCE = 2;
 let lists = 0;
 
 /**
@@ -101,6 +102,8 @@ export function makeList(options) {
   function load(number) {
     const known = reading.get(number);
     if (known) return known;
+    // On a slow link the windows that were scrolled past would keep the one on screen waiting; `draw` asks for it again.
+    if (reading.size >= AT_ONCE) return Promise.resolve();
     const [began, round] = [query, refreshes];
     const work = options.read(number * WINDOW, WINDOW).then((page) => {
       if (began !== query) return undefined;

@@ -4,6 +4,7 @@ import { byId, el, fill } from "./dom.js";
 import { explainView } from "./explain.js";
 import { fleetView } from "./fleet.js";
 import { clock, count, stopClock } from "./format.js";
+import { goBack, keepSession, offer, providerButton, renew, signOut } from "./login.js";
 import { requestsView, requestView } from "./requests.js";
 import { stuckView } from "./stuck.js";
 import { KEYS, t, useArchiveTexts } from "./texts.js";
@@ -51,15 +52,18 @@ async function start() {
   await enter();
 }
 
+/** @returns {Promise<void>} */
 async function enter() {
   try {
     const who = await read("session");
     fill(byId("brand"), who.title);
-    if (!who.isSignedIn) return signIn(who.reason);
+    offer(who);
+    if (!who.isSignedIn) return (await renew()) ? enter() : signIn(who.reason);
     if (who.archive) openArchive(who.archive);
+    goBack();
     drawTools(who);
-    stop();
-    stop = listen({ change: onChange, lost: onLost, polling: () => connection("polling"), expired: () => leave(t("signIn")) });
+    keepSession(who, leave);
+    follow();
     open();
   } catch (error) {
     if (!(error instanceof ApiError)) console.error(error);
@@ -67,6 +71,22 @@ async function enter() {
     fill(byId("view"), el("div.empty", { role: "alert" }, el("p", {}, t("error", { problem: /** @type {Error} */ (error).message })), again));
     window.setTimeout(() => view || enter(), 5_000);
   }
+}
+
+/** Listen to changes, from the beginning. */
+function follow() {
+  stop();
+  stop = listen({ change: onChange, lost: onLost, polling: () => connection("polling"), expired: () => renewOrLeave(t("signIn")) });
+}
+
+/**
+ * Go on with a renewed session, or ask to sign in.
+ * @param {string} reason
+ */
+async function renewOrLeave(reason) {
+  if (!(await renew())) return leave(reason);
+  follow();
+  schedule(0);
 }
 
 /** Show the page of the address. */
@@ -125,7 +145,7 @@ function schedule(delay) {
 function onFailure(event) {
   const error = /** @type {CustomEvent} */ (event).detail;
   if (!(error instanceof ApiError) || !view) return;
-  if (error.status === 401) leave(error.message);
+  if (error.status === 401) renewOrLeave(error.message);
   else if (error.status === 0) onLost();
 }
 
@@ -178,7 +198,7 @@ function drawTools(who) {
     el("button.quiet", { type: "button", click: toggleTheme, "aria-label": t("theme"), title: t("theme") }, "◐"),
     el("button.quiet", { type: "button", click: showKeys, "aria-label": t("keys"), title: t("keys") }, "?"),
     who.needsLogin ? el("span.muted", {}, who.user) : null,
-    who.needsLogin ? el("button.quiet", { type: "button", click: async () => { await session("DELETE"); leave(""); } }, t("signOut")) : null);
+    who.needsLogin ? el("button.quiet", { type: "button", click: async () => (await signOut()) || leave("") }, t("signOut")) : null);
 }
 
 /** @param {string} reason */
@@ -193,6 +213,7 @@ function leave(reason) {
 function signIn(reason) {
   const input = /** @type {HTMLInputElement} */ (el("input", { type: "password", id: "token", autocomplete: "off", required: true, "aria-describedby": "token-help" }));
   const problem = el("p.t-bad", { role: "alert" });
+  const provider = providerButton(problem);
   const form = el("form.sign-in", {
     submit: async (/** @type {Event} */ event) => {
       event.preventDefault();
@@ -205,15 +226,15 @@ function signIn(reason) {
         input.focus();
       }
     },
-  }, el("h1", { tabindex: "-1" }, t("signIn")), reason ? el("p.muted", {}, reason) : null,
+  }, el("h1", { tabindex: "-1" }, t("signIn")), reason ? el("p.muted", {}, reason) : null, provider,
     el("label", { for: "token" }, t("token")), input, el("p.muted", { id: "token-help" }, t("tokenHelp")), problem,
-    el("button", { type: "submit" }, t("signIn")));
+    el("button", { type: "submit" }, t(provider ? "signInToken" : "signIn")));
   fill(byId("nav"));
   fill(byId("tools"));
   fill(byId("connection"));
   fill(byId("view"), form);
   document.documentElement.dataset.ready = "sign-in";
-  input.focus();
+  (provider ?? input).focus();
 }
 
 /** @param {string|null} theme */

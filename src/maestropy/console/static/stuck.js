@@ -16,7 +16,8 @@ export function stuckView() {
       const kinds = page.kinds.filter((/** @type {string} */ kind) => page.groups.some((/** @type {any} */ one) => one.kind === kind));
       if (!kinds.length) refill(body, el("p.calm", {}, el("span.sign.t-ok", { "aria-hidden": "true" }, "✓ "), t("stuckNone")));
       else refill(body, actionsNote(page.actions), kinds.map((/** @type {string} */ kind) => el("section", { "aria-label": t(`kind_${kind}`) },
-        el("h2", {}, t(`kind_${kind}`)), page.groups.filter((/** @type {any} */ one) => one.kind === kind).map((/** @type {any} */ one) => group(one, page.actions)))));
+        el("h2", {}, t(`kind_${kind}`)), page.groups.filter((/** @type {any} */ one) => one.kind === kind).map((/** @type {any} */ one) => group(one, page.actions)),
+        page.leftOut[kind] ? el("p.muted", {}, t("moreCauses", { count: count(page.leftOut[kind]) })) : null)));
       document.documentElement.dataset.ready = String(page.groups.length);
     } catch (error) {
       readFailed(error, body, refresh);

@@ -5,7 +5,7 @@ quoted in an error. `roles` decides what the client may do.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import jwt
@@ -77,10 +77,20 @@ class RestAuthenticator:
         token = bearer_token(authorization)
         if token is None:
             raise Unverified("send the header Authorization: Bearer <token>")
+        claims = await self._claims(token, self._settings)
+        try:
+            return self._settings.roles.client(read_claims(claims, settings=self._settings), claims)
+        except jwt.PyJWTError as error:
+            raise Unverified(_explain(error)) from error
+
+    async def id_token(self, token: str, *, issuer: str, audience: str) -> Mapping[str, object]:
+        """Return the claims of an ID token, which is meant for one client of the issuer; raises `Unverified`."""
+        return await self._claims(token, replace(self._settings, issuer=issuer, audience=audience))
+
+    async def _claims(self, token: str, settings: JwtSettings) -> Mapping[str, object]:
         try:
             key = await self._find_key(token)
-            claims = _verify(token, key=key, settings=self._settings)
-            return self._settings.roles.client(read_claims(claims, settings=self._settings), claims)
+            return _verify(token, key=key, settings=settings)
         except jwt.PyJWTError as error:
             raise Unverified(_explain(error)) from error
         except KeysUnavailable as error:

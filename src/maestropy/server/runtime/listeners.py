@@ -109,6 +109,7 @@ class Listeners:
 
     async def _bind_http(self, controllers: Controllers, stack: AsyncExitStack, *, mount: Mount | None) -> None:
         settings, context = self._settings, self._context
+        authenticator = self._rest_authenticator()
         dependencies = RestDependencies(
             database=context.database,
             journal=context.journal,
@@ -116,7 +117,7 @@ class Listeners:
             mark_deleting=controllers.spec_writer.mark_deleting,
             clock=context.clock,
             new_id=context.new_id,
-            authenticate=self._rest_authenticator(),
+            authenticate=None if authenticator is None else authenticator.authenticate,
             history=controllers.history,
             spans=context.spans,
             request_resync=controllers.agent_subscribers.close_topic,
@@ -127,7 +128,8 @@ class Listeners:
         )
         rest_app = create_app(dependencies)
         if mount is not None:
-            rest_app = await _with_mount(rest_app, mount, dependencies, stack)
+            logins = {"authenticator": authenticator, "report": self._on_failed_login}
+            rest_app = await _with_mount(rest_app, mount, dependencies, stack, **logins)
         self._listen_http("rest", rest_app, port=settings.http.port, secure=settings.http.enable_https)
         readiness = instrumentation.readiness(controllers.membership, controllers.primary_watch)
         probes = health.create_health_app(
@@ -250,7 +252,7 @@ class Listeners:
     def _recheck_seconds(self) -> float | None:
         return self._settings.grpc.stream_recheck_interval.total_seconds() or None
 
-    def _rest_authenticator(self) -> Any:
+    def _rest_authenticator(self) -> rest_auth.RestAuthenticator | None:
         auth = self._settings.rest_auth
         if auth.authn_type == "none":
             return None
@@ -268,10 +270,7 @@ class Listeners:
                 source_claim=auth.source_claim,
             ),
         )
-        authenticator = rest_auth.RestAuthenticator(
-            settings, clock=self._context.clock.monotonic, on_problem=self._on_problem
-        )
-        return authenticator.authenticate
+        return rest_auth.RestAuthenticator(settings, clock=self._context.clock.monotonic, on_problem=self._on_problem)
 
     def _https_files(self) -> tls.TlsFiles:
         http = self._settings.http
@@ -283,9 +282,16 @@ class Listeners:
     def _on_problem(self, text: str) -> None:
         self._context.journal.warning(LifecyclePhrase.SECURITY_FILE_FAILED, {LogKey.REASON: text})
 
+    def _on_failed_login(self, text: str) -> None:
+        self._context.journal.warning(LifecyclePhrase.CONSOLE_LOGIN_FAILED, {LogKey.REASON: text})
+
 
 async def _with_mount(
-    rest_app: ASGIApp, mount: Mount, dependencies: RestDependencies, stack: AsyncExitStack
+    rest_app: ASGIApp,
+    mount: Mount,
+    dependencies: RestDependencies,
+    stack: AsyncExitStack,
+    **logins: Any,
 ) -> ASGIApp:
     """Return the REST API with another app beside it, which may read the API in process."""
     in_process = replace(dependencies, hosts=HostRules(names=(EVERY_NAME,)), allowed_origins=())
@@ -294,6 +300,7 @@ async def _with_mount(
         authenticated_api=create_app(in_process),
         authenticate=dependencies.authenticate,
         allows_host=dependencies.hosts.allows,
+        **logins,
     )
     mounted = await stack.enter_async_context(mount.open(context))
     return PathSwitch(rest_app, path=mount.path, mounted=mounted)

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from maestropy.server.auth.rest import RestAuthenticator
 from maestropy.server.auth.roles import RestCaller
 
 _SAFE = frozenset({"GET", "HEAD"})
@@ -29,6 +30,10 @@ class MountContext:
     authenticate: Callable[[str | None], Awaitable[RestCaller]] | None
     """Checks an `Authorization` header as REST does; None if REST needs none."""
     allows_host: Callable[[str | None], bool]
+    authenticator: RestAuthenticator | None = None
+    """What `authenticate` is part of; it also checks ID tokens, with the same keys."""
+    report: Callable[[str], None] = lambda _: None
+    """Logs why a user could not sign in, for the operator; gets no secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from maestropy.flags import SettingsError
-from maestropy.server.settings import open_listeners
+from maestropy.server.settings import console_login, open_listeners
 from maestropy.server.settings.model import ServerSettings
 
 # The keys in a JWKS are public, so only algorithms that verify with a public key make sense; with HS256 an attacker
@@ -35,7 +35,7 @@ MAX_BATCH = 1000
 
 def check(settings: ServerSettings) -> None:
     """Raise SettingsError for the first problem of `settings`."""
-    for check_group in (_ports, _certificates, _authentication, _numbers, _broker, _exposure):
+    for check_group in (_ports, _certificates, _authentication, _console_login, _numbers, _broker, _exposure):
         for problem in check_group(settings):
             raise SettingsError(problem)
 
@@ -105,6 +105,10 @@ def _authentication(settings: ServerSettings) -> Iterator[str]:
         yield (
             f"--jwt-algorithms={','.join(rest.jwt_algorithms)}: use some of {', '.join(sorted(PUBLIC_KEY_ALGORITHMS))}"
         )
+
+
+def _console_login(settings: ServerSettings) -> Iterator[str]:
+    yield from console_login.problems(settings.console_login, http=settings.http, rest=settings.rest_auth)
 
 
 def _numbers(settings: ServerSettings) -> Iterator[str]:

@@ -4,6 +4,7 @@ import ipaddress
 from dataclasses import dataclass, field
 from typing import Literal
 
+from maestropy.server.settings.console_login import ConsoleLoginSettings
 from maestropy.server.settings.listeners import (
     BrokerSettings,
     GrpcSettings,
@@ -27,6 +28,7 @@ class ServerSettings:
 
     http: HttpSettings = field(default_factory=HttpSettings)
     rest_auth: RestAuthSettings = field(default_factory=RestAuthSettings)
+    console_login: ConsoleLoginSettings = field(default_factory=ConsoleLoginSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     health: HealthSettings = field(default_factory=HealthSettings)
     grpc: GrpcSettings = field(default_factory=GrpcSettings)

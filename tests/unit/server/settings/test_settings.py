@@ -18,10 +18,20 @@ from maestropy.server.settings import (
     locate,
     reading_address,
 )
+from maestropy.server.settings.console_login import read_secret
 from maestropy.server.settings.load import FLAGS
 from maestropy.store.dsn import Dsn, Host
 
 HOME = {"HOME": "/home/me"}
+LOGIN = {
+    "--enable-console": "true",
+    "--rest-authn-type": "jwt",
+    "--jwks-file": "f",
+    "--console-oidc-issuer-url": "https://login.example",
+    "--console-oidc-client-id": "console",
+    "--console-oidc-client-secret-file": "secret",
+    "--console-oidc-redirect-url": "https://maestro.example/console/login/callback",
+}
 
 # What the charts of Go Maestro say behind a service mesh.
 MESH = {"--enable-https": "false"}
@@ -193,6 +203,23 @@ BROKER_TLS = {"--grpc-broker-tls-cert-file": "c", "--grpc-broker-tls-key-file": 
         ),
         pytest.param({"--grpc-stream-recheck-interval": "-1s"}, "is negative", id="recheck-negative"),
         pytest.param({"--rest-authn-type": "jwt"}, "--jwks-file or --jwks-url", id="jwt-without-keys"),
+        pytest.param({**LOGIN, "--enable-console": "false"}, "give --enable-console", id="login-without-console"),
+        pytest.param({**LOGIN, "--rest-authn-type": "none"}, "needs --rest-authn-type=jwt", id="login-without-jwt"),
+        pytest.param({**LOGIN, "--console-oidc-client-id": ""}, "also needs --console-oidc-client-id", id="login-half"),
+        pytest.param(
+            {**LOGIN, "--console-oidc-issuer-url": "http://login.example"}, "sent in the clear", id="login-without-tls"
+        ),
+        pytest.param({**LOGIN, "--console-oidc-issuer-url": "https://["}, "write an address", id="login-no-address"),
+        pytest.param(
+            {**LOGIN, "--console-oidc-redirect-url": "https://m.example/console"},
+            "has to end with",
+            id="login-redirect",
+        ),
+        pytest.param({**LOGIN, "--console-oidc-scopes": "profile"}, "openid is missing", id="login-without-openid"),
+        pytest.param({**LOGIN, "--jwt-issuer": "https://other"}, "give both the same text", id="login-other-issuer"),
+        pytest.param(
+            {**LOGIN, "--jwt-audience": "api", "--console-oidc-token": "id"}, "rejects it", id="login-other-audience"
+        ),
         pytest.param(
             {"--rest-authn-type": "jwt", "--jwks-file": "f", "--jwks-url": "https://x"}, "not both", id="jwt-two-keys"
         ),
@@ -534,3 +561,34 @@ def test_embedded_database_contradicts_an_address() -> None:
 def test_unusable_files(tmp_path: Path, content: Mapping[str, str], flags: Mapping[str, str], complaint: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(complaint)):
         locate(load({**secrets(tmp_path, **content), **flags}, HOME))
+
+
+def test_login_of_the_console_is_read() -> None:
+    login = load(LOGIN, HOME).console_login
+    assert (login.client_id, login.scopes, login.roles_from) == ("console", ("openid",), "access")
+    loopback = {"--console-oidc-redirect-url": "http://127.0.0.1:8000/console/login/callback"}
+    assert load({**LOGIN, **loopback}, HOME).console_login.redirect_url.startswith("http:")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param(None, "cannot be read", id="absent"),
+        pytest.param(b"short", "16 characters", id="short"),
+        pytest.param(b"two secrets in one file", "16 characters", id="spaces"),
+        pytest.param("geheimnis-für-maestro".encode(), "ASCII", id="not-ascii"),
+    ],
+)
+def test_bad_client_secret_is_named_without_quoting_it(content: bytes | None, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SettingsError) as failure:
+        read_secret(file)
+    assert words in str(failure.value)
+    assert content is None or content.decode() not in str(failure.value)
+
+
+def test_client_secret_has_no_line_end(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("0123456789abcdef\n")
+    assert read_secret(tmp_path / "secret") == "0123456789abcdef"
