@@ -19,6 +19,7 @@ from maestropy.trace import library, offline
 from maestropy.trace.access.options import HcpAccess
 from maestropy.trace.errors import InputUnreadable, TraceError
 from maestropy.trace.exit_codes import Exit
+from maestropy.trace.findings.codes import CODES
 from maestropy.trace.hcp.model import Walk
 from maestropy.trace.logs import index, tracing
 from maestropy.trace.logs.log_records import LogRecord
@@ -26,6 +27,7 @@ from maestropy.trace.logs.model import PROBLEMS, SETTLED, Options, RequestFindin
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.output import Evidence, Finding
 from maestropy.trace.report.formatting import describe
+from maestropy.trace.stages import Stage
 from maestropy.trace.work import gather, parse
 from maestropy.trace.work.judge.facts import Expectations
 from maestropy.trace.work.live_objects import LookupDepth
@@ -172,9 +174,10 @@ def _works(opened: Opened, manifest: manifests.Manifest, results: _Results, *, n
     unseen = works_of.of_uncollected_clusters(database, readers)
     elsewhere = {row_id for several in unseen.values() for row_id in several}
     lost = _without_row(readers, ids, manifest=manifest)
-    groups: list[tuple[list[str], gather.Readers]] = [([*(ids - elsewhere), *lost], readers)]
-    for consumer, several in unseen.items():
-        groups.append((several, works_of.without_cluster(readers, consumer)))
+    # A hold names works that the database does not have any more; it explains them.
+    held = {work for hold in database.dump.holds for work in hold.works} - ids - set(lost)
+    groups: list[tuple[list[str], gather.Readers]] = [([*(ids - elsewhere), *lost, *held], readers)]
+    groups += [(several, works_of.without_cluster(readers, consumer)) for consumer, several in unseen.items()]
     for values, own_readers in groups:
         for start in range(0, len(values), _AT_ONCE):
             query = WorkQuery(entry="file", values=tuple(sorted(values)[start : start + _AT_ONCE]))
@@ -288,7 +291,7 @@ def _requests(opened: Opened, results: _Results, *, now: datetime, jobs: int) ->
                 version=key.version,
                 verdict=trace.verdict.value,
                 failed_stage=trace.failed_stage,
-                code=main.code if main else "",
+                code=main.code if main else _unsent(trace),
             )
         )
         if trace.verdict not in SETTLED and main is not None:
@@ -298,6 +301,12 @@ def _requests(opened: Opened, results: _Results, *, now: datetime, jobs: int) ->
             ]
             is_past = key.resource in healthy
             results.findings.append(_request_finding(trace, main, evidence=located, is_past=is_past))
+
+
+def _unsent(trace: Trace) -> str:
+    """Return why nobody was told of a request that is complete otherwise; empty if somebody was."""
+    codes = (found.code for found in trace.findings)
+    return next((code for code in codes if CODES[code].stage == Stage.SERVER_SENDS_STATUS), "")
 
 
 def _request_finding(trace: Trace, main: RequestFinding, *, evidence: Sequence[Evidence], is_past: bool) -> Ranked:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +64,14 @@ class Ground:
     folder: Path
     kind: str
     """Whose programs: go or python."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Other names of works and consumers; the names of the scenes give away what is wrong with them."""
+    quiet_seconds: Callable[[str, str], float] = lambda scene, moment: STAGE_SECONDS
+    """How long nothing is done before the logs of a moment are collected."""
+    client: Callable[..., Any] | None = None
+    """Makes clients of another kind than Maestro's Go work client."""
+    on_moment: Callable[["Lab", str], None] = lambda lab, moment: None
+    """Called when the logs of a moment are collected, and everything still runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +115,8 @@ class Lab:
     moments: dict[str, Path] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
     """The works that clients asked for: names and resource ids."""
+    asked_at: dict[str, float] = field(default_factory=dict)
+    """When each was asked for the first time."""
 
     def __post_init__(self) -> None:
         self.folder = self.ground.folder / self.scene.name
@@ -184,6 +194,9 @@ class Lab:
 
     def new_client(self, source: str, *, server: int = 0) -> ReconnectingClient:
         log = self.folder / f"client-{next(_numbers)}.log"
+        if self.ground.client is not None:
+            made: ReconnectingClient = self.stack.enter_context(self.ground.client(self.servers[server], source=source))
+            return made
         return self.stack.enter_context(
             ReconnectingClient(self.ground.programs, self.servers[server], source=source, log=log)
         )
@@ -208,15 +221,19 @@ class Lab:
 
     # Works.
 
+    def named(self, name: str) -> str:
+        """Return the name that a work or consumer of a scene has here."""
+        return self.ground.names.get(name, name)
+
     def manifest(self, name: str, *, kind: str = "ConfigMap", api: str = "v1", **body: Any) -> Json:
-        meta = {"name": name, "namespace": self.namespace, **body.pop("metadata", {})}
+        meta = {"name": self.named(name), "namespace": self.namespace, **body.pop("metadata", {})}
         if kind == "ConfigMap":
             body = {"data": {"value": "1"}} | body
         return {"apiVersion": api, "kind": kind, "metadata": meta, **body}
 
     def work(self, name: str, *manifests: Json, **spec: Any) -> Json:
         chosen = list(manifests) or [self.manifest(name)]
-        return {"metadata": {"name": name}, "spec": {"workload": {"manifests": chosen}, **spec}}
+        return {"metadata": {"name": self.named(name)}, "spec": {"workload": {"manifests": chosen}, **spec}}
 
     def create(self, name: str, *manifests: Json, consumer: str = "", **spec: Any) -> None:
         self.note(name, consumer or self.consumer, self.source)
@@ -224,7 +241,8 @@ class Lab:
 
     def note(self, name: str, consumer: str, source: str) -> None:
         """Remember that a client asked for a work; its id is made of who asks and what for."""
-        text = f"{source}-manifestworks.work.open-cluster-management.io-{consumer}-{name}"
+        text = f"{source}-manifestworks.work.open-cluster-management.io-{consumer}-{self.named(name)}"
+        self.asked_at.setdefault(name, time.time())
         self.asked[name] = str(uuid.uuid5(uuid.NAMESPACE_OID, text))
 
     def refused(self, ask: Callable[[], object]) -> None:
@@ -240,12 +258,15 @@ class Lab:
         self.client.patch(self.consumer, old, self.work(name, *manifests, **spec))
 
     def stored(self, name: str) -> Json:
-        return self.wait(lambda: self.client.get(self.consumer, name), f"the work {name}")
+        return self.wait(lambda: self.client.get(self.consumer, self.named(name)), f"the work {name}")
+
+    def delete(self, name: str) -> None:
+        self.client.delete(self.consumer, self.named(name))
 
     def condition(self, name: str, kind: str, *, generation: int = 1) -> str:
         """Return True, False, or nothing: a condition of the newest status of that generation."""
         try:
-            work = self.client.get(self.consumer, name)
+            work = self.client.get(self.consumer, self.named(name))
         except Refused:
             return ""
         for condition in work.get("status", {}).get("conditions") or []:
@@ -277,7 +298,7 @@ class Lab:
 
     def _is_gone(self, name: str) -> bool:
         try:
-            self.client.get(self.consumer, name)
+            self.client.get(self.consumer, self.named(name))
         except Refused as refused:
             return refused.reason == "NotFound"
         return False
@@ -311,9 +332,9 @@ class Lab:
             found["agent"] = self.agent.log
         return found
 
-    def pass_time(self) -> None:
+    def pass_time(self, seconds: float = STAGE_SECONDS) -> None:
         """Let the time pass in which something could still have come, and let the servers write a line after it."""
-        time.sleep(STAGE_SECONDS + 1)
+        time.sleep(seconds + 1)
         for server in self.servers.values():
             with contextlib.suppress(OSError):
                 rest(server, "GET", "/consumers")
@@ -322,7 +343,7 @@ class Lab:
     def collect(self, moment: str, *, quiet: bool = True) -> Path:
         """Copy the logs as they are now: a file per pod."""
         if quiet:
-            self.pass_time()
+            self.pass_time(self.ground.quiet_seconds(self.scene.name, moment))
         folder = self.folder / "moments" / moment
         folder.mkdir(parents=True)
         for part, path in self.logs().items():
@@ -330,6 +351,7 @@ class Lab:
             shutil.copy(path, folder / name)
         (folder.parent / ASKED).write_text(json.dumps(self.asked))
         self.moments[moment] = folder
+        self.ground.on_moment(self, moment)
         return folder
 
 

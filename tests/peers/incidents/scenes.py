@@ -70,7 +70,7 @@ def deny_by_policy(lab: Lab) -> None:
 
 def own_a_field(lab: Lab, name: str) -> None:
     """Let another manager own the field that the work will want."""
-    path = f"/api/v1/namespaces/{lab.namespace}/configmaps/{name}?fieldManager=other"
+    path = f"/api/v1/namespaces/{lab.namespace}/configmaps/{lab.named(name)}?fieldManager=other"
     body = lab.manifest(name, data={"value": "theirs"})
     headers = {"Content-Type": "application/apply-patch+yaml"}
     answer(lab.api.patch(path, json=body, headers=headers))
@@ -78,7 +78,7 @@ def own_a_field(lab: Lab, name: str) -> None:
 
 def server_side_apply(lab: Lab, name: str) -> Json:
     """Return the configuration of a manifest that is applied without force."""
-    where = {"group": "", "resource": "configmaps", "name": name, "namespace": lab.namespace}
+    where = {"group": "", "resource": "configmaps", "name": lab.named(name), "namespace": lab.namespace}
     return {
         "resourceIdentifier": where,
         "updateStrategy": {"type": "ServerSideApply", "serverSideApply": {"force": False}},
@@ -89,7 +89,7 @@ def grpc4_calm(lab: Lab) -> None:
     """Make all situations that need nothing stopped, side by side."""
     deny_by_policy(lab)
     own_a_field(lab, "contested")
-    rest(lab.servers[0], "POST", "/consumers", {"name": "grpc4-empty"})
+    rest(lab.servers[0], "POST", "/consumers", {"name": lab.named("grpc4-empty")})
     for name in ("ok", "again", "held", "frozen", "raced", "same"):
         extra: Json = {"metadata": {"finalizers": ["lab.test/hold"]}} if name == "held" else {}
         extra |= {"immutable": True} if name == "frozen" else {}
@@ -106,8 +106,8 @@ def grpc4_calm(lab: Lab) -> None:
     lab.create("executor", executor={"subject": subject})
     lab.create("contested", manifestConfigs=[server_side_apply(lab, "contested")])
     lab.create("beside-b")
-    lab.create("lonely", consumer="grpc4-empty")
-    lab.refused(lambda: lab.create("misdirected", consumer="nobody-knows-it"))
+    lab.create("lonely", consumer=lab.named("grpc4-empty"))
+    lab.refused(lambda: lab.create("misdirected", consumer=lab.named("nobody-knows-it")))
     lab.applied("ok", "again", "held", "frozen", "raced", "same", "beside-a", "beside-b")
     lab.not_applied("homeless", "no-crd", "invalid", "partly", "denied", "hooked", "forbidden", "executor", "contested")
     old = lab.stored("raced")
@@ -121,7 +121,7 @@ def grpc4_calm(lab: Lab) -> None:
     lab.not_applied("frozen", generation=2)
     quiet(lab)
     for name in ("ok", "again", "held"):
-        lab.client.delete(lab.consumer, name)
+        lab.delete(name)
     lab.gone("ok", "again")
     lab.create("again")
     lab.applied("again")
@@ -163,7 +163,7 @@ def release(lab: Lab, name: str) -> None:
 
 
 def config_map(lab: Lab, name: str) -> str:
-    return f"/api/v1/namespaces/{lab.namespace}/configmaps/{name}"
+    return f"/api/v1/namespaces/{lab.namespace}/configmaps/{lab.named(name)}"
 
 
 def agent_killed(lab: Lab, *, restart: bool = True) -> None:
@@ -186,7 +186,7 @@ def agent_away(lab: Lab) -> None:
     lab.create("while-away")
     for value in ("2", "3"):
         lab.update("beside-a", lab.manifest("beside-a", data={"value": value}))
-    lab.client.delete(lab.consumer, "beside-b")
+    lab.delete("beside-b")
     lab.collect("agent-away")
     lab.start_agent()
     lab.gone("beside-b")
@@ -216,14 +216,14 @@ def life(lab: Lab) -> None:
     lab.applied("ok", generation=2)
     lab.not_applied("invalid")
     quiet(lab)
-    lab.client.delete(lab.consumer, "ok")
+    lab.delete("ok")
     lab.gone("ok")
 
 
 def mqtt2_calm(lab: Lab) -> None:
-    rest(lab.servers[0], "POST", "/consumers", {"name": "mqtt2-empty"})
-    lab.create("lonely", consumer="mqtt2-empty")
-    lab.refused(lambda: lab.create("misdirected", consumer="nobody-knows-it"))
+    rest(lab.servers[0], "POST", "/consumers", {"name": lab.named("mqtt2-empty")})
+    lab.create("lonely", consumer=lab.named("mqtt2-empty"))
+    lab.refused(lambda: lab.create("misdirected", consumer=lab.named("nobody-knows-it")))
     life(lab)
     lab.collect("calm")
 
@@ -385,8 +385,8 @@ def hammering(lab: Lab, name: str) -> Iterator[None]:
 
 
 def grpc2(lab: Lab) -> None:
-    rest(lab.servers[0], "POST", "/consumers", {"name": "grpc2-empty"})
-    lab.create("lonely", consumer="grpc2-empty")
+    rest(lab.servers[0], "POST", "/consumers", {"name": lab.named("grpc2-empty")})
+    lab.create("lonely", consumer=lab.named("grpc2-empty"))
     life(lab)
     lab.collect("calm")
     agent_killed(lab, restart=False)

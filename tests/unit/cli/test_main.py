@@ -53,7 +53,9 @@ def test_help_of_each_client_command_shows_its_own_examples(group: str, capsys: 
     ("line", "complaint"),
     [
         pytest.param("serv", 'Did you mean "server"', id="unknown-command"),
-        pytest.param("frob", "demo, trace, diagnose, mcp, adapter, ", id="unknown-command-without-suggestion"),
+        pytest.param(
+            "frob", "demo, trace, diagnose, mcp, practice, adapter, ", id="unknown-command-without-suggestion"
+        ),
         pytest.param("apply -f x", 'Did you mean "maestro resourcebundle apply"?; see', id="command-of-a-group"),
         pytest.param(
             "delete x", '"maestro resourcebundle delete" or "maestro consumer delete"?', id="command-of-two-groups"

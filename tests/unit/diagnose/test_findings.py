@@ -246,3 +246,13 @@ def test_consumer_without_subscription_of_pubsub(
     }
     found = [item.code for item in analysed(of_files(tmp_path / "a.tar.zst", files)).findings]
     assert ("MD-308" in found) is is_missing
+
+
+def test_works_that_only_a_hold_knows_are_judged_by_it(tmp_path: Path) -> None:
+    """The database was replaced: it has none of the works, and the hold says which ones the agent keeps."""
+    hold = {"trace": "hold", "consumer_name": "c1", "reason": "OtherDatabase", "work_count": 1, "works": ["id-9"]}
+    files = {"database/rows.jsonl": "", "database/holds.jsonl": lines(hold)}
+    about = manifest.Manifest(collected_at=NOW, sections=[manifest.Section(name="works", state="collected")])
+    analysis = analysed(of_files(tmp_path / "a.tar.zst", files, about=about))
+    assert [(work.id, work.code) for work in analysis.works] == [("id-9", "MW-122")]
+    assert [found.code for found in analysis.findings][:1] == ["MD-501"]

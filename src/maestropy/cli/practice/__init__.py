@@ -1,0 +1,1 @@
+"""`maestro practice`: incidents to train with, and to grade assistants with."""
