@@ -214,7 +214,9 @@ class Resync:
         async with self._context.database.connection() as connection:
             # Before the versions are read: this answer does not cover an event that comes later.
             pending = await events.pending_of_consumers(connection, consumers)
-            stored = await resources.versions_of_consumers(connection, consumers)
+            # Only our agents report which event a spec came in.
+            with_event_ids = any(agent.request.event_ids for agent in agents)
+            stored = await resources.versions_of_consumers(connection, consumers, with_event_ids=with_event_ids)
             known = await resources.existing_consumers(connection, consumers)
             held = await data_safety.held_consumers(connection, consumers)
             responses = [_response(agent, stored[agent.consumer]) for agent in agents]

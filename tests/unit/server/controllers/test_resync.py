@@ -261,7 +261,10 @@ async def test_agent_that_knows_other_spec_of_same_version_is_sent_the_stored_on
     database, broker = Database(), ScriptedBroker(capabilities=capabilities)
     await database.create("same", "other", "back")
     async with database.context.database.connection() as connection:
-        stored = {row.id: row.event_id for row in (await resources.versions_of_consumers(connection, ["c"]))["c"]}
+        stored = {
+            row.id: row.event_id
+            for row in (await resources.versions_of_consumers(connection, ["c"], with_event_ids=True))["c"]
+        }
     request = resync.SpecResyncRequest(
         versions={"same": 1, "other": 1, "back": 7},
         event_ids={"same": stored["same"], "other": "published-before-the-restore", "back": stored["back"]},
