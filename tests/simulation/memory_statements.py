@@ -18,9 +18,9 @@ from maestropy.store import sql
 from tests.simulation import memory_history, memory_rows
 from tests.simulation.memory_actions import (  # noqa: F401 - found by name
     count_pauses,
-    is_paused,
     note_seen,
     pause,
+    paused_among,
     queue_works,
     resume,
 )

@@ -341,7 +341,7 @@ async def act(connection: pool.Connection, dice: random.Random, number: int) -> 
     await actions.note_seen(connection, [name, "unknown"], now=at(number * 20))
     return (
         changed,
-        [await actions.is_paused(connection, each) for each in CONSUMERS],
+        await actions.paused_among(connection, CONSUMERS),
         await actions.count_pauses(connection, now=at(number)),
         await actions.queue_works(connection, dice.choice(CONSUMERS), work_id=work, now=at(number)),
     )
