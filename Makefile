@@ -135,7 +135,7 @@ bench-growth: setup  ## reads and creates with 10k, 100k and 1M resources; BENCH
 bench-storm: setup  ## a thousand and ten thousand agents on two servers: memory, heartbeats, storm, replacement; BENCH=--publish for the docs
 	@$(BIN)/python -m bench.storm $(BENCH)
 
-bench-agent: setup  ## an agent of each kind with 200 to 10,000 works; BENCH='--sandbox --sizes 200,1000' needs no Go; BENCH=--publish for the docs
+bench-agent: setup  ## an agent of each kind with 200 to 10,000 works; BENCH='--sandbox --kinds python' needs no Go; BENCH=--publish for the docs
 	@$(BIN)/python -m bench.agent_scale $(BENCH)
 
 docs: setup  ## write the reference pages that are read from the code and the files of monitoring/, and build the site in build/site

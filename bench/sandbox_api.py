@@ -9,14 +9,22 @@ requests it has served, as JSON by verb and resource.
 import asyncio
 import json
 import sys
+import time
 from pathlib import Path
 
+from maestropy.agent import crds
+from maestropy.journal import emit
+from maestropy.kube.client import KubeClient
+from maestropy.kube.config import load as config
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 
 
 async def main(directory: Path) -> None:
     """Serve until standard input ends."""
-    async with SandboxCluster(directory=directory, tls=False, controllers=False) as cluster:
+    async with SandboxCluster(directory=directory, controllers=False) as cluster:
+        # Go's agent does not install them.
+        async with KubeClient(config.from_kubeconfig([cluster.kubeconfig])) as client:
+            await crds.install(client, journal=emit.Journal(emit.stderr(), clock=time.time, verbosity=0))
         print(cluster.kubeconfig, flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
             counts = {f"{verb} {resource}": count for (verb, resource), count in cluster.request_counts.items()}
