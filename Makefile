@@ -12,7 +12,7 @@ STAMP  := $(VENV)/.installed-$(PYVERSION)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up collect shells test test-long test-quick check test-peers simulate soak compatibility test-upstream incidents bench bench-peers bench-growth bench-storm docs lock hooks wheel image release proto clean
+.PHONY: help setup demo up collect shells test test-long test-quick check test-peers simulate soak compatibility test-upstream incidents bench bench-peers bench-growth bench-storm bench-agent docs lock hooks wheel image release proto clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -134,6 +134,9 @@ bench-growth: setup  ## reads and creates with 10k, 100k and 1M resources; BENCH
 
 bench-storm: setup  ## a thousand and ten thousand agents on two servers: memory, heartbeats, storm, replacement; BENCH=--publish for the docs
 	@$(BIN)/python -m bench.storm $(BENCH)
+
+bench-agent: setup  ## an agent of each kind with 200 to 10,000 works; BENCH='--sandbox --kinds python' needs no Go; BENCH=--publish for the docs
+	@$(BIN)/python -m bench.agent_scale $(BENCH)
 
 docs: setup  ## write the reference pages that are read from the code and the files of monitoring/, and build the site in build/site
 	@$(BIN)/python scripts/generate_docs.py

@@ -29,8 +29,8 @@ async def resume(tx: "Transaction", consumer: str) -> "list[Row]":
     return [row]
 
 
-async def is_paused(tx: "Transaction", consumer: str) -> "list[Row]":
-    return [{"exists": memory_rows.is_paused(tx, consumer)}]
+async def paused_among(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
+    return [{"consumer_name": consumer} for consumer in consumers if memory_rows.is_paused(tx, consumer)]
 
 
 async def count_pauses(tx: "Transaction", now: datetime) -> "list[Row]":

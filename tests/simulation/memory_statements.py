@@ -18,9 +18,9 @@ from maestropy.store import sql
 from tests.simulation import memory_history, memory_rows
 from tests.simulation.memory_actions import (  # noqa: F401 - found by name
     count_pauses,
-    is_paused,
     note_seen,
     pause,
+    paused_among,
     queue_works,
     resume,
 )
@@ -200,9 +200,13 @@ async def read_specs(tx: "Transaction", ids: Iterable[str]) -> "list[Row]":
     ]
 
 
-async def versions_of_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[Row]":
+async def versions_of_consumers(tx: "Transaction", consumers: Iterable[str], with_event_ids: bool) -> "list[Row]":
     return [
-        {**row, "is_deleting": row["deleted_at"] is not None, "event_id": json.loads(row["envelope"]).get("id")}
+        {
+            **row,
+            "is_deleting": row["deleted_at"] is not None,
+            "event_id": json.loads(row["envelope"]).get("id") if with_event_ids else None,
+        }
         for row in memory_rows.of_consumers(tx, consumers)
     ]
 

@@ -136,6 +136,18 @@ async def test_slow_api_server() -> None:
             await env.wait_until_deleted(f"w{number}")
 
 
+async def test_slow_kind_does_not_delay_others() -> None:
+    async with faulty_sandbox() as (sandbox, env):
+        sandbox.faults.delay(3600, matches=lambda call: call.resource == "secrets" and writes(call))
+        for number in range(30):
+            secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"s{number}", "namespace": NAME}}
+            env.publish(f"slow{number}", secret)
+        for number in range(5):
+            env.publish(f"w{number}", samples.config_map(NAME, f"cm{number}"))
+        for number in range(5):
+            await env.wait_until_applied(f"w{number}")
+
+
 async def test_expired_watch_history_is_listed_again() -> None:
     async with faulty_sandbox() as (sandbox, env):
         env.publish("w", CM)

@@ -305,7 +305,8 @@ async def purge(connection: pool.Connection, dice: random.Random, number: int) -
 async def read(connection: pool.Connection, dice: random.Random, number: int) -> Any:
     return (
         await resources.read_specs(connection, IDS),
-        await resources.versions_of_consumers(connection, CONSUMERS),
+        await resources.versions_of_consumers(connection, CONSUMERS, with_event_ids=True),
+        await resources.versions_of_consumers(connection, CONSUMERS, with_event_ids=False),
         await resources.unconfirmed_of_consumer(connection, "c1"),
         await resources.changed_since(connection, CONSUMERS, at(number - 5)),
         await resources.status_hashes_of_consumers(connection, CONSUMERS),
@@ -340,7 +341,7 @@ async def act(connection: pool.Connection, dice: random.Random, number: int) -> 
     await actions.note_seen(connection, [name, "unknown"], now=at(number * 20))
     return (
         changed,
-        [await actions.is_paused(connection, each) for each in CONSUMERS],
+        await actions.paused_among(connection, CONSUMERS),
         await actions.count_pauses(connection, now=at(number)),
         await actions.queue_works(connection, dice.choice(CONSUMERS), work_id=work, now=at(number)),
     )

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from maestropy.server.api.rest.list_parameters import ListParameters
-from maestropy.store import search
+from maestropy.store import resources, search
 from maestropy.store.lists import outline
 from tests.store import list_database
 from tests.store.list_database import Run
@@ -102,6 +102,38 @@ def test_statement_of_a_person_is_served_by_an_index(database: Run, statement: s
 
     assert "Seq Scan" not in plan, plan
     assert index in plan, plan
+
+
+RENDITIONS = """
+INSERT INTO renditions (id, version, envelope, metadata, data)
+SELECT id, version, '{"id":"e"}', '{}', '{}' FROM resources
+"""
+
+
+@pytest.mark.parametrize(
+    ("with_event_ids", "is_read"),
+    [pytest.param(True, True, id="agents-of-ours"), pytest.param(False, False, id="agents-without-event-ids")],
+)
+def test_resync_of_many_consumers_reads_their_renditions_only(
+    database: Run, with_event_ids: bool, is_read: bool
+) -> None:
+    async def plan_of_read(connection: asyncpg.Connection) -> str:
+        transaction = connection.transaction()
+        await transaction.start()
+        try:
+            await connection.execute(RENDITIONS)
+            await connection.execute("ANALYZE renditions")
+            explaining = list_database.Explaining(connection)
+            consumers = [f"cluster{number}" for number in range(5)]
+            versions = await resources.versions_of_consumers(explaining, consumers, with_event_ids=with_event_ids)
+        finally:
+            await transaction.rollback()
+        assert {row.event_id for rows in versions.values() for row in rows} == {"e" if with_event_ids else ""}
+        return "\n\n".join(explaining.plans)
+
+    plan = database(plan_of_read)
+    assert "Seq Scan on renditions" not in plan, plan
+    assert ("renditions_pkey" in plan) is is_read, plan
 
 
 @pytest.mark.parametrize(

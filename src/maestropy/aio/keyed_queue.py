@@ -2,7 +2,8 @@
 
 It behaves like the work queue of client-go. A key that is added while a worker handles it is handled once more
 afterwards. A key that fails is retried with exponential backoff. A handler may ask to be called again (`RequeueAfter`).
-The key that is due first is handled first; a key that may be delayed lets others pass until its delay is used up.
+The key that is due first is handled first; a key that may be delayed lets others pass until its delay is used up. A
+`Gate` keeps keys that wait for one slow dependency from occupying all workers.
 """
 
 import asyncio
@@ -12,7 +13,16 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from maestropy.aio import tasks
+
 _Key = TypeVar("_Key", bound=Hashable)
+_Key_contra = TypeVar("_Key_contra", bound=Hashable, contravariant=True)
+
+_STUCK_CHECK_SECONDS = 0.5
+_UNPARKED_AT_ONCE = 4
+"""Keys that are tried again when a handler ended; only a few, because thousands may wait for one slow dependency."""
+_PARKED_SECONDS = 5.0
+"""After this time all keys that may not start are tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,22 @@ class QueueMeter(Protocol):
         """Observe a handled key, in seconds; the time before it was due does not count as waiting."""
 
 
+class Gate(Protocol[_Key_contra]):
+    """Decides which keys may be handled while something that some of them need is slow."""
+
+    def may_start(self, key: _Key_contra) -> bool:
+        """Return whether a worker may handle the key now; it is asked again when the handler of another key ended."""
+
+    def started(self, key: _Key_contra) -> None:
+        """Note that a worker handles the key."""
+
+    def is_stuck(self, key: _Key_contra) -> bool:
+        """Return whether the handler of the key waits for something slow, so that its worker is replaced."""
+
+    def ended(self, key: _Key_contra) -> bool:
+        """Note that the handler of the key ended; return whether keys that could not start may be able to now."""
+
+
 class KeyedQueue(Generic[_Key]):
     """A queue of keys, and the workers that handle them."""
 
@@ -73,9 +99,12 @@ class KeyedQueue(Generic[_Key]):
         backoff: Backoff,
         on_error: Callable[[_Key, Exception], None],
         meter: QueueMeter | None = None,
+        gate: Gate[_Key] | None = None,
     ) -> None:
+        """Prepare the queue; at most twice as many workers as `workers` are added for handlers that are stuck."""
         self._handle = handle
         self._workers = workers
+        self._gate = gate
         self._backoff = backoff
         self._on_error = on_error
         self._queue: asyncio.PriorityQueue[tuple[_Position, _Key]] = asyncio.PriorityQueue()
@@ -88,6 +117,14 @@ class KeyedQueue(Generic[_Key]):
         """Keys that were added while a worker handled them."""
         self._failures: dict[_Key, int] = {}
         self._timers: dict[_Key, asyncio.TimerHandle] = {}
+        self._parked: dict[_Key, _Position] = {}
+        """Queued keys that the gate does not let start."""
+        self._unpark_timer: asyncio.TimerHandle | None = None
+        self._checks: dict[_Key, asyncio.TimerHandle] = {}
+        """When to look whether the handler of a key is stuck."""
+        self._stuck: set[_Key] = set()
+        """Keys whose handlers are stuck; each has a worker beyond the usual number in its place."""
+        self._group: asyncio.TaskGroup | None = None
 
     def __len__(self) -> int:
         return len(self._queued) + len(self._processing)
@@ -126,6 +163,7 @@ class KeyedQueue(Generic[_Key]):
     async def run(self) -> None:
         """Run the workers until cancelled."""
         async with asyncio.TaskGroup() as group:
+            self._group = group
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"keyed-worker-{number}")
 
@@ -147,24 +185,71 @@ class KeyedQueue(Generic[_Key]):
             self._meter.set_depth(len(self._queued))
 
     async def _work(self) -> None:
-        while True:
+        """Handle keys; a worker that was replaced while its handler was stuck ends afterwards."""
+        is_replaced = False
+        while not is_replaced:
             position, key = await self._queue.get()
             if self._queued.get(key) is not position:
                 continue  # the key moved forward
+            if self._gate is not None and not self._gate.may_start(key):
+                self._park(key, position)
+                continue
             del self._queued[key]
             began = asyncio.get_running_loop().time()
             self._processing.add(key)
             try:
-                await self._process(key)
+                await (self._process(key) if self._gate is None else self._process_gated(key, self._gate))
             finally:
                 if self._meter is not None:
                     self._meter.set_depth(len(self._queued))
                     ended = asyncio.get_running_loop().time()
                     self._meter.finished(waited=max(0.0, began - position.due), worked=ended - began)
+                is_replaced = key in self._stuck
+                self._stuck.discard(key)
                 self._processing.discard(key)
                 if key in self._dirty:
                     self._dirty.discard(key)
                     self.add(key)
+
+    async def _process_gated(self, key: _Key, gate: Gate[_Key]) -> None:
+        gate.started(key)
+        self._check_later(key)
+        try:
+            await self._process(key)
+        finally:
+            self._checks.pop(key).cancel()
+            if gate.ended(key):
+                self._unpark(_UNPARKED_AT_ONCE)
+
+    def _check_later(self, key: _Key) -> None:
+        check = functools.partial(self._replace_if_stuck, key)
+        self._checks[key] = asyncio.get_running_loop().call_later(_STUCK_CHECK_SECONDS, check)
+
+    def _replace_if_stuck(self, key: _Key) -> None:
+        """Start another worker if the handler of `key` is stuck; otherwise look again later."""
+        assert self._gate is not None
+        assert self._group is not None
+        if self._gate.is_stuck(key) and len(self._stuck) < 2 * self._workers:
+            self._stuck.add(key)
+            tasks.start_in_group(self._group, f"keyed-worker-for-{key}", self._work())
+        else:
+            self._check_later(key)
+
+    def _park(self, key: _Key, position: _Position) -> None:
+        self._parked[key] = position
+        if self._unpark_timer is None:
+            self._unpark_timer = asyncio.get_running_loop().call_later(_PARKED_SECONDS, self._unpark_all)
+
+    def _unpark_all(self) -> None:
+        self._unpark_timer = None
+        self._unpark(len(self._parked))
+
+    def _unpark(self, count: int) -> None:
+        """Let the gate decide again about the keys that it did not let start, those that were parked first."""
+        for key in list(itertools.islice(self._parked, count)):
+            position = self._parked.pop(key)
+            if self._queued.get(key) is position:
+                self._queue.put_nowait((position, key))
 
     async def _process(self, key: _Key) -> None:
         try:

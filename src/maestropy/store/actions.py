@@ -82,9 +82,10 @@ async def resume(connection: pool.Connection, consumer: str) -> bool:
     return await connection.fetchrow(_STATEMENTS["resume"], consumer) is not None
 
 
-async def is_paused(connection: pool.Connection, consumer: str) -> bool:
-    """Return whether delivery to a consumer is paused."""
-    return bool(await connection.fetchval(_STATEMENTS["is_paused"], consumer))
+async def paused_among(connection: pool.Connection, consumers: Collection[str]) -> frozenset[str]:
+    """Return those of the consumers to which delivery is paused."""
+    records = await connection.fetch(_STATEMENTS["paused_among"], list(consumers))
+    return frozenset(row["consumer_name"] for row in records)
 
 
 async def pauses(database: pool.Database, *, sources: Collection[str] | None) -> list[rows.Pause]:

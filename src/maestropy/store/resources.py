@@ -115,11 +115,11 @@ async def read_specs(connection: pool.Connection, ids: Collection[str]) -> list[
 
 
 async def versions_of_consumers(
-    connection: pool.Connection, consumers: Collection[str]
+    connection: pool.Connection, consumers: Collection[str], *, with_event_ids: bool
 ) -> dict[str, list[resync.StoredVersion]]:
-    """Return ID, version and deletion mark of every resource of each consumer."""
+    """Return ID, version and deletion mark of every resource of each consumer, and its event ID if wanted."""
     versions: dict[str, list[resync.StoredVersion]] = {consumer: [] for consumer in consumers}
-    for row in await connection.fetch(_QUERIES["versions_of_consumers"], list(consumers)):
+    for row in await connection.fetch(_QUERIES["versions_of_consumers"], list(consumers), with_event_ids):
         version = resync.StoredVersion(row["id"], row["version"], row["is_deleting"], row["event_id"] or "")
         versions[row["consumer_name"]].append(version)
     return versions

@@ -153,3 +153,85 @@ async def test_key_added_while_it_is_handled_is_handled_again() -> None:
         one_worker.queue.add("a")
         one_worker.unblock()
         await one_worker.has_handled("first", "a", "first")
+
+
+class Gated:
+    """A queue whose keys that begin with `slow` are stuck until they are unblocked; it is its own gate."""
+
+    def __init__(self, *, workers: int, slow_at_once: int) -> None:
+        self.running: list[str] = []
+        self.handled: list[str] = []
+        self._slow_at_once = slow_at_once
+        self._unblocked = asyncio.Event()
+        self.queue = keyed_queue.KeyedQueue[str](
+            self._handle,
+            workers=workers,
+            backoff=keyed_queue.Backoff(),
+            on_error=lambda _key, _error: None,
+            gate=self,
+        )
+
+    def unblock(self) -> None:
+        self._unblocked.set()
+
+    def may_start(self, key: str) -> bool:
+        return not key.startswith("slow") or len(self.slow_running) < self._slow_at_once
+
+    def started(self, key: str) -> None:
+        self.running.append(key)
+
+    def is_stuck(self, key: str) -> bool:
+        return key.startswith("slow")
+
+    def ended(self, key: str) -> bool:
+        self.running.remove(key)
+        return key.startswith("slow")
+
+    @property
+    def slow_running(self) -> list[str]:
+        return [key for key in self.running if key.startswith("slow")]
+
+    async def _handle(self, key: str) -> None:
+        if key.startswith("slow"):
+            await self._unblocked.wait()
+        self.handled.append(key)
+
+
+@contextlib.asynccontextmanager
+async def running_queue(queue: keyed_queue.KeyedQueue[str]) -> AsyncIterator[None]:
+    worker = asyncio.create_task(queue.run())
+    try:
+        yield
+    finally:
+        worker.cancel()
+        await asyncio.wait([worker])
+
+
+async def test_stuck_handlers_are_replaced_so_that_other_keys_are_handled() -> None:
+    gated = Gated(workers=2, slow_at_once=9)
+    async with running_queue(gated.queue):
+        for key in ("slow0", "slow1", "fast0", "fast1"):
+            gated.queue.add(key)
+        await waiting.until(lambda: gated.handled == ["fast0", "fast1"])
+        gated.unblock()
+        await waiting.until(lambda: len(gated.queue) == 0)
+        # The workers beyond the usual number have ended, or the next slow keys would all run.
+        gated.handled.clear()
+        gated._unblocked.clear()
+        for number in range(9):
+            gated.queue.add(f"slow{number}")
+        await waiting.until(lambda: len(gated.slow_running) == 6)
+
+
+async def test_key_that_may_not_start_lets_others_pass_and_is_handled_when_there_is_room() -> None:
+    gated = Gated(workers=2, slow_at_once=1)
+    async with running_queue(gated.queue):
+        for key in ("slow0", "slow1", "slow2", "fast0"):
+            gated.queue.add(key)
+        await waiting.until(lambda: gated.handled == ["fast0"])
+        assert gated.slow_running == ["slow0"]
+        assert len(gated.queue) == 3
+        gated.queue.add("slow1")
+        gated.unblock()
+        await waiting.until(lambda: len(gated.queue) == 0)
+        assert sorted(gated.handled) == ["fast0", "slow0", "slow1", "slow2"]

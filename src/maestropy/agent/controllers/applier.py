@@ -184,7 +184,7 @@ class Applier:
         known = self._watcher.read(ref)
         if known.is_watched:
             return known.live
-        return await self._get(ref)
+        return await self.get(ref)
 
     def forget(self, ref: ObjectRef, owner: ownership.OwnerReference) -> None:
         """Drop the apply state of an object that this owner no longer owns."""
@@ -305,7 +305,7 @@ class Applier:
                 return outcome
             await asyncio.sleep(pause)
             pause *= 5
-            live = await self._get(ref)
+            live = await self.get(ref)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _action(
@@ -407,7 +407,7 @@ class Applier:
             {**log_fields, LogKey.REASON: "the change needs a new object, because the changed fields are immutable"},
         )
         for _ in range(_RECREATE_POLLS):
-            if await self._get(ref) is None:
+            if await self.get(ref) is None:
                 break
             await asyncio.sleep(_RECREATE_PAUSE_SECONDS)
         written = await self._client.create(ref.resource, body)
@@ -417,7 +417,8 @@ class Applier:
     async def _patch(self, ref: ObjectRef, body: object) -> Json:
         return await self._client.patch(ref.resource, ref.name, change=Patch(body=body), namespace=ref.namespace)
 
-    async def _get(self, ref: ObjectRef) -> Json | None:
+    async def get(self, ref: ObjectRef) -> Json | None:
+        """Return an object from the API server."""
         with self._watcher.during_request(ref):
             try:
                 live = await self._client.get(ref.resource, ref.name, namespace=ref.namespace)
@@ -457,10 +458,6 @@ class Applier:
             await self._patch(ref, patch)
         except errors.NotFound:
             return
-
-    async def get(self, ref: ObjectRef) -> Json | None:
-        """Return an object from the API server."""
-        return await self._get(ref)
 
     async def _resolve(self, kind: manifest_identity.GroupVersionKind) -> ResourceType:
         return await self._discovery.resolve(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind)

@@ -20,6 +20,7 @@ from maestropy.agent.state.data_safety import DataSafety
 from maestropy.agent.state.work_cache import CachedWork, WorkCache
 from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import clock as clocks
+from maestropy.aio.keyed_queue import RequeueAfter
 from maestropy.journal.emit import Journal
 from maestropy.journal.fields import AgentPhrase, LogKey
 from maestropy.kube.objects import Json
@@ -27,6 +28,10 @@ from maestropy.wire import timestamps
 
 PENDING_SECONDS = 5.0
 """How soon to check objects that are being deleted; the watch mostly reports their end earlier."""
+
+
+RECHECK_PATIENCE_SECONDS = 30.0
+"""For how long new works and changes are reconciled before works that are only checked again."""
 
 
 class RetryLater(Exception):
@@ -119,6 +124,11 @@ class ReconcileContext:
         """Stop all watches of a work that has no objects left."""
         self.watcher.track(key, ())
         self.crd_watcher.watch_for(key, frozenset())
+
+
+def recheck_after(seconds: float) -> RequeueAfter:
+    """Reconcile a work again that needs nothing now; new works and changes go first."""
+    return RequeueAfter(seconds, RECHECK_PATIENCE_SECONDS)
 
 
 def owner_reference(applied_work: Json, *, is_owned: bool) -> ownership.OwnerReference:

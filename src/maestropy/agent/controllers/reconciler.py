@@ -13,7 +13,13 @@ from maestropy.agent.controllers.evaluation import Evaluation
 from maestropy.agent.controllers.evictor import Evictor
 from maestropy.agent.controllers.finalizer import Finalizer
 from maestropy.agent.controllers.object_deleter import PendingDeletions
-from maestropy.agent.controllers.reconcile_context import PENDING_SECONDS, ReconcileContext, RetryLater, owner_reference
+from maestropy.agent.controllers.reconcile_context import (
+    PENDING_SECONDS,
+    ReconcileContext,
+    RetryLater,
+    owner_reference,
+    recheck_after,
+)
 from maestropy.agent.controllers.watcher import ObjectRef
 from maestropy.agent.decide import (
     agent_records,
@@ -233,7 +239,12 @@ class Reconciler:
         self._context.release(key, cached)
         is_new = may_defer_list and cached.reconciled is None and not listed
         is_healthy = all(outcome.is_healthy for outcome in outcomes)
-        if is_new and is_healthy and self._context.is_queue_busy() and _is_announced(applied_work, planned_resources):
+        if (
+            is_new
+            and is_healthy
+            and self._context.is_queue_busy()
+            and ownership.announces(applied_work, planned_resources)
+        ):
             # The list may wait until works without a first status are served. The generation does not count as
             # reconciled until the list is written: if the spec changes before, the announced objects have to be pruned.
             self._deferred[key] = _deferred(manifest_work, applied_work, outcomes)
@@ -249,7 +260,7 @@ class Reconciler:
             self._mark_reconciled(cached)
         if any(outcome.should_retry for outcome in outcomes) or pending.problems:
             raise RetryLater(_retry_message(outcomes, pending))
-        return RequeueAfter(self._next_seconds(cached, outcomes, has_pending_deletions=bool(pending.resources)))
+        return recheck_after(self._next_seconds(cached, outcomes, has_pending_deletions=bool(pending.resources)))
 
     def _is_still_current(self, cached: CachedWork, applied_work: Json, deferred: _DeferredList) -> bool:
         """Whether work, AppliedManifestWork and objects are unchanged since the manifests were applied."""
@@ -263,7 +274,7 @@ class Reconciler:
         """List the objects of a new work; everything else was done when it was applied."""
         await self._context.applied_works.set_applied_resources(applied_work, deferred.resources)
         self._mark_reconciled(cached)
-        return RequeueAfter(max(0.0, cached.reconciled_until - self._context.clock.monotonic()))
+        return recheck_after(max(0.0, cached.reconciled_until - self._context.clock.monotonic()))
 
     def _mark_reconciled(self, cached: CachedWork) -> None:
         cached.reconciled = cached.manifest_work
@@ -311,7 +322,7 @@ class Reconciler:
         seconds = self._context.resync_seconds()
         if any(observation.denial for _, observation, _ in observations):
             seconds = min(seconds, self._context.intervals.executor.total_seconds())
-        return RequeueAfter(seconds)
+        return recheck_after(seconds)
 
     async def _report_status(
         self, cached: CachedWork, outcomes: Sequence[ApplyOutcome], *, evaluation: Evaluation
@@ -465,13 +476,6 @@ def _resource_entry(meta: status.ResourceMeta, *, uid: str) -> ownership.Applied
         name=meta.name,
         uid=uid,
     )
-
-
-def _is_announced(applied_work: Json, planned_resources: Sequence[ownership.AppliedResource]) -> bool:
-    """Whether an AppliedManifestWork that lists nothing yet announces exactly the planned resources."""
-    return {resource.key for resource in ownership.announced_resources(applied_work)} == {
-        resource.key for resource in planned_resources
-    }
 
 
 def _spec_of(cached: CachedWork) -> tuple[int, bytes]:

@@ -8,10 +8,11 @@ remembered. While a watch is forbidden or not synced, and for an object not yet 
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
+from maestropy.agent.decide.slow_lanes import Lane
 from maestropy.agent.state.watch_event_buffer import ObjectChange, WatchHold
 from maestropy.aio import tasks
 from maestropy.journal.emit import Journal
@@ -33,6 +34,11 @@ class ObjectRef(NamedTuple):
     namespace: str
     name: str
 
+    @property
+    def lane(self) -> Lane:
+        """What requests about this object have in common with others."""
+        return Lane(self.resource.group, self.resource.kind, self.namespace)
+
 
 class _Scope(NamedTuple):
     resource: ResourceType
@@ -46,6 +52,8 @@ class WatchCallbacks(NamedTuple):
     """An object of the work changed."""
     unwatched: Callable[[str], None]
     """An object of the work is no longer watched; polling is enough."""
+    requesting: Callable[[Lane], AbstractContextManager[None]] = lambda _lane: nullcontext()
+    """Entered during a request about an object."""
 
 
 class WatchedObject(NamedTuple):
@@ -109,6 +117,10 @@ class ObjectWatcher:
         """
         self.track(key, self._refs.get(key, frozenset()).union(refs))
 
+    def refs_of(self, key: str) -> frozenset[ObjectRef]:
+        """Return the objects that a work tracks."""
+        return self._refs.get(key, frozenset())
+
     def read(self, ref: ObjectRef) -> WatchedObject:
         """Return the current object, if it is known without a request."""
         match self._verdict(ref, self._last_sighting(ref)):
@@ -123,9 +135,11 @@ class ObjectWatcher:
         """Whether an object is watched and still the version that was seen."""
         return self._verdict(ref, shown) == freshness.Freshness.CURRENT
 
-    def during_request(self, ref: ObjectRef) -> AbstractContextManager[None]:
+    @contextmanager
+    def during_request(self, ref: ObjectRef) -> Iterator[None]:
         """Enter during a request about an object; call `observe` with the response before leaving."""
-        return self._hold.during(ref)
+        with self._callbacks.requesting(ref.lane), self._hold.during(ref):
+            yield
 
     def observe(self, ref: ObjectRef, live: Json | None) -> None:
         """Store an object from a response; the watch may be behind or ahead of it."""

@@ -172,6 +172,11 @@ def announced_resources(applied_work: Object) -> Sequence[AppliedResource]:
     return [resource for resource in announced if resource.key not in listed]
 
 
+def announces(applied_work: Object, planned: Sequence[AppliedResource]) -> bool:
+    """Return whether an AppliedManifestWork that lists nothing yet announces exactly the planned resources."""
+    return {resource.key for resource in announced_resources(applied_work)} == {resource.key for resource in planned}
+
+
 def _announced_resource(entry: Any) -> AppliedResource:
     group, resource, namespace, name, version = map(str, entry)
     return AppliedResource(group=group, version=version, resource=resource, namespace=namespace, name=name)

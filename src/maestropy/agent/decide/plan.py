@@ -15,6 +15,7 @@ from maestropy.agent.decide import (
     manifest_configs,
     manifest_identity,
     ownership,
+    slow_lanes,
     update_strategy,
 )
 from maestropy.agent.expressions.budget import Budget
@@ -81,6 +82,19 @@ def gvks_of(manifest_work: work.ManifestWork) -> set[manifest_identity.GroupVers
         except (errors.WireError, AttributeError):
             continue
     return gvks
+
+
+def lanes_of(manifest_work: work.ManifestWork) -> slow_lanes.Lanes:
+    """Return which objects the manifests need requests about."""
+    lanes: set[slow_lanes.Lane] = set()
+    for manifest in _manifests(manifest_work):
+        try:
+            kind = manifest_identity.gvk_of(manifest)
+            namespace = json_types.text_at(manifest, "metadata", "namespace")
+        except (errors.WireError, AttributeError):
+            continue
+        lanes.add(slow_lanes.Lane(kind.group, kind.kind, namespace))
+    return frozenset(lanes)
 
 
 def plan_work(manifest_work: work.ManifestWork, *, served: ServedKinds) -> Verdict:

@@ -14,17 +14,22 @@ from maestropy.agent.controllers.crd_watcher import CrdWatcher
 from maestropy.agent.controllers.evaluation import Evaluator
 from maestropy.agent.controllers.inbox import InboxCallbacks, ServerInbox
 from maestropy.agent.controllers.object_deleter import ObjectDeleter
-from maestropy.agent.controllers.reconcile_context import ReconcileContext, ReconcileIntervals
+from maestropy.agent.controllers.reconcile_context import (
+    RECHECK_PATIENCE_SECONDS,
+    ReconcileContext,
+    ReconcileIntervals,
+)
 from maestropy.agent.controllers.reconciler import Reconciler
 from maestropy.agent.controllers.reporter import StatusReporter
 from maestropy.agent.controllers.watcher import ObjectWatcher, WatchCallbacks
-from maestropy.agent.decide import data_safety, eviction, ownership
+from maestropy.agent.decide import data_safety, eviction, ownership, plan, slow_lanes
 from maestropy.agent.expressions.budget import Limit
 from maestropy.agent.state import applied_manifest_works
 from maestropy.agent.state.access_reviews import ExecutorAccess
 from maestropy.agent.state.data_safety import DataSafety
 from maestropy.agent.state.drift_backoff import DriftBackoff
 from maestropy.agent.state.expression_throttle import ExpressionThrottle
+from maestropy.agent.state.slow_requests import SlowRequests
 from maestropy.agent.state.work_cache import CachedWork, WorkCache
 from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import backoff, checks, keyed_queue
@@ -40,8 +45,6 @@ from maestropy.wire.events import event
 
 _HOLD_REPORT_SECONDS = 1.0
 _ANSWERS_REMEMBERED = 64
-_RECHECK_PATIENCE_SECONDS = 30.0
-"""For how long new and changed works are reconciled before those that only have to be checked after a start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +100,14 @@ class Agent:
         )
         # A failing work is retried at least as often as a healthy one is resynced.
         backoff_after_failures = keyed_queue.Backoff(cap_seconds=config.intervals.resync.total_seconds())
+        self._slow_requests = SlowRequests(lanes_of=self._lanes_of, monotonic=dependencies.clock.monotonic)
         self._queue: keyed_queue.KeyedQueue[str] = keyed_queue.KeyedQueue(
             self._reconcile,
             workers=config.workers,
             backoff=backoff_after_failures,
             on_error=self._on_error,
             meter=dependencies.meter,
+            gate=self._slow_requests,
         )
         self.connection = ServerConnection(
             dependencies.transport,
@@ -151,6 +156,7 @@ class Agent:
             journal=dependencies.journal,
         )
         self._reconciler: Reconciler | None = None
+        self._watcher: ObjectWatcher | None = None
         self._evaluator: Evaluator | None = None
         self._warned_of: frozenset[str] = frozenset()
         """The other consumers of this cluster that the log names."""
@@ -214,9 +220,9 @@ class Agent:
 
     def _build(self, group: asyncio.TaskGroup) -> Reconciler:
         dependencies = self._dependencies
-        watcher = ObjectWatcher(
+        watcher = self._watcher = ObjectWatcher(
             dependencies.client,
-            callbacks=WatchCallbacks(changed=self._queue.add, unwatched=self._poll_soon),
+            callbacks=WatchCallbacks(self._queue.add, unwatched=self._poll_soon, requesting=self._slow_requests.during),
             jitter=dependencies.jitter,
             journal=self._journal,
             group=group,
@@ -341,7 +347,7 @@ class Agent:
         # Failures of the previous spec do not count for the new one.
         self._queue.forget(key)
         if cached.reconciled is None and not cached.is_deleting and self._is_applied(key, cached):
-            self._queue.add_behind(key, max_delay_seconds=_RECHECK_PATIENCE_SECONDS)
+            self._queue.add_behind(key, max_delay_seconds=RECHECK_PATIENCE_SECONDS)
         else:
             self._queue.add(key)
 
@@ -359,6 +365,13 @@ class Agent:
     def _key(self, cached: CachedWork) -> str:
         return self._applied_works.name_of(cached.name)
 
+    def _lanes_of(self, key: str) -> slow_lanes.Lanes:
+        """Return which objects a work needs requests about: those of its spec, and those that it tracks."""
+        tracked = self._watcher.refs_of(key) if self._watcher is not None else ()
+        cached = self.works.by_name(self._work_name(key))
+        stated = plan.lanes_of(cached.with_spec()) if cached is not None and cached.reconciled is None else frozenset()
+        return stated.union(ref.lane for ref in tracked)
+
     def _forget(self, cached: CachedWork) -> None:
         self.works.drop(cached)
         if self.works.by_name(cached.name) is None:
@@ -367,9 +380,8 @@ class Agent:
                 self._evaluator.forget(self._key(cached))
 
     def _poll_soon(self, key: str) -> None:
-        self._queue.add_after(
-            key, self._config.intervals.poll.total_seconds() * (1 + 0.9 * self._dependencies.jitter())
-        )
+        seconds = self._config.intervals.poll.total_seconds() * (1 + 0.9 * self._dependencies.jitter())
+        self._queue.add_after(key, seconds, max_delay_seconds=RECHECK_PATIENCE_SECONDS)
 
     def _is_absence_confirmed(self) -> bool:
         return eviction.is_absence_confirmed(
@@ -409,7 +421,7 @@ class Agent:
         if self._resynced_at is None:
             self._resynced_at = self._now()
             for name in self._applied_works:
-                self._queue.add_behind(name, max_delay_seconds=_RECHECK_PATIENCE_SECONDS)
+                self._queue.add_behind(name, max_delay_seconds=RECHECK_PATIENCE_SECONDS)
 
     def _on_error(self, key: str, error: Exception) -> None:
         # The error is in the conditions already; this record explains the retry.

@@ -28,6 +28,7 @@ class Faults:
     def __init__(self, expire_history: Callable[[], None]) -> None:
         self._failures: list[_Failure] = []
         self._delay = 0.0
+        self._delays: Callable[[RequestInfo], bool] = _any_request
         self._expire_history = expire_history
 
     def fail_next(
@@ -41,9 +42,9 @@ class Faults:
         """Fail the next `count` requests for which `matches` is true, with `status`."""
         self._failures.append(_Failure(remaining=count, status=status, retry_after=retry_after, matches=matches))
 
-    def delay(self, seconds: float) -> None:
-        """Delay every request by `seconds`; 0 turns the delay off."""
-        self._delay = seconds
+    def delay(self, seconds: float, *, matches: Callable[[RequestInfo], bool] = _any_request) -> None:
+        """Delay every request for which `matches` is true by `seconds`; 0 turns the delay off."""
+        self._delay, self._delays = seconds, matches
 
     def expire_history(self) -> None:
         """Compact all watch caches and expire all continue tokens: older versions are answered with 410."""
@@ -56,7 +57,7 @@ class Faults:
 
     async def inject(self, info: RequestInfo) -> None:
         """Delay a request, or raise the failure that was set up for it."""
-        if self._delay:
+        if self._delay and self._delays(info):
             await asyncio.sleep(self._delay)
         for failure in self._failures:
             if failure.remaining > 0 and failure.matches(info):

@@ -14,7 +14,7 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context
 from maestropy.server.decide import delivery, orphans
-from maestropy.server.dispatch.spec_sender import RESOURCES_AT_ONCE, SpecSender
+from maestropy.server.dispatch.spec_sender import RESOURCES_AT_ONCE, ResyncEnd, SpecSender
 from maestropy.store import data_safety, events, resources
 from maestropy.store import errors as store_errors
 from maestropy.wire import resync, timestamps
@@ -88,12 +88,14 @@ class Resync:
         self._diffs: batches.Batcher[ReportedVersions, ResyncDiff] = batches.Batcher(self._compare, limits=_READS)
         self._statuses: batches.Batcher[str, _StoredStatuses] = batches.Batcher(self._read_statuses, limits=_READS)
         self._parts: batches.Batcher[_Part, Mapping[str, port.SendResult]] = batches.Batcher(self._send, limits=_PARTS)
+        self._ends: batches.Batcher[ResyncEnd, set[Outcome]] = batches.Batcher(sender.end_resyncs, limits=_PARTS)
 
     def start(self, task_owner: tasks.TaskOwner) -> None:
         """Start to handle requests."""
         task_owner.start("compare versions", self._diffs.run())
         task_owner.start("read status hashes", self._statuses.run())
         task_owner.start("send resync parts", self._parts.run())
+        task_owner.start("end resyncs", self._ends.run())
 
     async def answer(self, consumer: str, body: bytes, *, source: str) -> None:
         """Send the specs that the agents of `consumer` miss, then reconcile the events that were pending for it.
@@ -113,7 +115,8 @@ class Resync:
             await self._broker.wait_for_room(consumer)
             outcomes |= await self._sender.delete_orphans(consumer, diff.orphans[start : start + RESOURCES_AT_ONCE])
         if request.marker and request.marker in request.versions:
-            outcomes |= await self._sender.end_resync(consumer, request.marker, extensions=_extensions(diff))
+            end = ResyncEnd(consumer=consumer, marker=request.marker, extensions=_extensions(diff))
+            outcomes |= await self._end(end)
         if not self._broker.reaches(consumer):
             return  # the agent has gone; it resyncs when it is back
         _raise_if_undelivered(outcomes)
@@ -214,7 +217,9 @@ class Resync:
         async with self._context.database.connection() as connection:
             # Before the versions are read: this answer does not cover an event that comes later.
             pending = await events.pending_of_consumers(connection, consumers)
-            stored = await resources.versions_of_consumers(connection, consumers)
+            # Only our agents report which event a spec came in.
+            with_event_ids = any(agent.request.event_ids for agent in agents)
+            stored = await resources.versions_of_consumers(connection, consumers, with_event_ids=with_event_ids)
             known = await resources.existing_consumers(connection, consumers)
             held = await data_safety.held_consumers(connection, consumers)
             responses = [_response(agent, stored[agent.consumer]) for agent in agents]
@@ -282,6 +287,12 @@ class Resync:
         resync_ids = {id_: part.resync_id for part in parts for id_ in part.ids}
         results = await self._sender.send(resync_ids, resync_ids=resync_ids)
         return [{id_: results[id_] for id_ in part.ids if id_ in results} for part in parts]
+
+    async def _end(self, end: ResyncEnd) -> set[Outcome]:
+        """Send the end of an answer: together with those to other consumers, as with parts."""
+        if self._broker.capabilities.needs_claims:
+            return (await self._sender.end_resyncs([end]))[0]
+        return await self._ends.submit(end, key=end.marker, size=1)
 
     async def _reconcile(self, pending: Sequence[str]) -> None:
         if pending:

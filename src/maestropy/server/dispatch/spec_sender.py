@@ -9,6 +9,7 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from maestropy.journal.fields import Logger, LogKey, SpecDispatcherPhrase
@@ -24,6 +25,25 @@ from maestropy.wire.events import event
 
 RESOURCES_AT_ONCE = 64
 """How many resources are read and sent under the lock at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResyncEnd:
+    """The end of the answer to a spec resync."""
+
+    consumer: str
+    marker: str
+    extensions: Mapping[str, event.Attribute]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Absent:
+    """Works that the agents of a consumer have and the server does not."""
+
+    consumer: str
+    versions: Sequence[resync.StoredVersion]
+    build: Callable[..., event.CloudEvent]
+    honours_pause: bool
 
 
 class SpecSender:
@@ -68,49 +88,60 @@ class SpecSender:
 
     async def delete_orphans(self, consumer: str, orphans: Sequence[resync.StoredVersion]) -> set[Outcome]:
         """Tell the agents of `consumer` that the server does not have these works."""
-        return await self._delete(consumer, orphans, build=delivery.orphan_deletion, honours_pause=True)
+        absent = _Absent(consumer=consumer, versions=orphans, build=delivery.orphan_deletion, honours_pause=True)
+        return (await self._delete([absent]))[0]
 
     async def delete_removed(self, consumer: str, removed: Sequence[resync.StoredVersion]) -> set[Outcome]:
         """Tell the agents of `consumer` to delete resources that have been deleted and confirmed elsewhere.
 
         Also while it is paused: another agent of the consumer was sent the same before the pause.
         """
-        return await self._delete(consumer, removed, build=delivery.removal, honours_pause=False)
+        absent = _Absent(consumer=consumer, versions=removed, build=delivery.removal, honours_pause=False)
+        return (await self._delete([absent]))[0]
 
-    async def end_resync(
-        self, consumer: str, marker: str, *, extensions: Mapping[str, event.Attribute]
-    ) -> set[Outcome]:
-        """Tell the agent of `consumer` that its spec resync is answered, and by which database.
+    async def end_resyncs(self, ends: Sequence[ResyncEnd]) -> list[set[Outcome]]:
+        """Tell agents that their spec resyncs are answered, and by which database.
 
-        Not while it is paused: the agent would take works that it has not received for works that the server lacks.
+        Not while the consumer is paused: the agent would take works that it has not received for works that the server
+        lacks.
         """
-        ending = functools.partial(delivery.orphan_deletion, extensions=extensions)
-        end = [resync.StoredVersion(marker, 0, is_deleting=True)]
-        return await self._delete(consumer, end, build=ending, honours_pause=True)
+        return await self._delete(
+            [
+                _Absent(
+                    consumer=end.consumer,
+                    versions=[resync.StoredVersion(end.marker, 0, is_deleting=True)],
+                    build=functools.partial(delivery.orphan_deletion, extensions=end.extensions),
+                    honours_pause=True,
+                )
+                for end in ends
+            ]
+        )
 
-    async def _delete(
-        self,
-        consumer: str,
-        absent: Sequence[resync.StoredVersion],
-        *,
-        build: Callable[..., event.CloudEvent],
-        honours_pause: bool,
-    ) -> set[Outcome]:
-        ids = [version.id for version in absent]
+    async def _delete(self, absences: Sequence[_Absent]) -> list[set[Outcome]]:
+        """Send deletions for several consumers, whose pauses and resources are read at once."""
+        ids = [version.id for absent in absences for version in absent.versions]
         async with self._in_order(ids) as connection:
-            if honours_pause and await actions.is_paused(connection, consumer):
-                return {Outcome.PAUSED}
+            held_back = [absent.consumer for absent in absences if absent.honours_pause]
+            paused = await actions.paused_among(connection, held_back) if held_back else frozenset()
             # A resource that was created meanwhile is not absent any more.
             existing = {spec.id for spec in await resources.read_specs(connection, ids)}
             database_id = await data_safety.identity(connection)
-            results = await self._all(
-                self._broker.send(
-                    build(version, attributes=self._attributes(), consumer=consumer, database_id=database_id),
-                    port.Address(consumer=consumer, key=version.id),
-                )
-                for version in absent
-                if version.id not in existing
+            return [
+                {Outcome.PAUSED}
+                if absent.honours_pause and absent.consumer in paused
+                else await self._send_absent(absent, existing=existing, database_id=database_id)
+                for absent in absences
+            ]
+
+    async def _send_absent(self, absent: _Absent, *, existing: Collection[str], database_id: str) -> set[Outcome]:
+        results = await self._all(
+            self._broker.send(
+                absent.build(version, attributes=self._attributes(), consumer=absent.consumer, database_id=database_id),
+                port.Address(consumer=absent.consumer, key=version.id),
             )
+            for version in absent.versions
+            if version.id not in existing
+        )
         return {result.outcome for result in results}
 
     @asynccontextmanager

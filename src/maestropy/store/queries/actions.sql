@@ -77,8 +77,9 @@ RETURNING consumer_name;
 -- name: resume
 DELETE FROM maestropy_pauses WHERE consumer_name = $1 RETURNING consumer_name;
 
--- name: is_paused
-SELECT EXISTS (SELECT 1 FROM maestropy_pauses WHERE consumer_name = $1);
+-- name: paused_among
+-- The consumers of this list that are paused.
+SELECT consumer_name FROM maestropy_pauses WHERE consumer_name = ANY($1::text[]);
 
 -- name: pauses
 -- All pauses, or those of consumers that have works of some sources ($1).

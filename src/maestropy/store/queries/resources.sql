@@ -175,11 +175,14 @@ FROM resources r LEFT JOIN renditions n ON n.id = r.id AND n.version = r.version
 WHERE r.id = ANY($1::text[]);
 
 -- name: versions_of_consumers
--- Versions for a spec resync; no payload is read. The ID of the source's event tells two specs of one version apart. It
--- is read without parsing: one damaged envelope must not fail the resync of all consumers.
+-- Versions for a spec resync; no payload is read. The ID of the source's event tells two specs of one version apart; $2
+-- says whether an agent has reported any. It is read without parsing: one damaged envelope must not fail the resync of
+-- all consumers. Row by row: for some dozens of consumers a join would read the renditions of all of them.
 SELECT r.consumer_name, r.id, r.version, r.deleted_at IS NOT NULL AS is_deleting,
        substring(encode(n.envelope, 'escape') FROM '"id":\s*"([^"]*)"') AS event_id
-FROM resources r LEFT JOIN renditions n ON n.id = r.id AND n.version = r.version
+FROM resources r LEFT JOIN LATERAL (
+    SELECT envelope FROM renditions WHERE $2::boolean AND id = r.id AND version = r.version OFFSET 0
+) n ON true
 WHERE r.consumer_name = ANY($1::text[])
 ORDER BY r.created_at, r.id;
 

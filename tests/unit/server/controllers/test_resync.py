@@ -1,7 +1,8 @@
 """Answers to spec resyncs and requests for statuses, over every kind of broker."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +12,7 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.controllers.resync import Resync
 from maestropy.server.dispatch.spec_sender import SpecSender
-from maestropy.store import data_safety, resources
+from maestropy.store import actions, data_safety, pool, resources
 from maestropy.wire import errors, resync
 from maestropy.wire.events import event
 from tests.unit.server.controllers.scripted_broker import (
@@ -261,7 +262,10 @@ async def test_agent_that_knows_other_spec_of_same_version_is_sent_the_stored_on
     database, broker = Database(), ScriptedBroker(capabilities=capabilities)
     await database.create("same", "other", "back")
     async with database.context.database.connection() as connection:
-        stored = {row.id: row.event_id for row in (await resources.versions_of_consumers(connection, ["c"]))["c"]}
+        stored = {
+            row.id: row.event_id
+            for row in (await resources.versions_of_consumers(connection, ["c"], with_event_ids=True))["c"]
+        }
     request = resync.SpecResyncRequest(
         versions={"same": 1, "other": 1, "back": 7},
         event_ids={"same": stored["same"], "other": "published-before-the-restore", "back": stored["back"]},
@@ -270,3 +274,27 @@ async def test_agent_that_knows_other_spec_of_same_version_is_sent_the_stored_on
     async with started(database, broker) as controller:
         await controller.answer("c", resync.encode_request(request), source="agent")
     assert sorted(broker.sent_ids()) == ["back", "other"]
+
+
+async def test_ends_of_answers_to_many_agents_share_their_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    consumers = [f"c{number}" for number in range(50)]
+    database = Database(*consumers)
+    broker = ScriptedBroker(capabilities=CONNECTED_AGENTS, connected=consumers)
+    database.engine.tables["maestropy_pauses"]["c7"] = {"consumer_name": "c7"}
+    read: list[int] = []
+    paused_among = actions.paused_among
+
+    async def count_reads(connection: pool.Connection, consumers: Collection[str]) -> frozenset[str]:
+        read.append(len(consumers))
+        return await paused_among(connection, consumers)
+
+    monkeypatch.setattr(actions, "paused_among", count_reads)
+    request = resync.encode_request(resync.SpecResyncRequest(versions={}, event_ids={}, states_hold=True))
+    async with started(database, broker) as controller, asyncio.TaskGroup() as group:
+        for consumer in consumers:
+            body = resync.with_marker(request, f"end-{consumer}")
+            group.create_task(controller.answer(consumer, body, source="agent"))
+    # The agent of a paused consumer is not told that it has received everything.
+    assert sorted(broker.sent_ids()) == sorted(f"end-{consumer}" for consumer in consumers if consumer != "c7")
+    assert sum(read) == len(consumers)
+    assert len(read) <= 3
