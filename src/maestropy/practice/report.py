@@ -35,6 +35,7 @@ def stated(incident: Incident, *, archive: str) -> str:
             "Look into it with:",
             f"  maestro diagnose analyze {archive}",
             f"  maestro trace request {asked} {archive}",
+            f"  maestro diagnose open {archive}",
             "",
         ]
     )
