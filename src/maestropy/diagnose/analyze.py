@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from maestropy.diagnose import health, works_of
+from maestropy.diagnose import connections, health, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.archive import Opened
 from maestropy.diagnose.ranking import Ranked, rank
@@ -23,7 +23,7 @@ from maestropy.trace.findings.codes import CODES
 from maestropy.trace.hcp.model import Walk
 from maestropy.trace.logs import index, tracing
 from maestropy.trace.logs.log_records import LogRecord
-from maestropy.trace.logs.model import PROBLEMS, SETTLED, Options, RequestFinding, Trace
+from maestropy.trace.logs.model import PROBLEMS, SETTLED, RequestFinding, Trace
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.output import Evidence, Finding
 from maestropy.trace.report.formatting import describe
@@ -272,7 +272,9 @@ def _requests(opened: Opened, results: _Results, *, now: datetime, jobs: int) ->
     reading = index.ReadOptions(now=now.timestamp(), jobs=jobs)
     warnings: list[str] = []
     try:
-        logs = tracing.read_all([str(folder)], reading=reading, options=Options(), warn=warnings.append)
+        logs = tracing.read_all(
+            [str(folder)], reading=reading, options=connections.options(opened.folder), warn=warnings.append
+        )
     except TraceError as error:
         results.unknown.append(f"requests: {str(error).replace(str(opened.folder), '')}")
         return

@@ -242,3 +242,7 @@ class Options:
     """Whether clocks that are provably off are corrected."""
     clocks: tuple[tuple[str, float], ...] = ()
     """Pods, and by how many seconds the clock of each is known to be ahead."""
+    consumers: frozenset[str] = frozenset()
+    """Consumers that are known to exist, whatever the logs show."""
+    departures: tuple[tuple[str, float], ...] = ()
+    """Consumers whose agents are known to have left the gRPC broker, and when each did so for the last time."""

@@ -38,10 +38,10 @@ def read_environment(
     return log_environment.derive(
         writers,
         attribution.component_records(records, skews=[writer.skew for writer in writers]),
-        broker=options.broker,
-        subscription=options.subscription,
-        instances=options.expected_instances,
+        options=options,
         reported=log_environment.reported_consumers(records),
+        # Only servers of this project are silent about statuses that nobody is subscribed to.
+        told=log_environment.told_sources(records) if any(writer.is_ours for writer in writers) else frozenset(),
     )
 
 

@@ -15,6 +15,7 @@ from maestropy.aio.clock import Clock
 from maestropy.trace.errors import InputUnreadable, InvalidArguments
 from maestropy.trace.logs import index, tracer
 from maestropy.trace.logs.evidence import NAMED_BY_ID
+from maestropy.trace.logs.judge import clients
 from maestropy.trace.logs.model import SETTLED, Options, StageState, Trace
 from maestropy.trace.logs.read import scan
 from maestropy.trace.logs.read.log_writers import Environment
@@ -89,7 +90,11 @@ class RequestTracer:
         if not self._is_read_whole and not set(chosen) <= set(identifiers):
             logs = replace(logs, scan=self._around(needles))
         logs = self._judged(logs, chosen)
-        stopped = [trace for trace in logs.traces if trace.verdict not in SETTLED or _has_no_client(trace)]
+        stopped = [
+            trace
+            for trace in logs.traces
+            if trace.verdict not in SETTLED or _has_no_client(trace) or _has_unseen_client(trace)
+        ]
         if stopped and not self._is_read_whole:
             window = scan.Window(
                 since=min(trace.start for trace in stopped) - _BEFORE,
@@ -97,8 +102,10 @@ class RequestTracer:
                 lasting=_lasting({trace.failed_stage or 0 for trace in stopped}, logs.environment),
             )
             logs = self._judged(replace(logs, scan=self._around(needles, window=window)), chosen)
-            if any(_is_silent(trace) for trace in logs.traces) and not self._is_read_whole:
-                # Whether objects that are logged without their work are of this one, only all records show.
+            is_unclear = any(_is_silent(trace) or _has_unseen_client(trace) for trace in logs.traces)
+            if is_unclear and not self._is_read_whole:
+                # Whether objects that are logged without their work are of this one, and whether other statuses were
+                # sent to a client, only all records show.
                 self._is_read_whole = True
                 logs = self._judged(replace(logs, scan=self._whole()), chosen)
         elif logs.traces and not self._is_read_whole:
@@ -143,6 +150,11 @@ class RequestTracer:
 def _has_no_client(trace: Trace) -> bool:
     """Say whether its status was sent to nobody: the client may have subscribed long before, on another instance."""
     return any(finding.code == "MT-901" for finding in trace.findings)
+
+
+def _has_unseen_client(trace: Trace) -> bool:
+    """Say whether its own records do not show if a client was subscribed."""
+    return any(finding.detail == clients.UNSEEN for finding in trace.findings)
 
 
 def _is_silent(trace: Trace) -> bool:

@@ -8,11 +8,13 @@ from maestropy.trace.work.judge.verdicts import WorkVerdict, judge
 from maestropy.trace.work.model import (
     AccessStatus,
     AppliedResourceEntry,
+    AppliedWork,
     Json,
     ManifestReport,
     NestedWork,
     Owner,
     ReportedCondition,
+    Status,
     Tombstone,
     WorkData,
     WorkHold,
@@ -55,6 +57,8 @@ CONFIG: Json = {
     "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": "default", "name": "nginx"},
     "updateStrategy": {"type": "ReadOnly"},
 }
+LISTED = replace(APPLIED, resources=tuple(replace(resource, uid="") for resource in APPLIED.resources))
+"""As our agent lists what it is about to apply."""
 LEAVING = replace(LIVE, deleting=ago(hours=2), finalizers=("example.com/keep",))
 SHARED = replace(LIVE, owners=(*LIVE.owners, Owner(group="work", kind="AppliedManifestWork", name="other", uid="o")))
 NESTED = NestedWork(
@@ -336,3 +340,24 @@ def test_status_of_a_held_work_is_no_rejection_by_the_cluster() -> None:
 def test_values_under_test_are_consistent() -> None:
     assert STATUS.version == ROW.version
     assert DATABASE.is_readable
+
+
+@pytest.mark.parametrize(
+    ("status", "listed", "expected"),
+    [
+        pytest.param(FAILED, LISTED, {"MW-005"}, id="never-applied"),
+        pytest.param(FAILED, APPLIED, {"MW-005", "MW-104"}, id="applied-once-and-lost"),
+        pytest.param(None, LISTED, {"MW-105"}, id="not-reported-yet"),
+    ],
+)
+def test_object_that_was_never_applied_is_not_missing(
+    status: Status | None, listed: AppliedWork, expected: set[str]
+) -> None:
+    judged = verdict(data(row=row(status=status), applied=(listed,), live_objects=(ABSENT,)))
+    assert {found.code for found in judged.findings if found.severity == "error"} == expected
+    assert judged.code == min(expected)
+
+
+def test_object_that_is_reported_as_applied_is_missing_whatever_lists_it() -> None:
+    applied = status(manifests=(ManifestReport(key=KEY, conditions=conditions()),))
+    assert verdict(data(row=row(status=applied), applied=(LISTED,), live_objects=(ABSENT,))).code == "MW-104"

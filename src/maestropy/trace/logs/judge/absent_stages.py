@@ -5,7 +5,15 @@ Pure.
 
 from dataclasses import replace
 
-from maestropy.trace.logs.judge import causes, clients, legitimate_absence, nearby, observability, status_reports
+from maestropy.trace.logs.judge import (
+    agents,
+    causes,
+    clients,
+    legitimate_absence,
+    nearby,
+    observability,
+    status_reports,
+)
 from maestropy.trace.logs.judge.request_context import Gap, RequestContext
 from maestropy.trace.logs.judge.stage_evidence import StageEvidence
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
@@ -107,6 +115,8 @@ def _cause_of_absence(gap: Gap, proofs: StageEvidence) -> RequestFinding:
 
 def _may_be_hidden(number: int, request: TracedRequest, not_observable: observability.NotObservable) -> bool:
     """Say whether a stage may well have a record that is not given, so that nothing excuses its absence."""
+    if not_observable.why == clients.UNSEEN:
+        return False  # nothing has to be told where nobody is known to listen
     # A later request supersedes what was not done; a status that is stored is sent to clients all the same.
     is_stored = any(update.result in ("sent", "nochange") for update in request.status_updates)
     is_elsewhere = not_observable.code == "MT-004" and number in (8, 9) and is_stored
@@ -170,7 +180,7 @@ def _without_agent(number: int, context: RequestContext, *, moment: float) -> Re
     gap = gap_of(number, context, moment=moment)
     if number == 2 and causes.not_announced(gap) is not None:
         return None  # there was nothing to send
-    return causes.absent_agent(gap) or (causes.silent_agent(gap) if number == 3 else None)
+    return agents.absent_agent(gap) or (agents.silent_agent(gap) if number == 3 else None)
 
 
 def _not_observable_reason(
@@ -180,7 +190,17 @@ def _not_observable_reason(
     if not_observable is None and number == 2:
         until = moment + context.options.stage_timeout
         return causes.handled_elsewhere(context.environment, context.components, since=moment, until=until)
+    if not_observable is None and number in (8, 9) and _has_unseen_client(context, moment=moment):
+        return observability.NotObservable("MT-002", clients.UNSEEN)
     return not_observable
+
+
+def _has_unseen_client(context: RequestContext, *, moment: float) -> bool:
+    """Say whether nothing shows that a client was to be told, nor that anything went wrong with telling it."""
+    return clients.is_unseen(context.request, context.environment, at=moment) and all(
+        causes.of_absence(gap_of(number, context, moment=moment)).code == causes.ABSENCE_CODES[number]
+        for number in (Stage.SERVER_BROADCASTS_STATUS, Stage.SERVER_SENDS_STATUS)
+    )
 
 
 def _rejected_or_no_op(stage: StageResult, request: TracedRequest) -> tuple[StageResult, list[RequestFinding]]:

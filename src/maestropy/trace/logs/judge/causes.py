@@ -13,7 +13,7 @@ from maestropy.trace.findings.apply_errors import (
     is_reason_told,
     of_certificate,
 )
-from maestropy.trace.logs.judge import apply_outcome, clients, lifecycles, observability
+from maestropy.trace.logs.judge import agents, apply_outcome, clients, lifecycles, observability
 from maestropy.trace.logs.judge.observability import NotObservable
 from maestropy.trace.logs.judge.request_context import Gap, between
 from maestropy.trace.logs.log_records import APPLIED_AND_GONE, LARGE, NOT_APPLIED, LogRecord, RecordKind, says_applied
@@ -57,7 +57,6 @@ _REJECTIONS = (
     ("unsupported cloudevents data type", "MT-103"),
 )
 _SLACK = 1.0
-_VERBOSE = 2
 _ANNOUNCED_WITHIN = 5.0
 _LAST_LINES = 1.0
 _LOST_WITHIN = 5.0
@@ -139,61 +138,6 @@ def _nearby(gap: Gap) -> RequestFinding | None:
         if near:
             return gap.finding(code, "likely", near[-1].detail, *near[-3:])
     return None
-
-
-def absent_agent(gap: Gap) -> RequestFinding | None:
-    """Return a finding when the logs show that no agent of the consumer could receive the request."""
-    if not gap.consumer:
-        return None
-    if gap.environment.broker == "grpc":
-        return _unsubscribed_agent(gap)
-    logs = observability.logs_of_agent(gap.consumer, gap.environment)
-    ended = observability.ended_agent(gap.consumer, gap.environment, moment=gap.since)
-    is_verbose = max((log.verbosity for log in logs), default=0) >= _VERBOSE
-    # An agent that logs little is silent for long; only one that logs every event must have ended.
-    if ended is not None and (ended.confidence == "certain" or is_verbose):
-        state = "does not run" if ended.confidence != "possible" else "may not run"
-        return gap.finding("MT-301", ended.confidence, f"the agent of {gap.consumer} {state}: {ended.text}")
-    return None
-
-
-def _unsubscribed_agent(gap: Gap) -> RequestFinding | None:
-    consumer, environment = gap.consumer, gap.environment
-    own = [period for period in environment.agents if period.name == consumer]
-    if any(period.until > gap.since and period.since <= max(gap.since, environment.end) for period in own):
-        return None
-    if not own and not any(server.started for server in environment.servers):
-        return _not_on_any_instance(gap)  # it may have connected before the logs start
-    is_sure = bool(own) or (lifecycles.are_from_start(environment.servers) and not environment.lacks_instances)
-    last = f"; the last one has disconnected at {lifecycles.clock(max(period.until for period in own))}" if own else ""
-    return gap.finding("MT-301", "certain" if is_sure else "likely", f"no agent of {consumer} was subscribed{last}")
-
-
-def _not_on_any_instance(gap: Gap) -> RequestFinding | None:
-    """Return a finding when every instance says, at this time, that no agent is connected to it for an event."""
-    own = (record for record in gap.request.records if record.kind is RecordKind.NO_AGENT_HERE)
-    near = between(gap.components, gap.since, gap.since + _ANNOUNCED_WITHIN)
-    said = [*own, *(record for record in near if record.kind is RecordKind.NO_AGENT_HERE)]
-    pods = {gap.environment.writers[record.file].pod for record in said}
-    if not said or gap.environment.lacks_instances or pods != {server.pod for server in gap.environment.servers}:
-        return None
-    detail = f"no server instance processed the event: no agent of {gap.consumer} is connected to any of them"
-    return gap.finding("MT-301", "likely", detail, *said[:3])
-
-
-def silent_agent(gap: Gap) -> RequestFinding | None:
-    """Return a finding when nothing of the agent is in the logs: neither its own log nor any status."""
-    consumer, environment = gap.consumer, gap.environment
-    has_logs = any(consumer in log.consumers or not log.consumers for log in environment.agent_logs)
-    if not consumer or has_logs or consumer in environment.reporting:
-        return None
-    detail = (
-        f"no agent of {consumer} has reported anything in these logs; one with --consumer-name {consumer} should have "
-        f"subscribed to sources/maestro/consumers/{consumer}/sourceevents"
-        if environment.broker != "grpc"
-        else f"no agent of {consumer} has reported anything in these logs"
-    )
-    return gap.finding("MT-301", "likely", detail)
 
 
 def _interrupted_agent(gap: Gap) -> RequestFinding | None:
@@ -329,12 +273,14 @@ def not_announced(gap: Gap) -> RequestFinding | None:
 
 
 def _unknown_consumer(gap: Gap) -> str:
+    """Say that the logs do not show whether the consumer exists, where nothing else is of it."""
     environment = gap.environment
     known = environment.reporting | {period.name for period in environment.agents}
-    known |= {consumer for log in environment.agent_logs for consumer in log.consumers}
+    known |= {consumer for log in environment.agent_logs for consumer in log.consumers} | environment.consumers
     if not gap.consumer or gap.consumer in known:
         return ""
-    return f"no other line names consumer {gap.consumer}: does it exist? (maestro consumer list)"
+    unknown = f"whether consumer {gap.consumer} exists and had an agent connected, these logs do not show"
+    return f"{unknown} (maestro consumer list)"
 
 
 def _topic_mismatch_of(gap: Gap) -> RequestFinding | None:
@@ -379,7 +325,7 @@ def _no_client(gap: Gap) -> RequestFinding | None:
 
 _CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = {
     Stage.SERVER_PUBLISHES: (_interrupted_server, _size, not_announced),
-    Stage.AGENT_RECEIVES: (absent_agent, _topic_mismatch_of, silent_agent, _interrupted_agent, _size),
+    Stage.AGENT_RECEIVES: (agents.absent_agent, _topic_mismatch_of, agents.silent_agent, _interrupted_agent, _size),
     Stage.AGENT_HANDLES: (_undeleted, _interrupted_agent, _unreachable_api_server),
     Stage.AGENT_PUBLISHES_STATUS: (_interrupted_agent, _unreachable_api_server),
     Stage.SERVER_RECEIVES_STATUS: (_interrupted_receivers,),

@@ -6,12 +6,15 @@ from typing import Final
 from maestropy.trace.logs.judge import lifecycles
 from maestropy.trace.logs.judge.request_context import RequestContext, between
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
-from maestropy.trace.logs.model import RequestFinding
+from maestropy.trace.logs.match.traced_request import TracedRequest
+from maestropy.trace.logs.model import Confidence, RequestFinding
 from maestropy.trace.logs.read.log_writers import Environment
 
 BREAKS_WITHIN: Final = 1.0
 """A server logs that it sends a status, and then the error of sending it."""
 BROKE: Final = "the stream to the client broke as the status was sent"
+UNSEEN: Final = "whether a client was subscribed, the servers' logs do not show: they begin after the servers' start"
+"""Why it is not known whether a status reached a client."""
 _BROADCASTS_WITHIN: Final = 5.0
 _LISTENER_BROKE: Final = 60.0
 
@@ -27,22 +30,41 @@ def no_client_subscribed(source: str, environment: Environment, *, at: float) ->
 
     if is_subscribed(source, environment, at=at):
         return None
-    present = [period for period in environment.clients if period.since <= at + 1 and period.until >= at]
-    if not lifecycles.are_from_start(environment.servers, at=at) and not environment.clients:
-        return None  # a client may have subscribed before the logs start
     if environment.lacks_instances:
-        return None  # or to a server whose log is not given
+        return None  # one may have subscribed to a server whose log is not given
+    present = [period for period in environment.clients if period.since <= at + 1 and period.until >= at]
     left = [period for period in environment.clients if source and period.name == source and period.until < at]
     if left:
         last = max(left, key=lambda period: period.until)
         detail = (
             f"the client of {source} unsubscribed at {lifecycles.clock(last.until)}, and no other has subscribed since"
         )
-        return RequestFinding(code="MT-901", confidence="certain", detail=detail)
+        confidence: Confidence = "certain" if last.is_start_shown else "likely"
+        return RequestFinding(code="MT-901", confidence=confidence, detail=detail)
+    is_any_start_shown = any(period.is_start_shown for period in environment.clients)
+    if not is_any_start_shown and not lifecycles.are_from_start(environment.servers, at=at):
+        return None  # or before the logs start
     if present:
         others = ", ".join(sorted({period.name for period in present}))
         return RequestFinding(code="MT-902", confidence="likely", detail=f"request of {source}, clients of {others}")
     return RequestFinding(code="MT-901", confidence="likely", detail=f"no client of {source} was subscribed")
+
+
+def is_unseen(request: TracedRequest, environment: Environment, *, at: float) -> bool:
+    """Return whether the logs cannot show if a stored status had anybody to be sent to.
+
+    A server of this project logs nothing of a status that no client has subscribed to, and a client may have subscribed
+    before the logs start. One to whom another status was sent had done so.
+    """
+    if not environment.servers or not all(server.is_ours for server in environment.servers):
+        return False
+    is_stored = any(update.result == "sent" for update in request.status_updates)
+    source = request.arrival.source if request.arrival else ""
+    is_told = source in environment.told if source else bool(environment.told)
+    if not is_stored or is_told or request.stage(8) or request.stage(9):
+        return False
+    is_known = is_subscribed(source, environment, at=at) or no_client_subscribed(source, environment, at=at) is not None
+    return not is_known
 
 
 def unreached_client(broadcast: Sequence[LogRecord], context: RequestContext) -> RequestFinding | None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, RecordTable
 from maestropy.trace.logs.match.message_pairs import MessagePairs
+from maestropy.trace.logs.model import Options
 from maestropy.trace.logs.read import log_writers
 from maestropy.trace.logs.read.log_writers import Environment, LogWriter, SubscriptionPeriod
 
@@ -20,12 +21,12 @@ def derive(
     writers: Sequence[LogWriter],
     components: Iterable[LogRecord],
     *,
-    broker: str,
-    subscription: str,
-    instances: int = 0,
+    options: Options,
     reported: Mapping[str, float] = MappingProxyType({}),
+    told: frozenset[str] = frozenset(),
 ) -> Environment:
-    """Return the environment; `auto` derives a value from the logs, and `instances` is a minimum."""
+    """Return the environment; options that are `auto` are derived from the logs."""
+    instances = options.expected_instances
     known = tuple(writer.corrected() for writer in writers)
     servers = [writer for writer in known if writer.role == "server"]
     instance_ids: set[str] = set().union(*(server.instances for server in servers)) if servers else set()
@@ -37,16 +38,26 @@ def derive(
     events = sorted(components, key=lambda record: (*parts[record.file], record.file, record.offset, record.line))
     return Environment(
         writers=known,
-        broker=log_writers.broker_of(known) if broker == "auto" else broker,
-        subscription=log_writers.subscription_of(known) if subscription == "auto" else subscription,
+        broker=_broker(known, options),
+        subscription=log_writers.subscription_of(known) if options.subscription == "auto" else options.subscription,
         instances=max(len({server.pod for server in servers}) + len(missing), len(instance_ids), instances),
         missing=missing,
         reported=reported,
+        told=told,
+        consumers=options.consumers,
+        departures=dict(options.departures),
         clients=_subscription_periods(
             events, known, on=RecordKind.CLIENT_SUBSCRIBED, off=RecordKind.CLIENT_UNSUBSCRIBED
         ),
         agents=_subscription_periods(events, known, on=RecordKind.AGENT_SUBSCRIBED, off=RecordKind.AGENT_UNSUBSCRIBED),
     )
+
+
+def _broker(writers: tuple[LogWriter, ...], options: Options) -> str:
+    if options.broker != "auto":
+        return options.broker
+    shown = log_writers.broker_of(writers)
+    return "grpc" if shown == "unknown" and options.departures else shown
 
 
 def _missing_instances(servers: Sequence[LogWriter]) -> tuple[str, ...]:
@@ -78,16 +89,34 @@ def reported_consumers(records: RecordTable) -> dict[str, float]:
     return reported
 
 
+def told_sources(records: RecordTable) -> frozenset[str]:
+    """Return the sources to whose clients any status was sent.
+
+    The status itself names none, the request of its resource does.
+    """
+    sent: set[int] = set()
+    for run in records.runs(RecordKind.SENT_TO_CLIENTS):
+        sent.update(records.resources[run.start : run.stop])
+    if not sent:
+        return frozenset()
+    requests = (index for index in records.indices(RecordKind.REQUEST_RECEIVED) if records.resources[index] in sent)
+    return frozenset(source for source in (records.details_of(index)[2] for index in requests) if source)
+
+
 def _subscription_periods(
     events: Iterable[LogRecord], writers: Sequence[LogWriter], *, on: RecordKind, off: RecordKind
 ) -> tuple[SubscriptionPeriod, ...]:
     periods: list[SubscriptionPeriod] = []
     open_: dict[tuple[str, str], LogRecord] = {}
+    ended: set[tuple[str, str]] = set()
+
+    def name_of(record: LogRecord) -> str:
+        return record.source if on is RecordKind.CLIENT_SUBSCRIBED else record.consumer
 
     def close(key: tuple[str, str], until: float) -> None:
         began = open_.pop(key)
-        name = began.source if on is RecordKind.CLIENT_SUBSCRIBED else began.consumer
-        periods.append(SubscriptionPeriod(name=name, file=began.file, since=began.at, until=until))
+        ended.add(key)
+        periods.append(SubscriptionPeriod(name=name_of(began), file=began.file, since=began.at, until=until))
 
     for record in events:
         pod = writers[record.file].pod
@@ -96,6 +125,11 @@ def _subscription_periods(
             open_[key] = record
         elif record.kind is off and key in open_:
             close(key, record.at)
+        elif record.kind is off and name_of(record) and key not in ended:
+            # It subscribed before the log begins.
+            ended.add(key)
+            since = -math.inf
+            periods.append(SubscriptionPeriod(name=name_of(record), file=record.file, since=since, until=record.at))
         elif record.kind is RecordKind.STARTED:
             # A server that starts has no subscribers, even if none of them unsubscribed.
             for subscriber in [subscriber for subscriber in open_ if subscriber[0] == pod]:

@@ -3,6 +3,7 @@
 A missing record proves nothing unless the logs of its writer are given, cover the time and are verbose enough. Pure.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -233,6 +234,12 @@ class Environment:
     """Instances that other servers name, and whose logs are not given."""
     reported: Mapping[str, float] = field(default_factory=dict)
     """When the agents of each consumer last reported any status."""
+    consumers: frozenset[str] = frozenset()
+    """Consumers that are known to exist, whatever the logs show."""
+    departures: Mapping[str, float] = field(default_factory=dict)
+    """When the last agent of a consumer is known to have left the gRPC broker."""
+    told: frozenset[str] = frozenset()
+    """Sources to whose clients any status was sent."""
     clients: tuple["SubscriptionPeriod", ...] = ()
     agents: tuple["SubscriptionPeriod", ...] = ()
 
@@ -278,12 +285,19 @@ class SubscriptionPeriod:
     name: str
     file: int
     since: float
+    """Negative infinite where only its end is shown: it began before the log."""
     until: float
     """Infinite while no record shows the end."""
 
+    @property
+    def is_start_shown(self) -> bool:
+        """Whether the log shows its start."""
+        return self.since > -math.inf
+
 
 _OF_GRPC_BROKER = (
-    RecordKind.GRPC_BROKER, RecordKind.AGENT_SUBSCRIBED, RecordKind.SENT_TO_AGENTS, RecordKind.NO_AGENT_HERE,
+    RecordKind.GRPC_BROKER, RecordKind.AGENT_SUBSCRIBED, RecordKind.AGENT_UNSUBSCRIBED, RecordKind.SENT_TO_AGENTS,
+    RecordKind.NO_AGENT_HERE,
 )  # fmt: skip
 """Only servers that agents connect to write these."""
 

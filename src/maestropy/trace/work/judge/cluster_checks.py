@@ -3,14 +3,14 @@
 Pure.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from maestropy.trace.output import Evidence, Finding
 from maestropy.trace.work.judge import manifest_rows
 from maestropy.trace.work.judge.differences import differences
 from maestropy.trace.work.judge.facts import Facts
 from maestropy.trace.work.judge.findings import finding
-from maestropy.trace.work.judge.manifest_rows import ManifestRow
+from maestropy.trace.work.judge.manifest_rows import AppliedEntry, ManifestRow
 from maestropy.trace.work.model import LiveObject, NestedWork, TracedResource
 
 _SHOWN = 10
@@ -111,6 +111,23 @@ def _has_failed(line: ManifestRow) -> bool:
     return any(condition.type == "Applied" and condition.status == "False" for condition in line.conditions)
 
 
+def _lost(rows: Iterable[ManifestRow]) -> Iterator[AppliedEntry]:
+    """Yield what was applied, and is not there."""
+    for row in rows:
+        for entry in row.entries:
+            if entry.live is not None and entry.live.state == "absent" and _was_applied(row, entry):
+                yield entry
+
+
+def _was_applied(row: ManifestRow, entry: AppliedEntry) -> bool:
+    """Say whether a listed object ever existed.
+
+    Our agent lists an object before it applies it, without a uid, so that a deletion finds it whatever happens.
+    """
+    is_reported = any(condition.type == "Applied" and condition.status == "True" for condition in row.conditions)
+    return bool(entry.resource.uid) or is_reported
+
+
 def _check_objects(facts: Facts) -> Iterator[Finding]:
     entries = [entry for manifest_row in facts.manifest_rows for entry in manifest_row.entries]
     replaced = [entry for entry in entries if entry.is_same_object is False]
@@ -118,10 +135,10 @@ def _check_objects(facts: Facts) -> Iterator[Finding]:
         live = entry.live
         says = f"uid {live.uid if live else ''} is live, uid {entry.resource.uid} was applied"
         yield finding("MW-013", facts, evidence=[Evidence(where=str(entry.resource.key), says=says)], about=live)
-    for entry in entries:
-        if entry.live is not None and entry.live.state == "absent":
-            says = f"listed by {entry.work.name}, not there"
-            yield finding("MW-104", facts, evidence=[Evidence(where=str(entry.live.key), says=says)], about=entry.live)
+    for entry in _lost(facts.manifest_rows):
+        assert entry.live is not None
+        says = f"listed by {entry.work.name}, not there"
+        yield finding("MW-104", facts, evidence=[Evidence(where=str(entry.live.key), says=says)], about=entry.live)
     for live in facts.terminating:
         says = f"deleted {live.deleting}, waits for {', '.join(live.finalizers) or 'nothing'}"
         yield finding("MW-114", facts, evidence=[Evidence(where=str(live.key), says=says)], about=live)
@@ -168,7 +185,7 @@ def _check_nested(facts: Facts, nested: NestedWork) -> Iterator[Finding]:
             for condition in manifest_row.conditions
             if condition.type == "Applied" and condition.status == "False"
         ]
-        if manifest_row.is_applied and manifest_row.is_live is False:
+        if manifest_row.is_live is False and any(_was_applied(manifest_row, entry) for entry in manifest_row.entries):
             evidence.append(Evidence(where=f"{work} → {manifest_row.key}", says="applied, but not there"))
     if evidence:
         yield finding("MW-113", facts, evidence=evidence, about=about)

@@ -76,12 +76,13 @@ def write(folder: Path, lines: Sequence[Line]) -> Path:
     return folder
 
 
-def traced(folder: Path, lines: Sequence[Line]) -> dict[tuple[str, str], Trace]:
+def traced(folder: Path, lines: Sequence[Line], options: Options | None = None) -> dict[tuple[str, str], Trace]:
+    options = options or Options()
     read = scan.scan_all([str(write(folder, lines))], now=BASE + 86400)
-    environment = tracer.read_environment(read.records, read.writers, options=Options())
+    environment = tracer.read_environment(read.records, read.writers, options=options)
     return {
         (trace.key.work_name, trace.key.action): trace
-        for trace in tracer.traces(read.records, environment, options=Options())
+        for trace in tracer.traces(read.records, environment, options=options)
     }
 
 
