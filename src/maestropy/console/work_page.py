@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from maestropy.aio.clock import Clock
-from maestropy.console import hops, redaction, remedies
+from maestropy.console import deleted_work, hops, redaction, remedies
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.sdk.client import AsyncMaestro
@@ -140,10 +140,17 @@ class WorkPages:
             raise NoSuchWork(work_id)
         model = redaction.work_model(work_report.work_model(traced))
         row = traced.facts.data.row
+        is_gone = traced.facts.data.database.is_readable and row is None and not traced.facts.data.applied
+        ended = deleted_work.deletion(history) if is_gone else None
+        if ended is not None:
+            # `trace work` knows no history: to it, a work without a row is one that never was.
+            deleted_work.headline(model, work_id, history, ended)
         return {
             "generation": self.picture.generation,
             "work": self._headline(traced, model, history),
-            "hops": hops.strip(self._known(traced, model, history)),
+            "hops": deleted_work.strip(history, ended)
+            if ended is not None
+            else hops.strip(self._known(traced, model, history)),
             "sides": work_report.model(report)["sides"],
             "problem": problem,
             "history": [entry_model(entry) for entry in history],
@@ -152,7 +159,7 @@ class WorkPages:
             "sizes": [len(str(manifest)) for manifest in row.manifests] if row else [],
             "requests": self.requests.listed(resource_id=work_id)[:20],
             "hasLogs": self.requests.has_logs,
-            "commands": self.reader.commands(shlex.quote(work_report.resource_id(traced.facts))),
+            "commands": self.reader.commands(shlex.quote(work_report.resource_id(traced.facts) or work_id)),
             "offers": self._offers(traced, model) if row is not None else [],
         }
 
