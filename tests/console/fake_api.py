@@ -1,5 +1,6 @@
 """A REST API of Maestro in memory: as much of it as the console reads, for any number of works."""
 
+import asyncio
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -78,6 +79,8 @@ class FakeApi:
         self.pauses: list[dict[str, Any]] = []
         self.has_history = has_history
         self.is_down = False
+        self.answers: asyncio.Event | None = None
+        """If given, requests are only answered when it is set, as by a server that hangs."""
         self.breaks_actions = False
         """Whether the connection breaks after an action was sent."""
         self.plan = "plan-1"
@@ -91,7 +94,7 @@ class FakeApi:
             environ={},
             api_url="http://api.localhost",
             retry=RetryPolicy(attempts=1),
-            transport=httpx.MockTransport(self._respond),
+            transport=httpx.MockTransport(self._answer),
         )
 
     def history(self, kind: str, work_id: str, *, seconds_ago: float = 1.0, **fields: Any) -> None:
@@ -99,6 +102,11 @@ class FakeApi:
         number = len(self.entries) + 1
         time = stamp(datetime.now(UTC) - timedelta(seconds=seconds_ago))
         self.entries.append({"id": str(number), "kind": kind, "time": time, "resource_id": work_id, **fields})
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        if self.answers is not None:
+            await self.answers.wait()
+        return self._respond(request)
 
     def _respond(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(str(request.url))

@@ -1,15 +1,20 @@
 """The collector and its picture: load, follow, repair, and say what is wrong."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from maestropy.aio.tasks import TaskOwner
 from maestropy.console import fleet, stuck
 from maestropy.console.collector import Collector
 from maestropy.console.picture import Picture, count_by_consumer
 from maestropy.console.rows import row
 from maestropy.sdk.errors import MaestroError
+from maestropy.sdk.history import HistoryEntry
+from tests import waiting
 from tests.console.fake_api import NOW, FakeApi, bundle, condition, stamp, status
 
 
@@ -233,3 +238,46 @@ def test_causes_of_thousands_of_consumers_are_summed_up() -> None:
     assert page["leftOut"] == {"stale": 20}
     counts = count_by_consumer(picture)
     assert {counted.works for counted in counts.values()} == {2}
+
+
+async def test_silent_server_is_named_within_seconds_with_the_time_of_the_last_read() -> None:
+    api = FakeApi([bundle(1)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)
+    picture = Picture("test")
+    collector = Collector(api.client(), picture, silent_seconds=0.3)
+    collector.want()
+    owner = TaskOwner()
+    owner.start("collector", collector.run())
+    try:
+        await waiting.until(lambda: picture.source.read_at > 0, what="the first read")
+        api.answers = asyncio.Event()
+        await waiting.until(lambda: bool(picture.source.problem), what="the problem")
+        read_at = picture.source.read_at
+        assert (picture.source.problem, picture.source.problem_since) == ("the server does not answer.", read_at)
+        api.history("agent.disconnected", "", consumer_name="cluster1", seconds_ago=0.2)
+        api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=0.1)
+        assert fleet.consumers(picture, text="", sort="worst", now=now())[0]["agent"] == "connected"
+        api.answers.set()
+        await waiting.until(lambda: not picture.source.problem, what="the next good read")
+        assert picture.source.read_at > read_at
+        assert fleet.consumers(picture, text="", sort="worst", now=now())[0]["agent"] == "connected"
+    finally:
+        await owner.stop()
+
+
+async def test_agents_of_a_history_that_was_read_in_part_are_not_away() -> None:
+    api = FakeApi([bundle(1)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)
+    watched = Watched(api)
+    await watched.refresh()
+    states = []
+
+    async def entries(**_: object) -> AsyncIterator[HistoryEntry]:
+        for number, kind in enumerate(("agent.disconnected", "agent.connected")):
+            yield HistoryEntry(id=f"x{number}", time=stamp(datetime.now(UTC)), kind=kind, consumer="cluster1")
+            states.append(watched.picture.agents["cluster1"].is_connected)
+
+    watched.collector._client.history = entries  # type: ignore[assignment,method-assign]  # pages of a slow server
+    await watched.refresh()
+    assert states == [True, True]
+    assert watched.picture.agents["cluster1"].is_connected

@@ -41,19 +41,32 @@ _AGENT_HISTORY: Final = timedelta(days=30)
 _MOST_AGENT_ENTRIES: Final = 20_000
 _MOST_ENTRIES: Final = 20_000
 _RETRY_SECONDS: Final = 3.0
+_SILENT_SECONDS: Final = 4.0
+"""A server that sends nothing for so long does not answer; a request itself is given up much later."""
+_SILENT: Final = "the server does not answer."
 _HELD: Final = f"{status.DATA_SAFETY_HOLD}=True"
 
 
 class Collector:
     """Keeps a picture up to date while somebody looks at it."""
 
-    def __init__(self, client: AsyncMaestro, picture: Picture, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        client: AsyncMaestro,
+        picture: Picture,
+        *,
+        clock: Clock | None = None,
+        silent_seconds: float = _SILENT_SECONDS,
+    ) -> None:
+        self._silent_seconds = silent_seconds
         self._client = client
         self._reader = RestReader(client=client)
         self._picture = picture
         self._clock = clock or Clock()
         self._wanted = asyncio.Event()
         self._wanted_at = 0.0
+        self._heard = 0.0
+        """When the server last sent something."""
         self._next_fleet = 0.0
         self._next_compare = 0.0
         self._next_updates = 0.0
@@ -69,12 +82,29 @@ class Collector:
         """Read until cancelled; an error of the API is part of the picture."""
         while True:
             await self._wanted.wait()
-            is_read = await tasks.attempt(self.refresh, on_error=self._failed)
+            is_read = await tasks.attempt(self._refresh_watched, on_error=self._failed)
             if is_read:
                 self._picture.succeed(now=self._clock.epoch())
             if self._clock.monotonic() - self._wanted_at > _IDLE_SECONDS:
                 self._wanted.clear()
             await asyncio.sleep(TICK_SECONDS if is_read else _RETRY_SECONDS)
+
+    async def _refresh_watched(self) -> None:
+        """Bring the picture up to date, and say it while the server is silent; the read itself goes on."""
+        self._heard = self._clock.monotonic()
+        reading = asyncio.ensure_future(self.refresh())
+        try:
+            while not reading.done():
+                left = self._silent_seconds - (self._clock.monotonic() - self._heard)
+                if left <= 0:
+                    self._picture.fail(_SILENT, now=self._clock.epoch())
+                await asyncio.wait({reading}, timeout=left if left > 0 else TICK_SECONDS)
+            await reading
+        finally:
+            reading.cancel()
+
+    def _hear(self) -> None:
+        self._heard = self._clock.monotonic()
 
     def _failed(self, error: Exception) -> None:
         """Put into the picture what is wrong, also a mistake of this program: pages must not show old rows as new."""
@@ -156,6 +186,7 @@ class Collector:
     async def _listed(self, search: str) -> AsyncIterator[dict[str, Any]]:
         async with aclosing(self._client.resource_bundles.list(search=search, page_size=_PAGE)) as bundles:
             async for bundle in bundles:
+                self._hear()
                 yield bundle
 
     async def _outlines(self, *, search: str = "", source: str = "") -> AsyncIterator[dict[str, Any]]:
@@ -169,6 +200,7 @@ class Collector:
         )
         async with aclosing(listed) as bundles:
             async for bundle in bundles:
+                self._hear()
                 yield bundle
 
     async def _read_fleet(self) -> None:
@@ -178,7 +210,9 @@ class Collector:
                 consumers[consumer.name] = consumer
         picture = self._picture
         before = (picture.holds, picture.pauses)
+        self._hear()
         holds = {hold.consumer: hold for hold in await self._reader.holds()}
+        self._hear()
         pauses = {pause.consumer: pause for pause in await self._reader.pauses()}
         picture.put_consumers(consumers, holds, pauses)
         if (holds, pauses) != before and picture.source.is_complete:
@@ -196,6 +230,7 @@ class Collector:
         try:
             async with aclosing(entries) as found:
                 async for entry in found:
+                    self._hear()
                     if entry.consumer not in known and self._picture.is_new(entry):
                         known.add(entry.consumer)
                         self._picture.take(entry, at=_epoch(entry.time))
@@ -216,18 +251,23 @@ class Collector:
         changed = set()
         entries = self._client.history(since=self._last_entry, limit=_MOST_ENTRIES)
         newest, count = self._last_entry, 0
+        read = []
         async with aclosing(entries) as found:
             async for entry in found:
+                self._hear()
                 count += 1
-                at = _epoch(entry.time)
-                newest = max(newest, datetime.fromtimestamp(at, tz=UTC))
-                if not self._picture.is_new(entry):
-                    continue
-                self._picture.take(entry, at=at)
-                if entry.kind.startswith("work.") and entry.resource_id:
-                    changed.add(entry.resource_id)
-                elif entry.kind.startswith("consumer."):
-                    self._next_fleet = 0.0
+                read.append(entry)
+        # At once: of a server that was away, the first pages say that agents left, and later ones that they are back.
+        for entry in read:
+            at = _epoch(entry.time)
+            newest = max(newest, datetime.fromtimestamp(at, tz=UTC))
+            if not self._picture.is_new(entry):
+                continue
+            self._picture.take(entry, at=at)
+            if entry.kind.startswith("work.") and entry.resource_id:
+                changed.add(entry.resource_id)
+            elif entry.kind.startswith("consumer."):
+                self._next_fleet = 0.0
         # By the times of the server: the clock of this computer may differ. A full page without an overlap, because the
         # next would begin at the same place again; the comparison of all versions finds what was missed.
         begin = min(newest, now) - (_OVERLAP if count < _MOST_ENTRIES else timedelta())

@@ -163,7 +163,7 @@ class Picture:
     def fail(self, problem: str, *, now: float) -> None:
         """Note that the API cannot be read."""
         if self.source.problem != problem:
-            self.source.problem_since = self.source.problem_since or now
+            self.source.problem_since = self.source.problem_since or self.source.read_at or now
             self.source.problem = problem
             self.touch()
 

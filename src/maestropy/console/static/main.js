@@ -122,7 +122,7 @@ function drawNav(page) {
 function onChange(next) {
   state = next;
   readAt = next.source.readAt ?? readAt;
-  connection("live");
+  connection(next.source.problem ? "old" : "live");
   drawBanner(next);
   if (next.generation !== shownGeneration) schedule(Math.max(300, shownAt + 1_000 - Date.now()));
 }
@@ -183,7 +183,7 @@ function drawBanner(next) {
   banner.hidden = !source.problem;
 }
 
-/** @param {"live"|"lost"|"polling"} how */
+/** @param {"live"|"old"|"lost"|"polling"} how */
 function connection(how) {
   const element = byId("connection");
   const loading = state && !state.source.isComplete && !state.source.problem;
