@@ -209,8 +209,13 @@ def fleet() -> Picture:
 )
 def test_offers_of_a_group(kind: str, consumers: list[str], works: int, actions: list[str]) -> None:
     named = [(f"id{number}", f"work{number}") for number in range(works)]
-    offers = remedies.of_group(fleet(), kind=kind, consumers=consumers, works=named)
+    offers = remedies.of_group(fleet(), kind=kind, consumers=consumers, works=named, now=1_000.0)
     assert [offer["action"] for offer in offers] == actions
+
+
+def test_retirement_is_not_offered_before_a_server_would_accept_it() -> None:
+    for kind in ("undelivered", "stale", "deleting"):
+        assert remedies.of_group(fleet(), kind=kind, consumers=["away"], works=[("id1", "web")], now=500.0) == []
 
 
 @pytest.mark.parametrize(
@@ -219,6 +224,7 @@ def test_offers_of_a_group(kind: str, consumers: list[str], works: int, actions:
         pytest.param("here", "MW-001", [], id="healthy"),
         pytest.param("here", "MW-005", [], id="rejected"),
         pytest.param("here", "MW-004", ["resend", "resync"], id="stale"),
+        pytest.param("away", "MW-004", [], id="agent-away"),
         pytest.param("paused", "MW-123", ["resume"], id="paused"),
         pytest.param("held", "MW-122", ["adopt"], id="held"),
     ],
@@ -230,7 +236,7 @@ def test_offers_of_a_work(consumer: str, code: str, actions: list[str]) -> None:
 
 def test_offers_of_a_consumer() -> None:
     found = {name: [offer["action"] for offer in remedies.of_consumer(fleet(), name)] for name in ("here", "away")}
-    assert found == {"here": ["pause", "resync"], "away": ["pause", "resync", "retire-release", "retire-delete"]}
+    assert found == {"here": ["pause", "resync"], "away": ["pause", "retire-release", "retire-delete"]}
     assert remedies.of_consumer(fleet(), "unknown") == []
 
 

@@ -20,6 +20,7 @@ from maestropy.trace.report.statistics import statistics
 
 _MOST_PROBLEMS: Final = 50
 _MOST_CONSUMERS: Final = 20
+_MOST_NAMED: Final = 5
 _RANKS: Final = {"error": 0, "warn": 1, "info": 2}
 _DISCONNECTED: Final = "MT-301"
 _HELD: Final = "MW-122"
@@ -88,9 +89,9 @@ def problems(picture: Picture) -> list[dict[str, Any]]:
     """Return what is wrong now, worst first: errors before warnings, and of those what concerns most works."""
     groups: dict[str, list[WorkRow]] = defaultdict(list)
     for row in picture.works.values():
-        if row.code not in (HEALTHY, PENDING):
+        if row.code != HEALTHY:
             groups[row.code].append(row)
-    found = [_group(code, several) for code, several in groups.items()]
+    found = [_group(picture, code, several) for code, several in groups.items()]
     away = sorted(name for name, agent in picture.agents.items() if not agent.is_connected)
     if away:
         since = min(picture.agents[name].since for name in away)
@@ -106,11 +107,17 @@ def problems(picture: Picture) -> list[dict[str, Any]]:
     return sorted(found, key=lambda item: (_RANKS[item["severity"]], -item["count"], item["code"]))[:_MOST_PROBLEMS]
 
 
-def _group(code: str, several: Sequence[WorkRow]) -> dict[str, Any]:
+def _group(picture: Picture, code: str, several: Sequence[WorkRow]) -> dict[str, Any]:
     consumers = sorted({row.consumer for row in several})
     oldest = min(row.deleted or row.updated or row.created for row in several)
     first = min(several, key=lambda row: row.deleted or row.updated or row.created)
-    group = _problem(code, count=len(several), unit="works", since=oldest, consumers=consumers, evidence=first.problem)
+    evidence = first.problem
+    if code == PENDING and picture.source.history == "yes":
+        # It may wait for ever: such a work is not only young.
+        lonely = [name for name in consumers if name not in picture.agents]
+        if lonely:
+            evidence = f"{evidence}; the history has no connection of an agent of {', '.join(lonely[:_MOST_NAMED])}"
+    group = _problem(code, count=len(several), unit="works", since=oldest, consumers=consumers, evidence=evidence)
     # One work needs no list.
     group["work"] = first.id if len(several) == 1 else None
     return group

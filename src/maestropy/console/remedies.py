@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from maestropy.console.picture import Picture
+from maestropy.console.rows import moment_of
 
 Name = Literal["resend", "resync", "pause", "resume", "adopt", "retire-release", "retire-delete", "sweep"]
 
 _ROLES: Final = ("none", "read", "write", "admin")
 _RESENT: Final = frozenset({"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-101", "MW-105"})
 """Verdicts on works whose spec, deletion or status may have been lost on its way."""
+_RETIRED_AFTER: Final = 600.0
+"""So long an agent has to be away before a server retires its consumer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +76,37 @@ def of_work(picture: Picture, *, work_id: str, name: str, consumer: str, code: s
         offers.append(_offer("resume", consumer))
     if consumer in picture.holds and consumer in picture.consumers:
         offers.append(_offer("adopt", consumer))
-    if code in _RESENT:
+    if code in _RESENT and not is_away(picture, consumer):
         offers.append(_offer("resend", work_id, label=name or work_id))
         offers.append(_offer("resync", consumer))
     return offers
 
 
+def is_away(picture: Picture, consumer: str) -> bool:
+    """Return whether the agent of a consumer is known, and not connected: nothing can be sent to it."""
+    agent = picture.agents.get(consumer)
+    return agent is not None and not agent.is_connected
+
+
+def start_agent(picture: Picture, consumer: str, *, has_reported: bool) -> list[str]:
+    """Return the first remedy where no agent can take a work, with what is known of the agent; empty if one can."""
+    agent = picture.agents.get(consumer)
+    if agent is not None and agent.is_connected:
+        return []
+    if agent is None:
+        # Behind a message broker, and without a history, nothing is known of connections.
+        if has_reported or picture.source.history != "yes" or consumer not in picture.consumers:
+            return []
+        never = "the history has no connection of one. If it uses MQTT or Pub/Sub, look into its log instead"
+        return [f"Start an agent for {consumer}: {never}."]
+    where = f" from {agent.address}" if agent.address else ""
+    server = f" to the server {agent.instance}" if agent.instance else ""
+    since = f"it is not connected since {moment_of(agent.since)}. It was connected{where}{server}"
+    return [f"Start the agent of {consumer}: {since}. It gets what waits for it by itself when it is back."]
+
+
 def of_group(
-    picture: Picture, *, kind: str, consumers: Sequence[str], works: Sequence[tuple[str, str]]
+    picture: Picture, *, kind: str, consumers: Sequence[str], works: Sequence[tuple[str, str]], now: float
 ) -> list[dict[str, str]]:
     """Return what helps all works of a group of one consumer; `works` are IDs and names."""
     if len(consumers) != 1 or consumers[0] not in picture.consumers:
@@ -94,6 +120,8 @@ def of_group(
         return []
     agent = picture.agents.get(consumer)
     if agent is not None and not agent.is_connected:
+        if now - agent.since < _RETIRED_AFTER:
+            return []
         return [_offer("retire-release", consumer), _offer("retire-delete", consumer)]
     resent = [_offer("resend", work_id, label=name or work_id) for work_id, name in works if len(works) == 1]
     return [*resent, _offer("resync", consumer)]
@@ -104,7 +132,9 @@ def of_consumer(picture: Picture, name: str) -> list[dict[str, str]]:
     if name not in picture.consumers:
         return []
     agent = picture.agents.get(name)
-    offers = [_offer("resume" if name in picture.pauses else "pause", name), _offer("resync", name)]
+    offers = [_offer("resume" if name in picture.pauses else "pause", name)]
+    if not is_away(picture, name):
+        offers.append(_offer("resync", name))
     if name in picture.holds:
         offers.append(_offer("adopt", name))
     if agent is None or not agent.is_connected:

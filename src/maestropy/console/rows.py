@@ -12,7 +12,7 @@ from typing import Any, Final
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Finding
 from maestropy.trace.work import parse
-from maestropy.trace.work.judge import verdicts
+from maestropy.trace.work.judge import apply_advice, verdicts
 from maestropy.trace.work.judge.facts import STUCK_AFTER, UNDELIVERED_AFTER, compute
 from maestropy.trace.work.model import AccessStatus, ConsumerPause, TracedResource, WorkData, WorkHold
 from maestropy.trace.work.report.work_report import sequence_time
@@ -22,7 +22,10 @@ HEALTHY: Final = "MW-001"
 PENDING: Final = "MW-002"
 _NOT_READ: Final = "MW-100"
 """A list reads no cluster: that it did not is no finding about a work."""
+_REJECTED: Final = "MW-005"
 _LONGEST: Final = 240
+_LONGEST_ADVICE: Final = 600
+_MOST_ADVICE: Final = 3
 _MOST_NAMED: Final = 12
 _DATABASE: Final = AccessStatus(description="REST API", is_readable=True)
 
@@ -54,6 +57,8 @@ class WorkRow:
     severity: str
     problem: str
     """The first piece of evidence, shortened and without secrets; empty for a healthy work."""
+    advice: tuple[str, ...]
+    """What to do about this cause in particular, such as a kind that the cluster does not have."""
     due: float
     """When time alone changes the verdict; 0 if it does not."""
 
@@ -91,7 +96,7 @@ def of_resource(
 ) -> WorkRow:
     """Return the row of a work, without secret values; `name` is for a work that has none in its metadata."""
     status = resource.status
-    finding = _finding(resource, now=now, hold=hold, pause=pause)
+    finding, advice = _finding(resource, now=now, hold=hold, pause=pause)
     sent = sequence_time(status.sequence) if status else None
     return WorkRow(
         id=resource.id,
@@ -110,19 +115,24 @@ def of_resource(
         code=finding.code if finding else HEALTHY,
         severity=finding.severity if finding else "info",
         problem=_problem(finding) if finding else "",
+        advice=advice,
         due=_due(resource, now=now),
     )
 
 
 def _finding(
     resource: TracedResource, *, now: datetime, hold: WorkHold | None, pause: ConsumerPause | None
-) -> Finding | None:
-    """Return the worst finding of `trace work`; None for a healthy work."""
+) -> tuple[Finding | None, tuple[str, ...]]:
+    """Return the worst finding of `trace work`, None for a healthy work, and the advice on its cause in particular."""
     covered = hold if hold is not None and hold.covers(resource.id) else None
     data = WorkData(row=resource, database=_DATABASE, has_read_objects=False, hold=covered, pause=pause)
-    verdict = verdicts.judge(compute(data, now=now))
+    facts = compute(data, now=now)
+    verdict = verdicts.judge(facts)
     # The verdict's own finding is first, the others follow by severity.
-    return next((item for item in verdict.findings if item.code != _NOT_READ and item.severity != "info"), None)
+    found = next((item for item in verdict.findings if item.code != _NOT_READ and item.severity != "info"), None)
+    if found is None or found.code != _REJECTED:
+        return found, ()
+    return found, tuple(intern(escape(text[:_LONGEST_ADVICE])) for text in apply_advice.advice(facts)[:_MOST_ADVICE])
 
 
 def _due(resource: TracedResource, *, now: datetime) -> float:

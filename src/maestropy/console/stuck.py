@@ -24,6 +24,8 @@ _KINDS: Final = {
     "held": ("MW-122",),
 }
 """The groups of the page by the codes of the catalogue."""
+_NEEDS_AGENT: Final = ("undelivered", "unapplied", "deleting", "stale")
+"""Groups whose works only an agent that is connected can bring on."""
 
 
 def model(picture: Picture, *, now: float) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def model(picture: Picture, *, now: float) -> dict[str, Any]:
     found = sorted(groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
     # Thousands of agents that are away are thousands of causes: nobody reads them one by one, and no page holds them.
     places = Counter[str]()
-    shown = [_group(picture, *key, rows) for key, rows in found if _takes_place(places, key[0])]
+    shown = [_group(picture, *key, rows, now=now) for key, rows in found if _takes_place(places, key[0])]
     left_out = {kind: count - _MOST_GROUPS for kind, count in places.items() if count > _MOST_GROUPS}
     absent = sum(hold.work_count for hold in picture.holds.values())
     return {"generation": picture.generation, "kinds": order, "groups": shown, "leftOut": left_out, "heldWorks": absent}
@@ -68,10 +70,15 @@ def _cause(picture: Picture, row: WorkRow, kind: str) -> str:
     return row.consumer
 
 
-def _group(picture: Picture, kind: str, code: str, cause: str, rows: Sequence[WorkRow]) -> dict[str, Any]:
+def _group(
+    picture: Picture, kind: str, code: str, cause: str, rows: Sequence[WorkRow], *, now: float
+) -> dict[str, Any]:
     entry = CODES[code]
     oldest = sorted(rows, key=lambda row: row.deleted or row.updated)
     consumers = sorted({row.consumer for row in rows})
+    has_reported = any(row.observed for row in rows)
+    needs_agent = len(consumers) == 1 and kind in _NEEDS_AGENT
+    start = remedies.start_agent(picture, consumers[0], has_reported=has_reported) if needs_agent else []
     return {
         "kind": kind,
         "code": code,
@@ -84,9 +91,14 @@ def _group(picture: Picture, kind: str, code: str, cause: str, rows: Sequence[Wo
         "since": moment_of(oldest[0].deleted or oldest[0].updated),
         "consumers": consumers[:_MOST_SHOWN],
         "consumerCount": len(consumers),
-        "advice": [*_commands(picture, kind, oldest[0]), *bare_finding(code).advice],
+        "advice": [
+            *start,
+            *oldest[0].advice,
+            *_commands(picture, kind, oldest[0]),
+            *bare_finding(code).advice,
+        ],
         "offers": remedies.of_group(
-            picture, kind=kind, consumers=consumers, works=[(row.id, row.name) for row in rows[:2]]
+            picture, kind=kind, consumers=consumers, works=[(row.id, row.name) for row in rows[:2]], now=now
         ),
         "works": [
             {"id": row.id, "name": row.name, "consumer": row.consumer, "since": moment_of(row.deleted or row.updated)}
@@ -103,7 +115,7 @@ def _commands(picture: Picture, kind: str, row: WorkRow) -> list[str]:
         commands.append(f"maestro consumer adopt {consumer} --dry-run")
     if kind == "paused":
         commands.append(f"maestro consumer resume {consumer} --dry-run")
-    if kind in ("undelivered", "stale"):
+    if kind in ("undelivered", "stale") and not remedies.is_away(picture, row.consumer):
         commands.append(f"maestro resourcebundle resend {work_id} --dry-run")
     if picture.source.history == "yes":
         commands.append(f"maestro history {work_id}")

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from maestropy.aio.clock import Clock
@@ -30,7 +31,11 @@ from maestropy.trace.work.report.work_report import Traced, WorkReport
 _MOST_ENTRIES: Final = 300
 _NOT_READ: Final = "MW-100"
 _HEALTHY: Final = "MW-001"
+_PARTLY_READ: Final = "Nothing is wrong in what was read: the agent has applied and reported the newest version."
 _TRACE_SECONDS: Final = 20.0
+_NEED_AGENT: Final = frozenset({"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-101", "MW-103", "MW-105"})
+"""Verdicts on works that only an agent that is connected can bring on."""
+_AGAIN: Final = "# again in a minute"
 
 
 class NoSuchWork(Exception):
@@ -178,11 +183,31 @@ class WorkPages:
         chosen = next((item for item in findings if item["severity"] != "info" and item["code"] != _NOT_READ), None)
         if is_unread and model["code"] == _NOT_READ and chosen is None and traced.facts.data.row is not None:
             entry = CODES[_HEALTHY]
-            model |= {"code": entry.code, "verdict": entry.name, "summary": entry.title}
+            # Not the title of the code: that says that everything was verified.
+            model |= {"code": entry.code, "verdict": entry.name, "summary": _PARTLY_READ}
+            if traced.facts.data.database.is_readable:
+                # The page says in a sentence of its own that no cluster was read.
+                model["findings"] = [item for item in findings if item["code"] != _NOT_READ]
         model["severity"] = CODES[model["code"]].severity
+        self._advise(model, traced)
         model["source"] = self._source(traced, history)
         model["clustersRead"] = not is_unread
+        model["databaseRead"] = not traced.facts.data.database.description.startswith("REST API")
         return model
+
+    def _advise(self, model: dict[str, Any], traced: Traced) -> None:
+        """Put the start of an absent agent first, and leave out logs that are not on this computer."""
+        needs_agent = model["code"] in _NEED_AGENT and traced.facts.data.pause is None
+        row, consumer = traced.facts.data.row, traced.facts.consumer
+        has_reported = row is not None and row.status is not None
+        start = remedies.start_agent(self.picture, consumer, has_reported=has_reported) if needs_agent else []
+        for item in model["findings"]:
+            kept = [text for text in item["advice"] if not _is_absent_log(text)]
+            if start and item["code"] == model["code"]:
+                # Without its agent nothing comes by waiting.
+                item["advice"] = [*start, *(text for text in kept if not text.endswith(_AGAIN))]
+            else:
+                item["advice"] = kept
 
     def _source(self, traced: Traced, history: Sequence[HistoryEntry]) -> str:
         """Return the source of a work; the picture may not have read its creation yet."""
@@ -241,6 +266,11 @@ def of_consumer(access: WorkAccess, consumer: str) -> WorkAccess:
 def _may_be_of(cluster: str, consumer: str) -> bool:
     """Return whether `consumer=context`, or a context without a consumer, may be the cluster of a consumer."""
     return "=" not in cluster or cluster.partition("=")[0] == consumer
+
+
+def _is_absent_log(advice: str) -> bool:
+    """Return whether an advice shows the end of a log that is not there, as of an agent that never ran here."""
+    return advice.startswith("tail -n ") and not Path(shlex.split(advice)[-1]).exists()
 
 
 _REQUESTS: Final = ("work.created", "work.updated", "work.deletion-requested")

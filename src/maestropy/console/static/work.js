@@ -39,7 +39,7 @@ export function workView({ id }) {
       section("hops", t("hops"), hopStrip(page.hops)),
       page.offers.length ? section("actions", t("actions"), actionsNote(page.actions), actionButtons(page.offers, page.actions)) : null,
       facts(work),
-      section("findings", t("findings"), work.clustersRead || work.isDeleted ? null : el("p.muted", {}, t("clustersNotRead")), work.findings.map(finding)),
+      section("findings", t("findings"), work.clustersRead || work.isDeleted ? null : el("p.muted", {}, t(work.databaseRead ? "clustersNotReadDatabase" : "clustersNotRead")), work.findings.map(finding)),
       section("objects", t("objects"), work.manifests.length ? el("ul.tree", {}, work.manifests.map(object)) : el("p.muted", {}, t("noObjects"))),
       section("changes", t("changes"), changes(page.versions)),
       section("timeline", t("timeline"), timeline(page)),
