@@ -70,6 +70,8 @@ def test_filter_chooses(text: str, numbers: list[int]) -> None:
         ("age:soon", "write age:>30m"),
         ("is:odd", "use one of healthy"),
         ("label:", "write label:VALUE"),
+        ("colour:red", "colour: is not known; use one of text, id, name"),
+        ('label:"team=a', "a quote has no end"),
         ("x" * 1001, "1000 at most"),
     ],
 )

@@ -159,7 +159,8 @@ async def test_keys_lead_everywhere(tmp_path: Path) -> None:
         assert await page.run("document.activeElement.matches('[data-search]')")
         await page.ask("Input.insertText", text="code:MW-005")
         await page.until("document.querySelectorAll('.works .rows .row').length === 2")
-        await page.run("document.activeElement.blur()")
+        await page.press("Enter")
+        assert await page.run("document.activeElement.matches('[role=grid]')")
         await page.press("j", "Enter")
         await page.until("location.hash.startsWith('#/work/') && document.querySelector('[data-stop]')")
         assert await page.run("document.querySelector('[data-stop]').dataset.hop") == "cluster"

@@ -14,6 +14,7 @@ from maestropy.console.rows import HEALTHY, WorkRow
 from maestropy.trace.work.judge.facts import STUCK_AFTER
 
 _AGE: Final = re.compile(r"([<>]?)([0-9]{1,6})([smhd])")
+_KEY: Final = re.compile(r"[a-z]+")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST: Final = 1000
 KEYS: Final = ("text", "id", "name", "label", "consumer", "source", "condition", "age", "code", "severity", "is")
@@ -59,7 +60,9 @@ def parse(text: str) -> tuple[Term, ...]:
     try:
         words = shlex.split(text, posix=True)
     except ValueError:
-        # An apostrophe or a quote without its end is searched as it is.
+        if text.count('"') % 2:
+            raise InvalidFilter('a quote has no end; write it as in label:"team=a b"') from None
+        # An apostrophe is searched as it is.
         words = text.split()
     return tuple(_term(word) for word in words if word not in ("", "-"))
 
@@ -70,6 +73,9 @@ def _term(word: str) -> Term:
     if not colon or key not in KEYS or not value:
         if colon and key in KEYS:
             raise InvalidFilter(f"{key}: has no value; write {key}:VALUE")
+        if colon and value and _KEY.fullmatch(key):
+            keys = ", ".join(KEYS)
+            raise InvalidFilter(f"{key}: is not known; use one of {keys}, or text:{word} to search for these words")
         return Term(key="text", value=word.removeprefix("-").lower(), is_excluded=is_excluded)
     if key == "age" and not _AGE.fullmatch(value):
         raise InvalidFilter(f"age:{value} is no age; write age:>30m, age:>2h or age:<7d")

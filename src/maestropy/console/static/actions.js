@@ -1,5 +1,5 @@
 /** Operator actions: a button, the dry run of the server in its words, the reason, the confirmation, and what was done. */
-import { post } from "./api.js";
+import { ApiError, post } from "./api.js";
 import { el, fill } from "./dom.js";
 import { clock, count } from "./format.js";
 import { badge } from "./parts.js";
@@ -131,9 +131,13 @@ async function openAction(offer, opener) {
     const name = planned.needsName ? field("name", t("actionName", { target }), t("actionNameHelp"), { required: true }) : null;
     const failed = el("div");
     const confirm = /** @type {HTMLButtonElement} */ (el("button.primary", { type: "submit" }, words));
+    const isNamed = () => !name || name.input.value.trim() === target;
+    confirm.disabled = !isNamed();
+    name?.input.addEventListener("input", () => (confirm.disabled = !isNamed()));
     const form = el("form", {
       submit: async (/** @type {Event} */ event) => {
         event.preventDefault();
+        if (!isNamed()) return;
         confirm.disabled = true;
         fill(failed);
         try {
@@ -141,7 +145,7 @@ async function openAction(offer, opener) {
           window.dispatchEvent(new Event("acted"));
           if (dialog.isOpen()) finish(done);
         } catch (error) {
-          confirm.disabled = false;
+          confirm.disabled = !isNamed();
           fill(failed, problem(error));
         }
       },
@@ -185,7 +189,10 @@ function historyEntry(entry) {
 }
 
 /** @param {unknown} error */
-const problem = (error) => el("p.problem-text.t-bad", { role: "alert" }, t("actionFailed", { problem: /** @type {Error} */ (error).message }));
+const problem = (error) => el("p.problem-text.t-bad", { role: "alert" }, t(isRefusal(error) ? "actionRefused" : "actionFailed", { problem: /** @type {Error} */ (error).message }));
+
+/** A server that refuses has changed nothing; a lost answer leaves that open. @param {unknown} error */
+const isRefusal = (error) => error instanceof ApiError && [400, 401, 403, 404, 409, 422].includes(error.status);
 
 /**
  * @param {string} name

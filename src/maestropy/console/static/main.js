@@ -14,6 +14,7 @@ import { worksView } from "./works.js";
 /** @type {Record<string, (context: any) => View>} */
 const VIEWS = {
   fleet: fleetView, works: worksView, work: workView, requests: requestsView, request: requestView, stuck: stuckView, explain: explainView,
+  unknown: unknownView,
 };
 const PAGES = ["fleet", "works", "requests", "stuck", "explain"];
 
@@ -93,7 +94,7 @@ async function renewOrLeave(reason) {
 function open() {
   const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/");
-  const page = name in VIEWS ? name : "fleet";
+  const page = name === "" ? "fleet" : Object.hasOwn(VIEWS, name) ? name : "unknown";
   view?.end();
   shownGeneration = state?.generation ?? -1;
   delete document.documentElement.dataset.ready;
@@ -110,6 +111,12 @@ function open() {
   window.scrollTo(0, 0);
   view.element.querySelector("h1")?.focus({ preventScroll: true });
   view.refresh();
+}
+
+/** A page that does not exist says so. @returns {View} */
+function unknownView() {
+  const element = el("div.page", {}, el("h1", { tabindex: "-1" }, t("unknownPage")), el("p", {}, t("unknownPageHelp", { address: location.hash })), el("p", {}, el("a", { href: "#/fleet" }, t("fleet"))));
+  return { title: t("unknownPage"), element, refresh: () => void (document.documentElement.dataset.ready = "unknown"), end() {} };
 }
 
 /** @param {string} page */

@@ -98,13 +98,14 @@ export function searchField({ label, help, value, change }) {
       timer = window.setTimeout(() => change(input.value), 200);
     },
     keydown: (/** @type {KeyboardEvent} */ event) => {
-      if (event.key === "Escape") {
-        if (input.value) {
-          input.value = "";
-          change("");
-        } else input.blur();
-        event.stopPropagation();
-      }
+      if (!["Escape", "Enter", "ArrowDown"].includes(event.key)) return;
+      // All three leave the field for the list, where j and k work; the browser clears a search field on Escape.
+      event.preventDefault();
+      event.stopPropagation();
+      window.clearTimeout(timer);
+      change(input.value);
+      input.blur();
+      /** @type {HTMLElement|null} */ (input.closest(".page")?.querySelector("[role=grid]"))?.focus({ preventScroll: true });
     },
   }));
   return input;
