@@ -141,8 +141,15 @@ async def test_role_decides_and_says_why() -> None:
         page = (await browser.get("/api/fleet")).json()["actions"]
         assert (page["note"], page["role"]) == ("", "write")
         assert {name for name, one in page["can"].items() if one["isAllowed"]} == {"resend", "resync"}
-        status, refused = await ask(browser, "actions", PAUSE)
-        assert (status, refused["error"]) == (403, "The action pause needs the role admin, and you have write.")
+        api.forbids_actions = True
+        asked = (PAUSE, RETIRE, {"action": "adopt", "target": "cluster1"}, {"action": "sweep", "target": "sweep"})
+        for path in ("actions/plan", "actions"):
+            for body in asked:
+                status, refused = await ask(browser, path, body)
+                says = f"The action {body['action']} needs the role admin, and you have write."
+                assert (status, refused["error"]) == (403, says)
+    # The API has refused each of them too, so that its history names who tried.
+    assert api.refused == ["pause cluster1", "retirement cluster1", "adoption cluster1", "sweep"] * 2
     assert api.actions == []
 
 

@@ -99,6 +99,16 @@ async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp
 
         refused = await act("actions", sub="eve", roles=["maestro-read"])
         assert (refused.status_code, "needs the role admin, and you have read" in refused.text) == (403, True)
+        assert (await act("actions/plan", sub="eve", roles=["maestro-read"])).status_code == 403
+
+        async def refusals() -> list[dict[str, Any]]:
+            page = await browser.get(f"{rest}/history", params={"kind": "request.refused"}, headers=admin)
+            found = list(page.json()["items"])
+            return found if len(found) == 2 else []
+
+        for entry in await waiting.until(refusals, what="the entries of both refusals"):
+            assert (entry["user"], entry["address"], entry["result"]) == ("eve", "127.0.0.1", "denied")
+            assert entry["detail"]["request"] == "POST /api/maestro/v1/consumers/{id}/pause"
         planned = await act("actions/plan", sub="ada", roles=["maestro-admin"])
         assert planned.json()["effects"][0].startswith("Send no specs and no deletions to consumer cluster1")
         # Without the header of the console's own pages the cookie of the session does nothing.
