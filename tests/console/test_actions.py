@@ -106,6 +106,18 @@ async def test_bad_request_is_refused_in_words(body: dict[str, Any], status: int
             assert (answered, says in refused["error"]) == (status, True), refused
 
 
+@pytest.mark.parametrize("target", [".", "..", "a/b", "../c1", "a\\b", "a\x00b", "a\nb", "a\u202eb"])
+async def test_target_that_is_no_name_never_becomes_part_of_a_path(target: str) -> None:
+    api = FakeApi([bundle(1)])
+    async with opened(api) as (browser, _):
+        for path in ("actions/plan", "actions"):
+            for action in ("pause", "resend", "adopt", "retire-delete"):
+                status, refused = await ask(browser, path, {"action": action, "target": target, "name": target})
+                assert (status, "no such consumer or work" in refused["error"]) == (400, True), refused
+        assert api.actions == []
+        assert not [url for url in api.requests if "pause" in url.rpartition("/")[2] and "delivery" not in url]
+
+
 async def test_server_that_is_gone_leaves_the_result_open() -> None:
     api = FakeApi([bundle(1)])
     async with opened(api) as (browser, _):

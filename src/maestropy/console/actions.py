@@ -140,6 +140,9 @@ class OperatorPages:
             asked = _decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Refused(HTTPStatus.BAD_REQUEST, f"The request is wrong: {escape(str(error))}.") from error
+        if asked.target in (".", "..") or not asked.target.isprintable() or {"/", "\\"} & set(asked.target):
+            # Before it is part of the path of a request.
+            raise Refused(HTTPStatus.BAD_REQUEST, f"There is no such consumer or work: {escape(asked.target)}.")
         address = request.client.host if request.client is not None else ""
         return asked, self.access, Actor(viewer=viewer, token=self.gate.token(request), address=address)
 

@@ -22,7 +22,7 @@ from maestropy.console.picture import FleetReader, Picture, count_by_consumer
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.console.work_page import NoSuchWork, WorkPages
-from maestropy.sdk.errors import MaestroError
+from maestropy.sdk.errors import Invalid, MaestroError
 from maestropy.trace.errors import TraceError
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.stages import STAGES
@@ -151,6 +151,8 @@ class Console:
                 return _error(HTTPStatus.BAD_REQUEST, str(error))
             except NoSuchWork as error:
                 return _error(HTTPStatus.NOT_FOUND, f"Nothing is known of work {error}: no row and no history.")
+            except Invalid as error:
+                return _error(HTTPStatus.BAD_REQUEST, str(error))
             except (MaestroError, TraceError) as error:
                 return _error(HTTPStatus.BAD_GATEWAY, str(error))
 
