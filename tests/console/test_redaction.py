@@ -96,6 +96,8 @@ _HIDING = {
     "embedded-variable": config_map(f"env:\n- name: FOO\n  value: {_LEAK}\n"),
     "credentials": spec(credentials={"a": _LEAK}),
     "nested-credentials": spec(credentials={"a": {"b": [_LEAK]}}),
+    "key-of-credentials": spec(credentials={"key": _LEAK, "name": {"x": _LEAK}}),
+    "nested-variables": spec(envVars={"FOO": {"value": _LEAK}}),
     "ssh-key": spec(sshKey=_LEAK),
     "bearer": spec(bearer=_LEAK),
     "connection-string": spec(connectionString=_LEAK),

@@ -1,7 +1,7 @@
 """Find credentials in manifests and feedback by their position, their name and their format. Pure.
 
-`maestropy.journal.redact` is for logs, where `token: expired` is the cause of an error. In a manifest it is a token: here
-in doubt a value is hidden. Formats and random texts are those of `maestropy.diagnose.detectors`.
+`maestropy.journal.redact` is for logs, where `token: expired` is the cause of an error. In a manifest it is a token:
+here in doubt a value is hidden. Formats and random texts are those of `maestropy.diagnose.detectors`.
 """
 
 import re
@@ -18,12 +18,12 @@ _DEEPEST: Final = 64
 _NAMES: Final = (
     "password", "passwd", "passphrase", "pass", "pwd", "token", "secret", "authorization", "bearer", "apikey",
     "privatekey", "accesskey", "accesskeyid", "accountkey", "secretkey", "sharedkey", "signingkey", "subscriptionkey",
-    "sshkey", "keydata", "credential", "credentials", "creds", "cookie", "connectionstring", "kubeconfig", "dsn", "auth",
-    "auths", "pw",
+    "sshkey", "keydata", "credential", "credentials", "creds", "cookie", "connectionstring", "kubeconfig", "dsn",
+    "auth", "auths", "pw",
 )  # fmt: skip
 _VARIABLES: Final = frozenset({"env", "envvars", "environment", "environmentvariables"})
 _REFERENCES: Final = frozenset(
-    {"name", "namespace", "kind", "apiVersion", "apiGroup", "group", "key", "path", "secretName", "fieldPath", "type"}
+    {"name", "namespace", "kind", "apiVersion", "apiGroup", "group", "path", "secretName", "fieldPath", "type"}
 )
 """Members that name where a credential is, and hold none."""
 _KEPT: Final = frozenset({"apiVersion", "kind", "name", "namespace", "uid", "image"}) | redact.IDENTIFIERS
@@ -77,13 +77,7 @@ def _secret(value: Mapping[str, Any], *, depth: int) -> dict[str, Any]:
 
 def _item(key: str, item: Any, *, depth: int) -> Any:
     if isinstance(item, Mapping):
-        if "name" in item and ("value" in item or "valueFrom" in item):
-            return {n: _hide(part) if n == "value" else _item(n, part, depth=depth + 1) for n, part in item.items()}
-        if _plain(key) in _VARIABLES:
-            return {name: part if isinstance(part, Mapping) else _hide(part) for name, part in item.items()}
-        if _names_secret(key) and depth <= _DEEPEST:
-            return {name: part if name in _REFERENCES else _below_secret(part, depth) for name, part in item.items()}
-        return _mapping(item, depth=depth)
+        return _member(key, item, depth=depth)
     if isinstance(item, list | tuple):
         if depth > _DEEPEST:
             return []
@@ -95,10 +89,25 @@ def _item(key: str, item: Any, *, depth: int) -> Any:
     return item if key in _KEPT else text(item, depth=depth)
 
 
+def _member(key: str, item: Mapping[str, Any], *, depth: int) -> dict[str, Any]:
+    if "name" in item and ("value" in item or "valueFrom" in item):
+        return {n: _hide(part) if n == "value" else _item(n, part, depth=depth + 1) for n, part in item.items()}
+    if _plain(key) in _VARIABLES:
+        return {name: _below_secret(part, depth) for name, part in item.items()}
+    if _names_secret(key):
+        return dict(_below_secret(item, depth))
+    return _mapping(item, depth=depth)
+
+
 def _below_secret(part: Any, depth: int) -> Any:
     """Hide a value of a mapping whose name says that it holds credentials; what it refers to stays."""
+    if depth > _DEEPEST:
+        return {}
     if isinstance(part, Mapping):
-        return {name: item if name in _REFERENCES else _below_secret(item, depth + 1) for name, item in part.items()}
+        return {
+            name: item if name in _REFERENCES and isinstance(item, str) else _below_secret(item, depth + 1)
+            for name, item in part.items()
+        }
     if isinstance(part, list):
         return [_below_secret(one, depth + 1) if isinstance(one, Mapping) else _hide(one) for one in part]
     return _hide(part)
