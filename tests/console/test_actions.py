@@ -174,7 +174,7 @@ async def test_console_without_the_flag_and_a_go_server_have_no_buttons() -> Non
     async with opened(FakeApi([bundle(1)], has_history=False)) as (browser, _):
         assert (await browser.get("/api/fleet")).json()["actions"] == {
             "note": "unsupported",
-            "role": "admin",
+            "role": "",
             "can": {},
         }
         status, refused = await ask(browser, "actions/plan", PAUSE)

@@ -102,8 +102,12 @@ class OperatorPages:
 
     def availability(self, viewer: Viewer) -> dict[str, Any]:
         """Return which actions a viewer may use, or why there are none."""
-        role = viewer.role if self.gate.authenticate is not None or self.picture.source.history != "denied" else ""
-        return remedies.availability(self.picture, is_allowed=self.access is not None, role=role)
+        return remedies.availability(self.picture, is_allowed=self.access is not None, role=self.role(viewer))
+
+    def role(self, viewer: Viewer) -> str:
+        """Return the role of a viewer; that of the console's own token is known when all history could be read."""
+        source = self.picture.source
+        return viewer.role or ("admin" if source.history == "yes" and not source.problem else "")
 
     async def plan(self, request: Request) -> dict[str, Any]:
         """Return what an action would do, by a dry run of the API."""
@@ -147,7 +151,7 @@ class OperatorPages:
         return asked, self.access, Actor(viewer=viewer, token=self.gate.token(request), address=address)
 
     async def _check_role(self, operation: "_Operation", asked: Asked, viewer: Viewer) -> None:
-        """Raise `Refused` for a role that is too low, after the API has refused it, too: its history has the attempt."""
+        """Raise `Refused` for a role that is too low, after the API has refused it too: its history has the attempt."""
         allowed = self.availability(viewer)
         if allowed["can"].get(asked.action, {"isAllowed": True})["isAllowed"]:
             return

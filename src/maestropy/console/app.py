@@ -26,6 +26,7 @@ from maestropy.sdk.errors import Invalid, MaestroError
 from maestropy.trace.errors import TraceError
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.stages import STAGES
+from maestropy.untrusted.printable import escape
 
 _MOST_ROWS: Final = 500
 _MOST_STREAMS: Final = 64
@@ -190,8 +191,8 @@ class Console:
             **self._login_facts(request),
             "isSignedIn": True,
             "needsLogin": self.gate.authenticate is not None,
-            "user": viewer.user,
-            "role": viewer.role,
+            "user": escape(viewer.user),
+            "role": self.operator.role(viewer),
             "title": self.title,
             "version": __version__,
             "hasLogs": self.requests.has_logs,
@@ -284,6 +285,9 @@ class Console:
         return {"items": [_code(code) for code in CODES]}
 
     async def _stream(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            # It has no body that could end, so it must not hold a place.
+            return Response(media_type="text/event-stream")
         if self._streams >= _MOST_STREAMS:
             raise sessions.Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE, f"{_MOST_STREAMS} consoles are open here; this one reads every 10 s."

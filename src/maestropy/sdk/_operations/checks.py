@@ -31,7 +31,9 @@ def path_segment(value: str, *, name: str, doing: str) -> str:
     if value in ("", ".", "..") or "/" in value or not value.isprintable():
         # A client or a proxy would resolve `..` and `%2f` to another path.
         shown = f"{value[:_SHOWN]!a}"
-        raise Invalid(f"{name} {shown} is no ID or name: it is empty, has a slash or control characters, or is dots", doing=doing)
+        raise Invalid(
+            f"{name} {shown} is no ID or name: it is empty, has a slash or control characters, or is dots", doing=doing
+        )
     return quote(value, safe="")
 
 
