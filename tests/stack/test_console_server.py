@@ -109,7 +109,7 @@ async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp
 
         for entry in await waiting.until(refusals, what="the entries of both refusals"):
             assert (entry["user"], entry["address"], entry["result"]) == ("eve", "127.0.0.1", "denied")
-            assert entry["detail"]["request"] == "POST /api/maestro/v1/consumers/{id}/pause"
+            assert entry["detail"]["request"] == "POST /api/maestro/v1/consumers/-/pause"
         planned = await act("actions/plan", sub="ada", roles=["maestro-admin"])
         assert planned.json()["effects"][0].startswith("Send no specs and no deletions to consumer cluster1")
         # Without the header of the console's own pages the cookie of the session does nothing.
