@@ -83,6 +83,10 @@ class FakeApi:
         """If given, requests are only answered when it is set, as by a server that hangs."""
         self.breaks_actions = False
         """Whether the connection breaks after an action was sent."""
+        self.forbids_actions = False
+        """Whether the role of the token is too low for every action."""
+        self.refused: list[str] = []
+        """The actions that were forbidden, which the history of a server has."""
         self.plan = "plan-1"
         self.actions: list[dict[str, Any]] = []
         """The bodies of the actions that were asked for, each with its `dryRun`."""
@@ -152,6 +156,9 @@ class FakeApi:
         target, action = (path[1], path[-1]) if len(path) > 1 else ("", path[0])
         target = target.removeprefix("c-")
         dry_run = request.url.params.get("dryRun")
+        if self.forbids_actions:
+            self.refused.append(f"{action} {target}".strip())
+            return _json({"kind": "Error", "code": "maestro-11", "reason": "it needs the role admin"}, status=403)
         body = orjson.loads(request.content)
         if path[0] == "consumers" and target not in self.consumers:
             return _not_found("kind", f"There is no consumer with the ID or name '{target}'")

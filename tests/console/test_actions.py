@@ -106,6 +106,18 @@ async def test_bad_request_is_refused_in_words(body: dict[str, Any], status: int
             assert (answered, says in refused["error"]) == (status, True), refused
 
 
+@pytest.mark.parametrize("target", [".", "..", "a/b", "../c1", "a\\b", "a\x00b", "a\nb", "a\u202eb"])
+async def test_target_that_is_no_name_never_becomes_part_of_a_path(target: str) -> None:
+    api = FakeApi([bundle(1)])
+    async with opened(api) as (browser, _):
+        for path in ("actions/plan", "actions"):
+            for action in ("pause", "resend", "adopt", "retire-delete"):
+                status, refused = await ask(browser, path, {"action": action, "target": target, "name": target})
+                assert (status, "no such consumer or work" in refused["error"]) == (400, True), refused
+        assert api.actions == []
+        assert not [url for url in api.requests if "pause" in url.rpartition("/")[2] and "delivery" not in url]
+
+
 async def test_server_that_is_gone_leaves_the_result_open() -> None:
     api = FakeApi([bundle(1)])
     async with opened(api) as (browser, _):
@@ -141,8 +153,15 @@ async def test_role_decides_and_says_why() -> None:
         page = (await browser.get("/api/fleet")).json()["actions"]
         assert (page["note"], page["role"]) == ("", "write")
         assert {name for name, one in page["can"].items() if one["isAllowed"]} == {"resend", "resync"}
-        status, refused = await ask(browser, "actions", PAUSE)
-        assert (status, refused["error"]) == (403, "The action pause needs the role admin, and you have write.")
+        api.forbids_actions = True
+        asked = (PAUSE, RETIRE, {"action": "adopt", "target": "cluster1"}, {"action": "sweep", "target": "sweep"})
+        for path in ("actions/plan", "actions"):
+            for body in asked:
+                status, refused = await ask(browser, path, body)
+                says = f"The action {body['action']} needs the role admin, and you have write."
+                assert (status, refused["error"]) == (403, says)
+    # The API has refused each of them too, so that its history names who tried.
+    assert api.refused == ["pause cluster1", "retirement cluster1", "adoption cluster1", "sweep"] * 2
     assert api.actions == []
 
 
@@ -155,7 +174,7 @@ async def test_console_without_the_flag_and_a_go_server_have_no_buttons() -> Non
     async with opened(FakeApi([bundle(1)], has_history=False)) as (browser, _):
         assert (await browser.get("/api/fleet")).json()["actions"] == {
             "note": "unsupported",
-            "role": "admin",
+            "role": "",
             "can": {},
         }
         status, refused = await ask(browser, "actions/plan", PAUSE)

@@ -1,5 +1,6 @@
 """The console over HTTP: headers, hosts, sessions, CSRF, hostile names, windows of lists, and the stream of changes."""
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -112,7 +113,7 @@ async def test_page_of_another_site_reads_and_changes_nothing() -> None:
         assert (await browser.get("/", headers=navigation)).status_code == 200
 
 
-SIGN_IN = {CSRF_HEADER: "1", "Origin": "http://localhost:8088"}
+SIGN_IN = {CSRF_HEADER: "1", "Origin": "http://localhost:8088", "Content-Type": "application/json"}
 
 
 async def test_token_becomes_a_session_that_scripts_cannot_read() -> None:
@@ -147,6 +148,14 @@ async def test_session_ends_with_its_token() -> None:
     [
         pytest.param({"Origin": "http://localhost:8088"}, b'{"token": "x"}', 403, id="no-header"),
         pytest.param({CSRF_HEADER: "1", "Origin": "https://evil.example"}, b'{"token": "x"}', 403, id="origin"),
+        pytest.param({**SIGN_IN, "Origin": "null"}, b'{"token": "x"}', 403, id="sandboxed"),
+        pytest.param({**SIGN_IN, "Origin": ""}, b'{"token": "x"}', 403, id="empty-origin"),
+        pytest.param({**SIGN_IN, "Origin": "http://localhost:8089"}, b'{"token": "x"}', 403, id="other-port"),
+        pytest.param({**SIGN_IN, "Origin": "http://localhost"}, b'{"token": "x"}', 403, id="no-port"),
+        pytest.param({**SIGN_IN, "Origin": "ftp://localhost:8088"}, b'{"token": "x"}', 403, id="other-scheme"),
+        pytest.param({**SIGN_IN, "Content-Type": "text/plain"}, b'{"token": "x"}', 415, id="plain-text"),
+        pytest.param({**SIGN_IN, "Content-Type": ""}, b'{"token": "x"}', 415, id="no-type"),
+        pytest.param({**SIGN_IN, "Content-Type": "application/x-www-form-urlencoded"}, b"token=x", 415, id="form-type"),
         pytest.param(SIGN_IN, b"token=x", 400, id="form"),
         pytest.param(SIGN_IN, b'{"token": "a b"}', 400, id="spaces"),
         pytest.param(SIGN_IN, b'{"token": "a;path=/"}', 400, id="cookie-syntax"),
@@ -160,6 +169,50 @@ async def test_bad_sign_in_is_refused(headers: dict[str, str], body: bytes, stat
         response = await browser.post("/api/session", content=body, headers=headers)
         assert response.status_code == status_code, response.text
         assert "set-cookie" not in response.headers
+
+
+async def test_role_is_not_known_before_something_was_read_with_the_token() -> None:
+    api = FakeApi([bundle(1)])
+    api.is_down = True
+    gate = Gate(allows_host=loopback_host)
+    async with opened(api, gate) as (browser, running):
+        running.collector.want()
+        await waiting.until(lambda: running.picture.source.problem, what="the problem")
+        for path in ("/api/session", "/api/fleet"):
+            page = (await browser.get(path)).json()
+            assert page.get("actions", page)["role"] == "", path
+        api.is_down = False
+        await waiting.until(lambda: running.picture.source.is_complete, what="the picture")
+        await waiting.until(lambda: not running.picture.source.problem, what="the end of the problem")
+        assert (await browser.get("/api/session")).json()["role"] == "admin"
+
+
+async def test_name_of_a_user_cannot_reorder_or_forge_text() -> None:
+    async def odd(_: str | None) -> Viewer:
+        return Viewer(user="ada\n\x1b[31m\u202e", role="read")
+
+    gate = Gate(allows_host=loopback_host, authenticate=odd)
+    async with opened(FakeApi(), gate) as (browser, _):
+        session = (await browser.get("/api/session", headers={"Authorization": "Bearer x"})).json()
+        assert session["user"] == "ada\\n\\x1b[31m\\u202e"
+
+
+async def test_head_of_the_stream_takes_no_place() -> None:
+    async with opened(FakeApi()) as (browser, running):
+        for _ in range(70):
+            response = await asyncio.wait_for(browser.head("/api/stream"), 10)
+            assert (response.status_code, response.content) == (200, b"")
+        assert running._streams == 0
+
+
+async def test_page_without_tls_cannot_change_anything_by_https() -> None:
+    async with opened(FakeApi()) as (_, running):
+        transport = httpx.ASGITransport(running.app())
+        async with httpx.AsyncClient(transport=transport, base_url="https://localhost:8088") as browser:
+            for origin, status_code in (("http://localhost:8088", 403), ("https://localhost:8088", 409)):
+                headers = {**SIGN_IN, "Origin": origin}
+                response = await browser.post("/api/session", content=b'{"token": "x"}', headers=headers)
+                assert response.status_code == status_code, response.text
 
 
 async def test_token_is_not_taken_without_tls_from_another_host() -> None:

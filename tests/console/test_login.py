@@ -38,7 +38,7 @@ DOCUMENT = {
     "revocation_endpoint": "https://login.example/revoke",
     "code_challenge_methods_supported": ["S256"],
 }
-HEADERS = {CSRF_HEADER: "1", "Origin": "https://maestro.example"}
+HEADERS = {CSRF_HEADER: "1", "Origin": "https://maestro.example", "Content-Type": "application/json"}
 
 
 def jwt(**claims: Any) -> str:
@@ -294,9 +294,37 @@ async def test_renewal_for_another_user_ends_the_session() -> None:
         assert (await browser.get("/console/api/fleet")).status_code == 401
 
 
+async def test_tokens_of_two_users_are_no_sign_in() -> None:
+    provider = FakeProvider()
+    provider.more = {"access_token": jwt(sub="mallory", exp=provider.now + 900, kid="")}
+    async with opened(provider) as browser:
+        answer = await begin(browser, provider)
+        response = await browser.get("/console/login/callback", params={"code": "c", "state": answer["state"]})
+        assert (response.status_code, "another user" in response.text) == (401, True), response.text
+        assert (await browser.get("/console/api/fleet")).status_code == 401
+
+
+async def test_renewal_with_the_id_token_of_another_user_ends_the_session() -> None:
+    provider = FakeProvider()
+    async with opened(provider) as browser:
+        await sign_in(browser, provider)
+        provider.more = {"id_token": jwt(sub="mallory", exp=provider.now + 900, aud="console")}
+        assert (await renew(browser)).status_code == 401
+        assert (await browser.get("/console/api/fleet")).status_code == 401
+
+
+@pytest.mark.parametrize("sign", ["\r\n", "\n", "\t", "\x00", " ", "\u202e"])
+def test_endpoint_with_control_characters_is_refused(sign: str) -> None:
+    address = f"https://login.example/authorize{sign}X: y"
+    document = {"issuer": ISSUER, "token_endpoint": "https://login.example/token", "authorization_endpoint": address}
+    with pytest.raises(LoginFailed) as refused:
+        flow.parse_metadata(document, issuer=ISSUER)
+    assert refused.value.detail.startswith("authorization_endpoint")
+
+
 async def test_sign_in_at_another_address_of_the_console_names_the_right_one() -> None:
     async with opened(FakeProvider()) as browser:
-        headers = {CSRF_HEADER: "1", "Origin": "https://10.0.0.1", "Host": "10.0.0.1"}
+        headers = {**HEADERS, "Origin": "https://10.0.0.1", "Host": "10.0.0.1"}
         response = await browser.post("/console/api/session/login", headers=headers)
         assert (response.status_code, CONSOLE in response.json()["error"]) == (409, True)
 

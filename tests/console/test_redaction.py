@@ -3,6 +3,7 @@
 from typing import Any
 
 import orjson
+import pytest
 
 from maestropy.console import redaction
 
@@ -64,3 +65,87 @@ def test_what_a_cluster_said_of_a_secret_is_hidden_in_a_traced_work() -> None:
     assert cleaned["manifests"][0]["feedback"] == {"f": "[redacted]"}
     assert cleaned["findings"][0]["evidence"][2]["says"] == "Applied=False: quota"
     assert cleaned["findings"][0]["evidence"][0]["says"] == "Applied=False: [redacted]"
+
+
+def config_map(text: str) -> dict[str, Any]:
+    return {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"k": text}}
+
+
+def spec(**fields: Any) -> dict[str, Any]:
+    return {"kind": "Foo", "metadata": {"name": "f"}, "spec": fields}
+
+
+def secret(**metadata: Any) -> dict[str, Any]:
+    return {"kind": "Secret", "metadata": {"name": "s", **metadata}}
+
+
+_LEAK = "LEAKED-1"
+_HIDING = {
+    "token-line": config_map(f"user: x\ntoken: {_LEAK}\n"),
+    "indented-token": config_map(f"db:\n  api_key: a\n  token: {_LEAK}\n"),
+    "key-data": config_map(f"users:\n- name: a\n  user:\n    client-key-data: {_LEAK}\n"),
+    "block": config_map(f"password: |\n  {_LEAK}\nuser: x\n"),
+    "flow": config_map(f"db: {{user: x, token: {_LEAK}}}"),
+    "docker": config_map(f'{{"auths": {{"r": {{"auth": "{_LEAK}"}}}}}}'),
+    "docker-field": spec(auths={"r": {"auth": _LEAK}}),
+    "two-items": spec(args=["--verbose", "--token", _LEAK]),
+    "export": config_map(f"A=b\nexport DB_PASS={_LEAK}"),
+    "netrc": config_map(f"machine h login u password {_LEAK}"),
+    "npmrc": config_map(f"//r/:_authToken={_LEAK}"),
+    "embedded-secret": config_map(f"apiVersion: v1\nkind: Secret\nstringData:\n  foo: {_LEAK}\n"),
+    "embedded-variable": config_map(f"env:\n- name: FOO\n  value: {_LEAK}\n"),
+    "credentials": spec(credentials={"a": _LEAK}),
+    "nested-credentials": spec(credentials={"a": {"b": [_LEAK]}}),
+    "key-of-credentials": spec(credentials={"key": _LEAK, "name": {"x": _LEAK}}),
+    "nested-variables": spec(envVars={"FOO": {"value": _LEAK}}),
+    "ssh-key": spec(sshKey=_LEAK),
+    "bearer": spec(bearer=_LEAK),
+    "connection-string": spec(connectionString=_LEAK),
+    "kubeconfig": spec(kubeconfig=_LEAK),
+    "dsn": spec(dsn=_LEAK),
+    "dsn-in-text": spec(target=f"user:{_LEAK}@tcp(h:3306)/db"),
+    "variables": spec(envVars={"FOO": _LEAK}),
+    "access-key-id": spec(accessKeyId=_LEAK),
+    "annotation": secret(annotations={"n": _LEAK}),
+    "label": secret(labels={"n": _LEAK}),
+    "nested-secret": spec(workload={"manifests": [secret(annotations={"n": _LEAK})]}),
+    "list": {"kind": "SecretList", "items": [{"metadata": {"name": "s", "labels": {"l": _LEAK}}}]},
+    "last-applied": {
+        "kind": "Foo",
+        "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": f'{{"data": "{_LEAK}"}}'}},
+    },
+    "random": config_map("R4nd0mTok3nAbCdEfGhIjKlMnOpQrStUvWxYz-LEAKED-1"),
+}
+
+
+@pytest.mark.parametrize("manifest", _HIDING.values(), ids=_HIDING)
+def test_credential_is_hidden_wherever_it_stands(manifest: dict[str, Any]) -> None:
+    assert _LEAK in str(manifest)
+    assert _LEAK not in redaction.manifest_text(manifest)[0]
+
+
+def test_what_is_no_credential_stays() -> None:
+    kept = spec(
+        image="quay.io/a/b@sha256:" + "0123456789abcdef" * 4,
+        imagePullSecrets=[{"name": "pull"}],
+        volumes=[{"name": "v", "secret": {"secretName": "tls-of-web"}}],
+        env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "db", "key": "pw-of-db"}}}],
+        serviceAccountName="web",
+        args=["--replicas", "3"],
+        automountServiceAccountToken=False,
+    )
+    text, _ = redaction.manifest_text(kept)
+    for word in ("0123456789abcdef", "pull", "tls-of-web", "pw-of-db", "web", "--replicas", "false"):
+        assert word in text, word
+    assert "redacted" not in text
+
+
+def test_feedback_under_the_name_of_a_secret_is_hidden() -> None:
+    manifest = {
+        "gvk": {"group": "", "kind": "ConfigMap", "resource": "configmaps"},
+        "feedback": {"pw": _LEAK, "connectionString": _LEAK, "url": f"token: {_LEAK}", "replicas": 3, "phase": "Ready"},
+        "conditions": [],
+    }
+    cleaned = redaction.work_model({"manifests": [manifest], "findings": [], "db": None})["manifests"][0]
+    assert _LEAK.encode() not in orjson.dumps(cleaned)
+    assert (cleaned["feedback"]["replicas"], cleaned["feedback"]["phase"]) == (3, "Ready")

@@ -107,7 +107,8 @@ async def test_browser_signs_in_renews_and_signs_out(tmp_path: Path) -> None:
         # Refused by the provider: the session ends in words.
         await provider.tell("forget-refresh")
         renewed = await page.run(
-            "fetch('api/session/renewal', {method: 'POST', headers: {'X-Maestro-Console': '1'}})"
+            "fetch('api/session/renewal', {method: 'POST',"
+            " headers: {'X-Maestro-Console': '1', 'Content-Type': 'application/json'}})"
             ".then(async (response) => [response.status, (await response.json()).error])"
         )
         assert renewed[0] == 401
@@ -167,7 +168,7 @@ class Attacked:
 
     @property
     def headers(self) -> dict[str, str]:
-        return {CSRF_HEADER: "1", "Origin": self.console.removesuffix("/console/")}
+        return {CSRF_HEADER: "1", "Content-Type": "application/json", "Origin": self.console.removesuffix("/console/")}
 
     async def begin(self, client: httpx.AsyncClient) -> str:
         """Begin a sign-in; return the address at the provider."""

@@ -1,5 +1,6 @@
 """The console inside a real server: the same login and roles as REST, and a picture that follows the database."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,16 @@ async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp
 
         refused = await act("actions", sub="eve", roles=["maestro-read"])
         assert (refused.status_code, "needs the role admin, and you have read" in refused.text) == (403, True)
+        assert (await act("actions/plan", sub="eve", roles=["maestro-read"])).status_code == 403
+
+        async def refusals() -> list[dict[str, Any]]:
+            page = await browser.get(f"{rest}/history", params={"kind": "request.refused"}, headers=admin)
+            found = list(page.json()["items"])
+            return found if len(found) == 2 else []
+
+        for entry in await waiting.until(refusals, what="the entries of both refusals"):
+            assert (entry["user"], entry["address"], entry["result"]) == ("eve", "127.0.0.1", "denied")
+            assert entry["detail"]["request"] == "POST /api/maestro/v1/consumers/-/pause"
         planned = await act("actions/plan", sub="ada", roles=["maestro-admin"])
         assert planned.json()["effects"][0].startswith("Send no specs and no deletions to consumer cluster1")
         # Without the header of the console's own pages the cookie of the session does nothing.
@@ -122,6 +133,29 @@ async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp
             assert (shown.status_code, says in shown.text) == (status, True), shown.text
         again = (await act("actions", sub="ada", roles=["maestro-admin"])).json()
         assert (again["isChange"], again["entry"]) == (False, None)
+
+
+async def test_console_checks_the_host_as_rest_does(tmp_path: Path) -> None:
+    async with harness.Place(folder=tmp_path).run("--enable-console") as server:
+        port = int(server.rest.rpartition(":")[2])
+        own = b"Host: 127.0.0.1\r\n"
+
+        async def status(target: str, headers: bytes) -> int:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET %b HTTP/1.1\r\nConnection: close\r\n%b\r\n" % (target.encode(), headers))
+            first = await asyncio.wait_for(reader.readline(), 10)
+            writer.close()
+            return int(first.split()[1])
+
+        for path in ("/console/", "/console/api/fleet", "/api/maestro/v1/consumers"):
+            assert await status(path, own) == 200, path
+            assert await status(path, b"") == 400, path
+            assert await status(path, b"Host:\r\n") == 400, path
+            for hosts in (own + b"Host: evil.example\r\n", b"Host: evil.example\r\n" + own, own + own):
+                assert await status(path, hosts) == 421, (path, hosts)
+            # The name of the target counts, whatever the header says.
+            assert await status(f"http://evil.example{path}", own) == 421, path
+            assert await status(f"http://127.0.0.1:{port}{path}", b"Host: evil.example\r\n") == 200, path
 
 
 async def test_server_without_the_flag_has_no_console(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ history names the viewer. The console keeps no plan: a page sends back the one t
 if something has changed since.
 """
 
+import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
@@ -101,24 +102,31 @@ class OperatorPages:
 
     def availability(self, viewer: Viewer) -> dict[str, Any]:
         """Return which actions a viewer may use, or why there are none."""
-        role = viewer.role if self.gate.authenticate is not None or self.picture.source.history != "denied" else ""
-        return remedies.availability(self.picture, is_allowed=self.access is not None, role=role)
+        return remedies.availability(self.picture, is_allowed=self.access is not None, role=self.role(viewer))
+
+    def role(self, viewer: Viewer) -> str:
+        """Return the role of a viewer; that of the console's own token is known when all history could be read."""
+        source = self.picture.source
+        return viewer.role or ("admin" if source.history == "yes" and not source.problem else "")
 
     async def plan(self, request: Request) -> dict[str, Any]:
         """Return what an action would do, by a dry run of the API."""
         asked, access, actor = await self._asked(request)
         async with access.client(actor) as client:
             operation = _Operation(client, asked, requested_by=access.requested_by)
+            await self._check_role(operation, asked, actor.viewer)
             planned = await _translated(operation.plan())
         return {**_model(planned), "needsName": remedies.ACTIONS[asked.action].needs_name}
 
     async def perform(self, request: Request) -> dict[str, Any]:
         """Carry out what a dry run has shown; return what was done, and its entry in the history."""
         asked, access, actor = await self._asked(request)
-        if remedies.ACTIONS[asked.action].needs_name and asked.name != asked.target:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"Type the name {escape(asked.target)} to confirm; nothing was done.")
         async with access.client(actor) as client:
             operation = _Operation(client, asked, requested_by=access.requested_by)
+            await self._check_role(operation, asked, actor.viewer)
+            if remedies.ACTIONS[asked.action].needs_name and asked.name != asked.target:
+                named = f"Type the name {escape(asked.target)} to confirm; nothing was done."
+                raise Refused(HTTPStatus.BAD_REQUEST, named)
             done = await _translated(operation.perform(), may_be_done=True)
             entry = await operation.entry() if done.is_change else None
         return {**_model(done), "entry": entry_model(entry) if entry is not None else None}
@@ -136,13 +144,21 @@ class OperatorPages:
             asked = _decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Refused(HTTPStatus.BAD_REQUEST, f"The request is wrong: {escape(str(error))}.") from error
-        allowed = self.availability(viewer)
-        if not allowed["can"].get(asked.action, {"isAllowed": True})["isAllowed"]:
-            needed = remedies.ACTIONS[asked.action].role
-            has = f", and you have {viewer.role}" if allowed["role"] else ""
-            raise Refused(HTTPStatus.FORBIDDEN, f"The action {asked.action} needs the role {needed}{has}.")
+        if asked.target in (".", "..") or not asked.target.isprintable() or {"/", "\\"} & set(asked.target):
+            # Before it is part of the path of a request.
+            raise Refused(HTTPStatus.BAD_REQUEST, f"There is no such consumer or work: {escape(asked.target)}.")
         address = request.client.host if request.client is not None else ""
         return asked, self.access, Actor(viewer=viewer, token=self.gate.token(request), address=address)
+
+    async def _check_role(self, operation: "_Operation", asked: Asked, viewer: Viewer) -> None:
+        """Raise `Refused` for a role that is too low, after the API has refused it too: its history has the attempt."""
+        allowed = self.availability(viewer)
+        if allowed["can"].get(asked.action, {"isAllowed": True})["isAllowed"]:
+            return
+        await operation.attempt()
+        needed = remedies.ACTIONS[asked.action].role
+        has = f", and you have {allowed['role']}" if allowed["role"] else ""
+        raise Refused(HTTPStatus.FORBIDDEN, f"The action {asked.action} needs the role {needed}{has}.")
 
 
 class _Operation:
@@ -159,6 +175,18 @@ class _Operation:
         if self._asked.action == "adopt":
             return await self._adoption()
         return await self._call(dry_run=True)
+
+    async def attempt(self) -> None:
+        """Ask for the dry run of an action that the viewer may not use."""
+        # Whatever the API says, the viewer is refused; that is why only the dry run is asked for.
+        with contextlib.suppress(errors.MaestroError):
+            if self._asked.action == "adopt":
+                # Without reading the hold, which the consumer may not have: the role is checked first.
+                await self._client.consumers.adoption_plan(
+                    self._asked.target, hold_id=self._asked.plan, operation_id=self._operation_id
+                )
+            else:
+                await self._call(dry_run=True)
 
     async def perform(self) -> OperatorAction:
         """Ask for the action."""

@@ -22,10 +22,11 @@ from maestropy.console.picture import FleetReader, Picture, count_by_consumer
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.console.work_page import NoSuchWork, WorkPages
-from maestropy.sdk.errors import MaestroError
+from maestropy.sdk.errors import Invalid, MaestroError
 from maestropy.trace.errors import TraceError
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.stages import STAGES
+from maestropy.untrusted.printable import escape
 
 _MOST_ROWS: Final = 500
 _MOST_STREAMS: Final = 64
@@ -151,6 +152,8 @@ class Console:
                 return _error(HTTPStatus.BAD_REQUEST, str(error))
             except NoSuchWork as error:
                 return _error(HTTPStatus.NOT_FOUND, f"Nothing is known of work {error}: no row and no history.")
+            except Invalid as error:
+                return _error(HTTPStatus.BAD_REQUEST, str(error))
             except (MaestroError, TraceError) as error:
                 return _error(HTTPStatus.BAD_GATEWAY, str(error))
 
@@ -188,8 +191,8 @@ class Console:
             **self._login_facts(request),
             "isSignedIn": True,
             "needsLogin": self.gate.authenticate is not None,
-            "user": viewer.user,
-            "role": viewer.role,
+            "user": escape(viewer.user),
+            "role": self.operator.role(viewer),
             "title": self.title,
             "version": __version__,
             "hasLogs": self.requests.has_logs,
@@ -282,6 +285,9 @@ class Console:
         return {"items": [_code(code) for code in CODES]}
 
     async def _stream(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            # It has no body that could end, so it must not hold a place.
+            return Response(media_type="text/event-stream")
         if self._streams >= _MOST_STREAMS:
             raise sessions.Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE, f"{_MOST_STREAMS} consoles are open here; this one reads every 10 s."

@@ -1,12 +1,13 @@
 """Remove secret values before anything leaves for a browser. Pure.
 
-Hidden are the data of Secrets, what agents report about them, values of environment variables, and everything that
-looks like a credential, wherever it stands. Names stay.
+Hidden are the data, labels and annotations of Secrets, what agents report about them, values of environment variables,
+and everything that looks like a credential, wherever it stands (`credentials`). Names stay.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from maestropy.console import credentials
 from maestropy.journal import redact
 from maestropy.trace.output import yaml_text
 from maestropy.untrusted.printable import escape_lines
@@ -25,7 +26,7 @@ def document(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def manifest_text(manifest: Mapping[str, Any]) -> tuple[str, bool]:
     """Return a manifest as YAML without secret values, and whether its end was cut off."""
-    text = escape_lines(yaml_text(document(manifest)))
+    text = escape_lines(yaml_text(document(credentials.manifest(manifest))))
     return text[:LONGEST_TEXT], len(text) > LONGEST_TEXT
 
 
@@ -55,7 +56,7 @@ def _is_secret(manifest: Mapping[str, Any]) -> bool:
 
 def _manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if not _is_secret(manifest):
-        return dict(manifest)
+        return {**manifest, "feedback": credentials.named(manifest["feedback"])}
     return {
         **manifest,
         "feedback": dict.fromkeys(manifest["feedback"], redact.HIDDEN),

@@ -8,10 +8,10 @@ change something need a header that a form of another site cannot send.
 import base64
 import binascii
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -39,7 +39,8 @@ class Viewer:
     """Who looks."""
 
     user: str = ""
-    role: str = "admin"
+    role: str = ""
+    """Empty: only the server that is read knows it."""
 
 
 Authenticate = Callable[[str | None], Awaitable[Viewer]]
@@ -53,13 +54,18 @@ class Gate:
     allows_host: Callable[[str | None], bool]
     authenticate: Authenticate | None = None
     """None: no login, as for the REST API without authentication and on loopback."""
+    open_role: str = ""
+    """The role of everyone where there is no login; empty: that of the console's own token, which may not be known."""
     session_token: Callable[[Request], str] = lambda _: ""
     """Returns the token of a session that was begun at an OpenID provider; empty if there is none."""
 
     def check(self, request: Request) -> None:
         """Raise `Refused` for a request of another site, or for another host."""
         headers = request.headers
-        if not self.allows_host(headers.get("host")):
+        hosts = headers.getlist("host")
+        if not any(host.strip() for host in hosts):
+            raise Refused(HTTPStatus.BAD_REQUEST, "The request has no Host header.")
+        if len(hosts) > 1 or not self.allows_host(hosts[0]):
             raise Refused(
                 HTTPStatus.MISDIRECTED_REQUEST,
                 "The console is not served under this name. Use its address, or add the name to --http-allowed-hosts.",
@@ -68,14 +74,12 @@ class Gate:
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not is_navigation:
             raise Refused(HTTPStatus.FORBIDDEN, "The request comes from another site.")
         if request.method not in _SAFE:
-            origin = headers.get("origin")
-            if headers.get(CSRF_HEADER) != "1" or (origin and urlsplit(origin).netloc != headers.get("host")):
-                raise Refused(HTTPStatus.FORBIDDEN, f"The request needs the header {CSRF_HEADER} and its own origin.")
+            _check_change(request)
 
     async def viewer(self, request: Request) -> Viewer:
         """Return who looks; raises `Refused`."""
         if self.authenticate is None:
-            return Viewer()
+            return Viewer(role=self.open_role)
         authorization = self._authorization(request)
         if authorization is None:
             raise Refused(HTTPStatus.UNAUTHORIZED, "Sign in with a token that has the role read.")
@@ -103,6 +107,26 @@ class Gate:
         return viewer, token, {"max_age": int(seconds), "secure": is_secure, "httponly": True, "samesite": "strict"}
 
 
+def _check_change(request: Request) -> None:
+    """Raise `Refused` unless a request that changes something is of the console's own pages, or of no browser."""
+    headers = request.headers
+    origin = headers.get("origin")
+    if headers.get(CSRF_HEADER) != "1" or (origin is not None and not _is_own(origin, request)):
+        raise Refused(HTTPStatus.FORBIDDEN, f"The request needs the header {CSRF_HEADER} and its own origin.")
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Not even of a request without a body, but for DELETE: a form of another site can send every other type.
+    if media_type != "application/json" and (media_type or request.method != "DELETE"):
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The request needs Content-Type: application/json.")
+
+
+def _is_own(origin: str, request: Request) -> bool:
+    """Return whether an `Origin` header is that of the console: scheme, host and port."""
+    scheme, _, place = origin.lower().partition("://")
+    # A proxy in front may end TLS; what the console gets without a proxy by https is never of a page without.
+    schemes = ("https",) if request.url.scheme == "https" else ("http", "https")
+    return scheme in schemes and place == request.headers["host"].strip().lower()
+
+
 async def _token(request: Request) -> str:
     body = b""
     async for chunk in request.stream():
@@ -123,10 +147,18 @@ async def _token(request: Request) -> str:
 def token_expiry(token: str) -> float:
     """Return when a verified token expires; the longest session from now on if it does not say."""
     try:
-        claims = orjson.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
-        return float(claims["exp"])
-    except (IndexError, binascii.Error, orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return float(token_claims(token)["exp"])
+    except (KeyError, TypeError, ValueError):
         return float("inf")
+
+
+def token_claims(token: str) -> Mapping[str, Any]:
+    """Return the claims of a token that was verified; empty if it is no JWT."""
+    try:
+        claims = orjson.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    except (IndexError, binascii.Error, orjson.JSONDecodeError, ValueError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def is_loopback(name: str) -> bool:

@@ -27,6 +27,7 @@ from maestropy.trace.work.live_objects import LookupDepth
 from maestropy.trace.work.query import WorkTraceOptions
 from maestropy.trace.work.report import work_report
 from maestropy.trace.work.report.work_report import Traced, WorkReport
+from maestropy.untrusted.printable import escape
 
 _MOST_ENTRIES: Final = 300
 _NOT_READ: Final = "MW-100"
@@ -295,9 +296,9 @@ def entry_model(entry: HistoryEntry) -> dict[str, Any]:
         "time": entry.time,
         "kind": entry.kind,
         "version": entry.version,
-        "by": entry.user or (f"source {entry.source}" if entry.source and entry.kind in _REQUESTS else ""),
-        "address": entry.address,
-        "operationId": entry.operation_id,
+        "by": escape(entry.user or (f"source {entry.source}" if entry.source and entry.kind in _REQUESTS else "")),
+        "address": escape(entry.address),
+        "operationId": escape(entry.operation_id),
         "detail": redaction.anything(entry.detail),
     }
 

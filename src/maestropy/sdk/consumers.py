@@ -6,7 +6,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
-from urllib.parse import quote
 
 from maestropy.sdk import actions, history, selector
 from maestropy.sdk._connection import responses
@@ -283,10 +282,9 @@ class AsyncConsumers:
 
         `plan` is that of a dry run. Raises Conflict if the agent was seen lately, or if the works have changed since.
         """
-        checks.usable({"key": key}, doing="retire a consumer")
         return await actions.perform(
             self._rest,
-            f"{_path(key)}/retirement",
+            f"{_path(key, doing='retire a consumer')}/retirement",
             doing=f"retire consumer {key}",
             body={"works": works, "plan": plan, "reason": reason, "requested_by": requested_by},
             dry_run=dry_run,
@@ -318,10 +316,9 @@ class AsyncConsumers:
     async def _act(
         self, key: str, action: str, *, reason: str, requested_by: str, dry_run: bool, operation_id: str
     ) -> OperatorAction:
-        checks.usable({"key": key}, doing=f"{action} a consumer")
         return await actions.perform(
             self._rest,
-            f"{_path(key)}/{action}",
+            f"{_path(key, doing=f'{action} a consumer')}/{action}",
             doing=f"{action} consumer {key}",
             body={"reason": reason, "requested_by": requested_by},
             dry_run=dry_run,
@@ -383,8 +380,8 @@ class AsyncConsumers:
         )
 
 
-def _path(consumer_id: str) -> str:
-    return f"{_PATH}/{quote(consumer_id, safe='')}"
+def _path(key: str, *, doing: str = "find a consumer") -> str:
+    return f"{_PATH}/{checks.path_segment(key, name='key', doing=doing)}"
 
 
 def _is_id(key: str) -> bool:

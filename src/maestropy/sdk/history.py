@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
-from urllib.parse import quote
 
 from maestropy.sdk._connection import responses
 from maestropy.sdk._connection.error_mapping import UnknownPath
@@ -104,14 +103,13 @@ async def read(rest: RestClient, path: str, *, doing: str, wanted: HistoryFilter
 
 def work_path(bundle_id: str) -> str:
     """Return the path of the history of a work."""
-    checks.usable({"bundle_id": bundle_id}, doing="read the history of a work")
-    return f"/resource-bundles/{quote(bundle_id, safe='')}/history"
+    segment = checks.path_segment(bundle_id, name="bundle_id", doing="read the history of a work")
+    return f"/resource-bundles/{segment}/history"
 
 
 def consumer_path(key: str) -> str:
     """Return the path of the history of a consumer, by its ID or name."""
-    checks.usable({"key": key}, doing="read the history of a consumer")
-    return f"/consumers/{quote(key, safe='')}/history"
+    return f"/consumers/{checks.path_segment(key, name='key', doing='read the history of a consumer')}/history"
 
 
 def _query(wanted: HistoryFilter, *, doing: str) -> dict[str, str | int]:

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from maestropy.aio import clock
 from maestropy.sdk import actions, history, selector
@@ -47,8 +46,7 @@ class AsyncResourceBundles:
 
     async def get(self, bundle_id: str) -> dict[str, Any]:
         """Return a resource bundle; raises NotFound. One that is being deleted has `deleted_at`."""
-        checks.usable({"bundle_id": bundle_id}, doing="get a resource bundle")
-        path = f"{_PATH}/{quote(bundle_id, safe='')}"
+        path = f"{_PATH}/{checks.path_segment(bundle_id, name='bundle_id', doing='get a resource bundle')}"
         bundle: dict[str, Any] = await self._rest.ask(
             RestCall(
                 method="GET",
@@ -140,10 +138,10 @@ class AsyncResourceBundles:
 
         An agent that has the version changes nothing. Raises Unsupported on a Go server.
         """
-        checks.usable({"bundle_id": bundle_id}, doing="resend a resource bundle")
+        segment = checks.path_segment(bundle_id, name="bundle_id", doing="resend a resource bundle")
         return await actions.perform(
             self._rest,
-            f"{_PATH}/{quote(bundle_id, safe='')}/resend",
+            f"{_PATH}/{segment}/resend",
             doing=f"resend resource bundle {bundle_id}",
             body={"reason": reason, "requested_by": requested_by},
             dry_run=dry_run,

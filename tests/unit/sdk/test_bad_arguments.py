@@ -54,6 +54,12 @@ CALLS: dict[str, tuple[Callable[[Maestro], Any], str]] = {
     "consumer-label": (lambda client: client.consumers.create("c", labels={"x": HALF}), r"body\.labels\.x holds half"),
     "consumer-get": (lambda client: client.consumers.get(HALF), "cannot be searched for"),
     "bundle": (lambda client: client.resource_bundles.get(HALF), "bundle_id holds half"),
+    "bundle-dots": (lambda client: client.resource_bundles.get(".."), "bundle_id '..' is no ID or name"),
+    "bundle-slash": (lambda client: client.resource_bundles.resend("a/../b"), "bundle_id 'a/../b' is no ID or name"),
+    "bundle-empty": (lambda client: list(client.resource_bundles.history("")), "bundle_id '' is no ID or name"),
+    "consumer-dot": (lambda client: client.consumers.pause("."), "key '.' is no ID or name"),
+    "consumer-slash": (lambda client: client.consumers.retire("a/b", works="delete"), "key 'a/b' is no ID or name"),
+    "consumer-control": (lambda client: list(client.consumers.history("a\nb")), "is no ID or name"),
     "bundle-none": (lambda client: client.resource_bundles.apply(cast("Any", None)), "bundle is of type NoneType"),
 }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from maestropy.console import sessions
 from maestropy.console.oidc import problems
 from maestropy.console.oidc.problems import LoginFailed
 
@@ -107,7 +108,8 @@ def _endpoint(document: Mapping[str, Any], name: str, *, is_needed: bool = True)
         is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     except ValueError:
         is_safe = False
-    if not is_safe:
+    # A line break would end a header or a line of a log; no address has one.
+    if not is_safe or not all("!" <= sign <= "~" for sign in str(address)):
         raise LoginFailed(problems.WRONG_DISCOVERY, f"{name} is absent or not an https address")
     return str(address)
 
@@ -177,6 +179,15 @@ def check_id_token(claims: Mapping[str, object], attempt: Attempt, *, client_id:
     is_shared = isinstance(audience, list) and len(audience) > 1
     if (authorized is not None or is_shared) and authorized != client_id:
         raise LoginFailed(problems.of_token("the ID token is meant for another audience"))
+
+
+def check_subject(
+    claims: Mapping[str, object], token: str, *, problem: problems.Problem = problems.OTHER_SUBJECT
+) -> None:
+    """Raise `LoginFailed` if a verified token is of another user than the ID token, and says so."""
+    subject = sessions.token_claims(token).get("sub")
+    if subject is not None and subject != claims.get("sub"):
+        raise LoginFailed(problem, "the access token is of another user than the ID token")
 
 
 def _with_query(address: str, query: Mapping[str, str]) -> str:

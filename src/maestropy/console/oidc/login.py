@@ -111,12 +111,10 @@ class Login:
         tokens = await self.provider.exchange(code, verifier=attempt.verifier)
         if not tokens.identity:
             raise LoginFailed(problems.NO_TOKEN)
-        try:
-            claims = await self.check_id_token(tokens.identity)
-        except sessions.Refused as error:
-            raise LoginFailed(problems.of_token(error.reason), f"ID token: {error.reason}") from error
+        claims = await self._claims(tokens.identity)
         flow.check_id_token(claims, attempt, client_id=self.options.client_id)
         viewer = await self._viewer(tokens)
+        flow.check_subject(claims, self._chosen(tokens))
         now = self.clock.epoch()
         token = self._chosen(tokens)
         return Session(token=token, refresh=tokens.refresh, user=viewer.user, began=now, obtained=now)
@@ -143,11 +141,14 @@ class Login:
         tokens = await self.provider.renew(session.refresh)
         try:
             viewer = await self._viewer(tokens)
+            claims = await self._claims(tokens.identity) if tokens.identity else {}
         except LoginFailed as error:
             raise _Postponed(error, replace(session, refresh=tokens.refresh)) from error
         # OpenID Connect Core, 12.2: a renewed session stays that of the same user.
         if not hmac.compare_digest(viewer.user.encode(), session.user.encode()):
             raise LoginFailed(problems.SESSION_ENDED, "the provider renewed the session for another user")
+        if claims:
+            flow.check_subject(claims, self._chosen(tokens), problem=problems.SESSION_ENDED)
         return replace(session, token=self._chosen(tokens), refresh=tokens.refresh, obtained=self.clock.epoch())
 
     async def sign_out(self, request: Request) -> Response:
@@ -165,6 +166,12 @@ class Login:
         response = _json({"isSignedIn": False, "location": location})
         self.jar.drop(response, request)
         return response
+
+    async def _claims(self, identity: str) -> Mapping[str, object]:
+        try:
+            return await self.check_id_token(identity)
+        except sessions.Refused as error:
+            raise LoginFailed(problems.of_token(error.reason), f"ID token: {error.reason}") from error
 
     async def _viewer(self, tokens: Tokens) -> sessions.Viewer:
         token = self._chosen(tokens)

@@ -85,6 +85,12 @@ WRONG_NONCE: Final = Problem(
     cause="Its nonce is not the one that this browser began with.",
     remedy=_AGAIN,
 )
+OTHER_SUBJECT: Final = Problem(
+    title="The tokens of the provider are of two users",
+    cause="The access token is of another user than the ID token.",
+    remedy=f"{_AGAIN} {_OPERATOR}",
+    status=HTTPStatus.UNAUTHORIZED,
+)
 NO_TOKEN: Final = Problem(
     title="The provider gave no token",
     cause="Its answer lacks the ID token or the token that --console-oidc-token names.",

@@ -2,11 +2,15 @@
 
 import sys
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
+from urllib.parse import quote
 
 from maestropy.sdk.errors import Invalid
 from maestropy.sdk.work import Work
 from maestropy.wire import json_values, kubernetes_names
+
+_SHOWN: Final = 80
+"""Characters of a wrong name in an error."""
 
 
 def usable(arguments: Mapping[str, object], *, doing: str) -> None:
@@ -19,6 +23,18 @@ def usable(arguments: Mapping[str, object], *, doing: str) -> None:
     problems += json_values.problems(arguments)
     if problems:
         raise Invalid(kubernetes_names.join(problems), doing=doing)
+
+
+def path_segment(value: str, *, name: str, doing: str) -> str:
+    """Return an ID or a name as one segment of a path; raises Invalid for one that no server can route."""
+    usable({name: value}, doing=doing)
+    if value in ("", ".", "..") or "/" in value or not value.isprintable():
+        # A client or a proxy would resolve `..` and `%2f` to another path.
+        shown = f"{value[:_SHOWN]!a}"
+        raise Invalid(
+            f"{name} {shown} is no ID or name: it is empty, has a slash or control characters, or is dots", doing=doing
+        )
+    return quote(value, safe="")
 
 
 def is_work(work: object) -> None:

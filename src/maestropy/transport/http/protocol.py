@@ -67,10 +67,20 @@ class LimitedProtocol(HttpToolsProtocol):
         self.without_request.pop(self, None)
         if self.transport.is_closing():
             return
+        self._take_host_of_target()
         super().on_headers_complete()
         if len(self.pipeline) > self.limits.pipelined:
             self.transport.abort()
             raise _TooManyPipelined  # ends the parser, which has more of them
+
+    def _take_host_of_target(self) -> None:
+        """Replace `Host` by the host of a target like `http://host/path` (RFC 9112, 3.2.2): one name is checked."""
+        target = bytes(self.url)
+        if target.startswith((b"/", b"*")) or b"://" not in target:
+            return
+        host = target.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
+        self.headers[:] = [item for item in self.headers if item[0] != b"host"]
+        self.headers.append((b"host", host))
 
     def on_body(self, body: bytes) -> None:
         if not self.transport.is_closing():

@@ -172,7 +172,7 @@ class HostMiddleware:
         """Check the `Host` header of the request and pass it on."""
         if scope["type"] == "http":
             headers = Headers(scope=scope).getlist("host")
-            if not headers:
+            if not any(header.strip() for header in headers):
                 raise errors.RestError(error_catalogue.BAD_REQUEST, "The request has no Host header")
             if len(headers) > 1 or not self._hosts.allows(headers[0]):
                 shown = errors.shorten(headers[0])
