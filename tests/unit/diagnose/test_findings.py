@@ -95,6 +95,18 @@ def test_rule_finds_what_is_wrong_and_nothing_else(
     assert analysed(of_files(tmp_path / "good.tar.zst", good)).findings == ()
 
 
+def test_agent_with_an_open_connection_is_connected_and_only_consumers_that_exist_are_named(tmp_path: Path) -> None:
+    consumers = lines({"name": "c1"}, {"name": "c2"})
+    overlap = [entry("agent.disconnected", "3"), entry("agent.connected", "2"), entry("agent.connected", "1")]
+    stranger = [{**entry(f"agent.{kind}", "4"), "consumer_name": "typo"} for kind in ("disconnected", "connected")]
+    files = {"database/history.jsonl": lines(*stranger, *overlap), "database/consumers.jsonl": consumers}
+    assert analysed(of_files(tmp_path / "a.tar.zst", files)).findings == ()
+    ended = [{**entry("agent.disconnected", "1"), "consumer_name": "c2"}]
+    files["database/history.jsonl"] = lines(*ended, *stranger)
+    titles = [item.finding.title for item in analysed(of_files(tmp_path / "b.tar.zst", files)).findings]
+    assert titles == ["The agent of c2 is not connected."]
+
+
 def test_findings_are_ranked_causes_first_and_many_works_are_one_finding(tmp_path: Path) -> None:
     rows = [row(number, applied="False", message="denied") for number in range(30)]
     files = {
