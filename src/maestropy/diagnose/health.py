@@ -229,7 +229,16 @@ def _check(document: Mapping[str, Any]) -> str:
 
 def _database(content: Content) -> Iterator[Finding]:
     path = "database/pending_events.jsonl"
-    old = [item for item in content.documents(path) if _number(item[1].get("age_seconds")) > _UNDELIVERED_SECONDS]
+    paused = {
+        str(document.get("consumer_name"))
+        for pauses in ("database/pauses.jsonl", "server/pauses.jsonl")
+        for _, document in content.documents(pauses)
+    }
+    old = [
+        item
+        for item in content.documents(path)
+        if _number(item[1].get("age_seconds")) > _UNDELIVERED_SECONDS and item[1].get("consumer_name") not in paused
+    ]
     if old:
         consumers = sorted({str(item[1].get("consumer_name")) for item in old})
         names = ", ".join(consumers[:_NAMED]) + (", …" if len(consumers) > _NAMED else "")
