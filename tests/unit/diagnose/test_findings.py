@@ -180,6 +180,18 @@ def test_cluster_without_access_leaves_its_works_unknown_and_judges_the_others(t
     assert "cluster of c4: was not collected" in shown
 
 
+def test_cluster_that_is_given_for_two_consumers_has_each_applied_work_once(tmp_path: Path) -> None:
+    content = lines(applied_work(1), live_object(1))
+    files = {"database/rows.jsonl": lines(row(1)), **{f"clusters/m{n}/objects.jsonl": content for n in (1, 2)}}
+    clusters = [manifest.Cluster(label=f"m{n}", folder=f"m{n}", consumer=f"c{3 - n}") for n in (1, 2)]
+    about = manifest.Manifest(
+        collected_at=NOW, sections=[manifest.Section(name="works", state="collected")], clusters=clusters
+    )
+    analysis = analysed(of_files(tmp_path / "a.tar.zst", files, about=about))
+    assert [(work.id, work.code) for work in analysis.works] == [("id-1", "MW-001")]
+    assert analysis.findings == ()
+
+
 def test_applied_work_without_a_row_is_an_orphan_only_if_all_works_were_collected(tmp_path: Path) -> None:
     applied = [
         {"apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
