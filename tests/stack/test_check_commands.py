@@ -201,6 +201,7 @@ async def test_agent_with_every_permission_passes(database: Dsn) -> None:
             "cluster-permissions of works": Outcome.NOT_SEEN,
             "server": Outcome.OK,
             "server-access": Outcome.OK,
+            "consumer": Outcome.OK,
         }
         late = clocks.Clock(epoch=lambda: CLOCK.epoch() - 60)
         found = await check_agent(clock=late, kubeconfig=str(cluster.kubeconfig), grpc_url=server.agents)
@@ -209,7 +210,20 @@ async def test_agent_with_every_permission_passes(database: Dsn) -> None:
         arguments = ("--consumer-name=cluster1", f"--kubeconfig={cluster.kubeconfig}", f"--grpc-url={server.agents}")
         code, out, _ = await maestro("check", "agent", *arguments)
         assert code == 0, out
-        assert out.startswith("check agent: 1 not seen, 6 ok\n")
+        assert out.startswith("check agent: 1 not seen, 7 ok\n")
+        await asyncio.gather(*(check_agent(kubeconfig="none", grpc_url=server.agents) for _ in range(3)))
+    # A server writes what waits before it ends.
+    assert await harness.value(database, "SELECT count(*) FROM maestropy_history WHERE kind LIKE 'agent.%'") == 0
+
+
+async def test_agent_of_an_unknown_consumer_or_with_the_port_of_sources_fails(database: Dsn) -> None:
+    async with harness.in_process(database) as server:
+        unknown = (await check_agent(kubeconfig="none", grpc_url=server.agents))["consumer"]
+        assert (unknown.outcome, unknown.detail) == (Outcome.FAILED, "there is no consumer 'cluster1'")
+        assert "maestro consumer create cluster1" in unknown.remedy
+        port = (await check_agent(kubeconfig="none", grpc_url=server.sources))["server-access"]
+        assert port.outcome is Outcome.FAILED
+        assert "8091" in port.remedy
 
 
 @pytest.mark.parametrize(

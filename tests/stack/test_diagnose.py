@@ -251,6 +251,9 @@ async def test_scope_limits_works_clusters_and_logs(tmp_path: Path) -> None:
         )
         future = Scope(since=Clock().epoch() + 3600)
         await collected(options(running, tmp_path / "d.tar.zst", scope=future))
+        await collected(options(running, tmp_path / "e.tar.zst", access=without_sql, scope=future))
+        no_work = await collected(options(running, tmp_path / "f.tar.zst", scope=Scope(work="nope")))
+        no_consumer = await collected(options(running, tmp_path / "g.tar.zst", scope=Scope(consumer="nope")))
     first, second = (
         await analysed(tmp_path / "a.tar.zst", tmp_path / "1"),
         await analysed(tmp_path / "b.tar.zst", tmp_path / "2"),
@@ -266,6 +269,16 @@ async def test_scope_limits_works_clusters_and_logs(tmp_path: Path) -> None:
     assert len(fourth.works) == 2
     assert first.requests
     assert fourth.requests == ()
+    # The state of the agents, whatever the window.
+    for name, path in (("d", "database/history.jsonl"), ("e", "server/history.jsonl")):
+        folder = tmp_path / f"files-{name}"
+        folder.mkdir()
+        with archive.opened(tmp_path / f"{name}.tar.zst", folder=folder) as opened:
+            text = (opened.folder / path).read_text()
+        assert sorted(json.loads(line)["consumer_name"] for line in text.splitlines()) == ["one", "two"]
+    assert "nothing matches --work nope" in next(item.reason for item in no_work.missing if item.name == "works")
+    assert {item.name for item in no_consumer.missing} == {"server", "database"}
+    assert all("nothing matches --consumer nope" in item.reason for item in no_consumer.missing)
 
 
 async def test_collection_keeps_to_its_size_limit_and_says_so(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Check before a roll-out whether an agent with these settings would work: `maestro check agent`. Changes nothing.
 
 Every check has a time limit, and says what it could not see. Access reviews are requests that store nothing. To see
-whether the server accepts this agent, a gRPC subscription is opened and closed at once; what the server sends over it
-is sent again to the agent that connects later.
+whether the server accepts this agent, and knows its consumer, a marked gRPC subscription is asked for: a server of this
+project sends nothing over it and records nothing. Another server opens it for a moment; what it sends over it is sent
+again to the agent that connects later.
 """
 
 import asyncio

@@ -22,6 +22,7 @@ from maestropy.trace.exit_codes import Exit
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.hcp.model import Walk
 from maestropy.trace.logs import index, tracing
+from maestropy.trace.logs.judge import pauses
 from maestropy.trace.logs.log_records import LogRecord
 from maestropy.trace.logs.model import PROBLEMS, SETTLED, RequestFinding, Trace
 from maestropy.trace.logs.read.log_writers import Environment
@@ -99,7 +100,7 @@ def analyze(opened: Opened, *, jobs: int = 1) -> Analysis:
     now = moment(opened, manifest)
     _archive_findings(opened, manifest, results)
     _works(opened, manifest, results, now=now)
-    _requests(opened, results, now=now, jobs=jobs)
+    _requests(opened, results, scope=manifest.scope, known=_known(opened), now=now, jobs=jobs)
     _hcp(opened, results, now=now)
     _health(opened, results, now=now)
     findings = rank(results.findings)
@@ -264,7 +265,9 @@ class _Lines:
         return [evidence for evidence in found if evidence is not None]
 
 
-def _requests(opened: Opened, results: _Results, *, now: datetime, jobs: int) -> None:
+def _requests(
+    opened: Opened, results: _Results, *, scope: manifests.Scope, known: pauses.Known, now: datetime, jobs: int
+) -> None:
     folder = opened.folder / "logs"
     if not folder.is_dir() or not any(path.is_file() for path in folder.rglob("*")):
         results.unknown.append("requests: the archive holds no logs")
@@ -281,7 +284,11 @@ def _requests(opened: Opened, results: _Results, *, now: datetime, jobs: int) ->
     results.unknown += [f"logs: {warning}" for warning in warnings]
     healthy = {work.id for work in results.works if work.code == _HEALTHY}
     # One at a time: gigabytes of logs hold a million requests, and only what is wrong with them is kept.
-    for trace in logs.traces(evidence="brief"):
+    for judged in logs.traces(evidence="brief"):
+        trace = pauses.refined(judged, known)
+        if not _is_in_scope(trace, scope, results.works):
+            continue
+        trace = trace if trace.verdict in SETTLED else pauses.with_evidence(trace)
         main = trace.main_finding
         key = trace.key
         results.requests.append(
@@ -303,6 +310,22 @@ def _requests(opened: Opened, results: _Results, *, now: datetime, jobs: int) ->
             ]
             is_past = key.resource in healthy
             results.findings.append(_request_finding(trace, main, evidence=located, is_past=is_past))
+
+
+def _known(opened: Opened) -> pauses.Known:
+    """Return works and pauses; none if they cannot be read, which the works have told."""
+    try:
+        dump = works_of.database(opened.folder).dump
+    except InputUnreadable:
+        return pauses.Known()
+    return pauses.known(dump.pauses, dump.rows)
+
+
+def _is_in_scope(trace: Trace, scope: manifests.Scope, works: Sequence[JudgedWork]) -> bool:
+    """Return whether a request is about what was collected; the logs of a limited archive are those of all works."""
+    if scope.work:
+        return trace.key.resource in {work.id for work in works}
+    return not scope.consumer or trace.key.consumer in {"", scope.consumer}
 
 
 def _unsent(trace: Trace) -> str:

@@ -219,6 +219,7 @@ class _Collection:
             if client is None:
                 raise _Skipped("no address of the REST API; give --rest-url")
             missing = list(await server.collect_rest(client, self._staging, scope=self._scope))
+            missing.append(self._unknown_consumer("server/consumers.jsonl"))
             missing.append(await server.collect_certificate(self._staging, "server/rest", url=client.settings.api_url))
             return _complete(missing)
 
@@ -276,9 +277,9 @@ class _Collection:
         async def works() -> int:
             try:
                 if isinstance(reader, SqlDatabaseReader):
-                    return await database.collect_works(reader.runner, self._staging, scope=self._scope) or 1
+                    return self._matched(await database.collect_works(reader.runner, self._staging, scope=self._scope))
                 if client is not None:
-                    return await server.collect_works(client, self._staging, scope=self._scope) or 1
+                    return self._matched(await server.collect_works(client, self._staging, scope=self._scope))
             except database.TooManyWorks:
                 raise _Incomplete(
                     f"only {database.MOST_WORKS} works are collected; collect one --consumer at a time"
@@ -290,10 +291,25 @@ class _Collection:
                 why = await server.collect_history(client, self._staging, scope=self._scope) if client else ""
                 raise _Skipped(f"the database is not read by SQL; give --db-dsn{f' ({why})' if why else ''}")
             now = self._clock.epoch()
-            return _complete(await database.collect_facts(reader.runner, self._staging, scope=self._scope, now=now))
+            missing = await database.collect_facts(reader.runner, self._staging, scope=self._scope, now=now)
+            return _complete([*missing, self._unknown_consumer("database/consumers.jsonl")])
 
         await self._section("works", works)
         await self._section("database", facts)
+
+    def _matched(self, count: int) -> int:
+        """Return how many works there are; raise InputUnreadable if none matches --work."""
+        if not count and self._scope.work:
+            of = f" of consumer {self._scope.consumer}" if self._scope.consumer else ""
+            raise InputUnreadable(f"nothing matches --work {self._scope.work}{of}; maestro get works lists the works")
+        return count or 1
+
+    def _unknown_consumer(self, name: str) -> str:
+        """Return that nothing matches --consumer, if it is so."""
+        path = self._staging.folder / name
+        if not self._scope.consumer or not path.is_file() or path.stat().st_size:
+            return ""
+        return f"nothing matches --consumer {self._scope.consumer}; maestro get consumers lists the consumers"
 
     async def _clusters(self, readers: gather.Readers) -> None:
         """Read every cluster; those that cannot be reached are named."""

@@ -113,14 +113,28 @@ def _agents(content: Content) -> Iterator[Finding]:
 
 
 def _disconnected(content: Content) -> Iterator[Finding]:
-    """Yield the consumers whose last entry is a disconnection; entries are the newest first."""
+    """Yield the consumers whose connections have all ended; entries are the newest first.
+
+    A new connection may begin before the server notices the end of the old one, so that the last entry alone says
+    nothing. The entries may begin in the middle: an end without a begin is that of an earlier connection.
+    """
+    existing = {
+        str(document.get("name"))
+        for path in ("database/consumers.jsonl", "server/consumers.jsonl")
+        for _, document in content.documents(path)
+    }
     for path in ("database/history.jsonl", "server/history.jsonl"):
         last: dict[str, tuple[int, Mapping[str, Any]]] = {}
-        for item in content.documents(path):
-            if str(item[1].get("kind", "")).startswith("agent."):
-                last.setdefault(str(item[1].get("consumer_name", "")), item)
+        is_open: dict[str, int] = {}
+        for item in reversed(content.documents(path)):
+            kind, consumer = str(item[1].get("kind", "")), str(item[1].get("consumer_name", ""))
+            if kind == "agent.connected":
+                is_open[consumer] = is_open.get(consumer, 0) + 1
+            elif kind == "agent.disconnected":
+                is_open[consumer] = max(is_open.get(consumer, 0) - 1, 0)
+                last[consumer] = item
         for consumer, item in last.items():
-            if item[1].get("kind") == "agent.disconnected":
+            if not is_open.get(consumer) and (not existing or consumer in existing):
                 title = f"The agent of {consumer} is not connected."
                 yield finding("MD-201", evidence=[_evidence(path, item, _entry)], title=title)
 
@@ -215,7 +229,16 @@ def _check(document: Mapping[str, Any]) -> str:
 
 def _database(content: Content) -> Iterator[Finding]:
     path = "database/pending_events.jsonl"
-    old = [item for item in content.documents(path) if _number(item[1].get("age_seconds")) > _UNDELIVERED_SECONDS]
+    paused = {
+        str(document.get("consumer_name"))
+        for pauses in ("database/pauses.jsonl", "server/pauses.jsonl")
+        for _, document in content.documents(pauses)
+    }
+    old = [
+        item
+        for item in content.documents(path)
+        if _number(item[1].get("age_seconds")) > _UNDELIVERED_SECONDS and item[1].get("consumer_name") not in paused
+    ]
     if old:
         consumers = sorted({str(item[1].get("consumer_name")) for item in old})
         names = ", ".join(consumers[:_NAMED]) + (", …" if len(consumers) > _NAMED else "")

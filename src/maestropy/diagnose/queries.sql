@@ -37,7 +37,12 @@ SELECT json_build_object('trace', 'history', 'id', h.id, 'time', h.at, 'kind', h
   'consumer_name', h.consumer_name, 'source', h.source, 'version', h.version, 'user', h.actor, 'address', h.address,
   'operation_id', h.operation_id, 'result', h.result, 'detail', h.detail)::text
 FROM maestropy_history h
-WHERE ($1::text = '' OR h.consumer_name = $1::text) AND ($2::text = '' OR h.at >= $2::text::timestamptz)
+WHERE ($1::text = '' OR h.consumer_name = $1::text)
+  AND ($2::text = '' OR h.at >= $2::text::timestamptz OR h.id IN ( -- the state of each agent when the window begins
+    SELECT DISTINCT ON (c.consumer_name) c.id FROM maestropy_history c
+    WHERE c.kind IN ('agent.connected', 'agent.disconnected') AND ($1::text = '' OR c.consumer_name = $1::text)
+      AND $2::text <> '' AND c.at < nullif($2::text, '')::timestamptz
+    ORDER BY c.consumer_name, c.at DESC, c.id DESC))
   AND ($3::text = '' OR h.at <= $3::text::timestamptz)
 ORDER BY h.at DESC, h.id DESC LIMIT 20000
 

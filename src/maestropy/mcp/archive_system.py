@@ -35,6 +35,7 @@ from maestropy.trace import library
 from maestropy.trace.access.options import HcpAccess
 from maestropy.trace.errors import InputUnreadable
 from maestropy.trace.findings.codes import CODES
+from maestropy.trace.logs.judge import pauses
 from maestropy.trace.offline import OfflineDatabase
 from maestropy.trace.output import Evidence
 from maestropy.trace.work import gather, parse, query
@@ -195,7 +196,11 @@ class ArchiveSession:
             )
         names = log_lines.names_of(self._archive.files)
         analysis = await self._archive.analysis()
-        return await requests.trace([folder], asked, self._store, names=names, now=analysis.now.timestamp())
+        dump = self._archive.database.dump
+        known = pauses.known(dump.pauses, dump.rows)
+        return await requests.trace(
+            [folder], asked, self._store, names=names, now=analysis.now.timestamp(), known=known
+        )
 
     async def trace_hcp(self, asked: arguments.TraceHcp) -> Result:
         """Walk a hosted control plane from the documents of the archive."""

@@ -38,6 +38,7 @@ from maestropy.trace.access.confirmation import NoConfirmer
 from maestropy.trace.access.options import HcpAccess, WorkAccess
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.exit_codes import Exit
+from maestropy.trace.logs.judge import pauses
 from maestropy.trace.rest_reader import RestReader
 from maestropy.trace.work import gather, parse, query
 from maestropy.trace.work.judge.facts import Expectations
@@ -202,7 +203,11 @@ class LiveSession:
                 "the folder of --logs holds no log of Maestro", remedy="Start `maestro mcp` with another one."
             )
         paths, names = list(files.values()), log_lines.names_of(files)
-        return await requests.trace(paths, asked, self._store, names=names, now=self._clock.epoch())
+        try:
+            known = pauses.Known(pauses=(await self._pictured()).pauses)
+        except ToolError:
+            known = pauses.Known()  # the logs can be traced without the server
+        return await requests.trace(paths, asked, self._store, names=names, now=self._clock.epoch(), known=known)
 
     async def trace_hcp(self, asked: arguments.TraceHcp) -> Result:
         """Walk a hosted control plane."""

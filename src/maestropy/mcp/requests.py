@@ -10,15 +10,22 @@ from maestropy.mcp.definitions import LogsAround, TraceRequest
 from maestropy.mcp.evidence import EvidenceStore, file_and_line
 from maestropy.mcp.results import traces as trace_results
 from maestropy.trace.logs import tracing
+from maestropy.trace.logs.judge import pauses
 from maestropy.trace.logs.model import Options
 from maestropy.trace.logs.selection import RequestQuery
 from maestropy.trace.logs.tracing import RequestTracer, TracedLogs
 
 
 async def trace(
-    roots: Sequence[Path], asked: TraceRequest, store: EvidenceStore, *, names: Mapping[Path, str], now: float
+    roots: Sequence[Path],
+    asked: TraceRequest,
+    store: EvidenceStore,
+    *,
+    names: Mapping[Path, str],
+    now: float,
+    known: pauses.Known,
 ) -> Result:
-    """Trace the requests of an identifier; `names` are the names of files that can be opened."""
+    """Trace the requests of an identifier; `names` are those of files that can be opened, `known` what logs lack."""
     if not asked.identifier:
         raise ToolError(
             "identifier is missing", remedy="Give a resource ID or the name of a work; call find to search for one."
@@ -42,7 +49,8 @@ async def trace(
         for number, writer in enumerate(logs.environment.writers)
         if writer.origin is not None and writer.origin.resolve() in names
     }
-    return trace_results.of_requests(logs.traces, logs.environment, store, names=openable, warnings=warnings)
+    traces = [pauses.with_evidence(pauses.refined(trace, known)) for trace in logs.traces]
+    return trace_results.of_requests(traces, logs.environment, store, names=openable, warnings=warnings)
 
 
 async def lines_around(asked: LogsAround, files: Mapping[str, Path]) -> Result:

@@ -21,12 +21,13 @@ from maestropy.trace.hcp import identity, walk
 from maestropy.trace.hcp.documents import offline
 from maestropy.trace.hcp.model import Walk
 from maestropy.trace.hcp.query import Snapshot
-from maestropy.trace.logs.judge import database_checks
+from maestropy.trace.logs.judge import database_checks, pauses
 from maestropy.trace.logs.model import Trace
 from maestropy.trace.work import gather, query
 from maestropy.trace.work.judge.facts import Expectations
 from maestropy.trace.work.live_objects import LookupDepth
 from maestropy.trace.work.query import WorkIdentifier, WorkTraceOptions
+from maestropy.trace.work.readers import SqlDatabaseReader
 from maestropy.trace.work.report import time_zones, work_report
 from maestropy.trace.work.report.work_report import WorkReport
 
@@ -67,7 +68,16 @@ async def check_requests(dsn: str, traces: Sequence[Trace]) -> tuple[list[Trace]
     """Run the checks of the findings on requests in a Maestro database; return the traces refined by the results."""
     database = DsnDatabase(dsn=dsn)
     results = [await database_checks.run_checks(database, trace) for trace in traces]
-    return [database_checks.refined(trace, result) for trace, result in zip(traces, results, strict=True)], results
+    refined = [database_checks.refined(trace, result) for trace, result in zip(traces, results, strict=True)]
+    known = pauses.known(await SqlDatabaseReader(database, reads_holds=True).pauses())
+    refined = [_with_consumer(trace, result) for trace, result in zip(refined, results, strict=True)]
+    return [pauses.refined(trace, known) for trace in refined], results
+
+
+def _with_consumer(trace: Trace, result: database_checks.CheckResults) -> Trace:
+    row = next(iter(result.get("resource", ())), {})
+    consumer = trace.key.consumer or str(row.get("consumer_name") or "")
+    return replace(trace, key=trace.key._replace(consumer=consumer))
 
 
 async def hcp(

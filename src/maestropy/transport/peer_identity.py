@@ -29,7 +29,7 @@ class PeerIdentity:
     groups: tuple[str, ...] = ()
 
 
-_READ_METADATA: Final = frozenset(("authorization", "traceparent"))
+_READ_METADATA: Final = frozenset(("authorization", "traceparent", "maestro-check"))
 
 ANONYMOUS: Final = PeerIdentity(user="")
 """The identity of every peer when authentication is off."""
@@ -50,6 +50,9 @@ class Peer:
 
     trace_parent: str = ""
     """The `traceparent` metadata: the span of the caller."""
+
+    is_check: bool = False
+    """Whether the call only asks if an agent would be accepted (`transport.grpc.check_calls`)."""
 
     identity: PeerIdentity | None = None
     """The authenticated identity; None before the authentication."""
@@ -72,6 +75,7 @@ def read_peer(
         authorization=sent.get("authorization"),
         address=host_of(address),
         trace_parent=sent.get("traceparent", ""),
+        is_check="maestro-check" in sent,
     )
 
 

@@ -95,6 +95,18 @@ def test_rule_finds_what_is_wrong_and_nothing_else(
     assert analysed(of_files(tmp_path / "good.tar.zst", good)).findings == ()
 
 
+def test_agent_with_an_open_connection_is_connected_and_only_consumers_that_exist_are_named(tmp_path: Path) -> None:
+    consumers = lines({"name": "c1"}, {"name": "c2"})
+    overlap = [entry("agent.disconnected", "3"), entry("agent.connected", "2"), entry("agent.connected", "1")]
+    stranger = [{**entry(f"agent.{kind}", "4"), "consumer_name": "typo"} for kind in ("disconnected", "connected")]
+    files = {"database/history.jsonl": lines(*stranger, *overlap), "database/consumers.jsonl": consumers}
+    assert analysed(of_files(tmp_path / "a.tar.zst", files)).findings == ()
+    ended = [{**entry("agent.disconnected", "1"), "consumer_name": "c2"}]
+    files["database/history.jsonl"] = lines(*ended, *stranger)
+    titles = [item.finding.title for item in analysed(of_files(tmp_path / "b.tar.zst", files)).findings]
+    assert titles == ["The agent of c2 is not connected."]
+
+
 def test_findings_are_ranked_causes_first_and_many_works_are_one_finding(tmp_path: Path) -> None:
     rows = [row(number, applied="False", message="denied") for number in range(30)]
     files = {
@@ -166,6 +178,18 @@ def test_cluster_without_access_leaves_its_works_unknown_and_judges_the_others(t
     shown = report.text(analysis, most=20)
     assert "cluster m3: login expired" in shown
     assert "cluster of c4: was not collected" in shown
+
+
+def test_cluster_that_is_given_for_two_consumers_has_each_applied_work_once(tmp_path: Path) -> None:
+    content = lines(applied_work(1), live_object(1))
+    files = {"database/rows.jsonl": lines(row(1)), **{f"clusters/m{n}/objects.jsonl": content for n in (1, 2)}}
+    clusters = [manifest.Cluster(label=f"m{n}", folder=f"m{n}", consumer=f"c{3 - n}") for n in (1, 2)]
+    about = manifest.Manifest(
+        collected_at=NOW, sections=[manifest.Section(name="works", state="collected")], clusters=clusters
+    )
+    analysis = analysed(of_files(tmp_path / "a.tar.zst", files, about=about))
+    assert [(work.id, work.code) for work in analysis.works] == [("id-1", "MW-001")]
+    assert analysis.findings == ()
 
 
 def test_applied_work_without_a_row_is_an_orphan_only_if_all_works_were_collected(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _SECONDS: Final = 10.0
 _MOST_BYTES: Final = 32 << 20
 _HISTORY: Final = 20_000
 """Entries of the history, the newest."""
+_CONNECTIONS: Final = ("agent.connected", "agent.disconnected")
 
 
 async def collect_works(client: AsyncMaestro, staging: Staging, *, scope: Scope) -> int:
@@ -107,11 +108,25 @@ async def collect_history(client: AsyncMaestro, staging: Staging, *, scope: Scop
                     if scope.consumer in {"", entry.consumer}:
                         fields = asdict(entry)
                         file.add({"trace": "history", "consumer_name": fields.pop("consumer"), **fields})
+            if since:
+                await _add_last_connections(client, file, scope=scope)
     except Unsupported:
         return "no history: the server keeps none, as a Go server"
     except MaestroError as error:
         return f"no history: {error}"
     return ""
+
+
+async def _add_last_connections(client: AsyncMaestro, file: DocumentFile, *, scope: Scope) -> None:
+    """Write the last connection or disconnection of each agent before the window: its state when that begins."""
+    seen: set[str] = set()
+    found = client.history(newest_first=True, limit=_HISTORY, until=scope.since_text, kinds=_CONNECTIONS)
+    async with aclosing(found) as entries:
+        async for entry in entries:
+            if entry.consumer not in seen and scope.consumer in {"", entry.consumer}:
+                seen.add(entry.consumer)
+                fields = asdict(entry)
+                file.add({"trace": "history", "consumer_name": fields.pop("consumer"), **fields})
 
 
 async def collect_endpoint(staging: Staging, name: str, *, url: str, kind: str) -> Sequence[str]:

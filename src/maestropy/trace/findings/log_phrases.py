@@ -31,6 +31,7 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
     "MT-210": ("Shutting down event controller", "Shutting down HealthCheck server", "Starting gRPC server"),
     "MT-211": ("Failed to publish resource", "PublishError", *_BROKER),
     "MT-212": ("the resource version is not the latest", "under deletion", "Received event from channel"),
+    "MT-213": ("delivery to the consumer is paused",),
     "MT-301": (*_BROKER, "unregister subscriber", "Received SIGTERM or SIGINT signal"),
     "MT-302": ("subscribed to mqtt broker", "subscribing to topics", "event clustername and agent clustername do not match"),
     "MT-303": ("larger than max", "packet too large"),

@@ -99,6 +99,12 @@ REQUEST_CODES: Final = (
           "Read the client's answer: without an error there is nothing to do",
           "An error says what to do: read the version again, fix the manifest, or wait for a deletion to end",
           sql=("resource", "events")),
+    _code("MT-213", "warn", "Delivery is paused",
+          "An operator has paused the delivery to the consumer. The server has stored the request and publishes it "
+          "after the resumption; nothing is lost.",
+          "maestro consumer list -o wide   # who paused it, since when and why",
+          "maestro consumer resume CONSUMER --dry-run   # what would be sent; changes nothing",
+          sql=("resource", "events")),
     _code("MT-301", "error", "The agent is not connected",
           "No agent of this consumer was subscribed, or it had lost its connection.",
           "Start the agent; check its broker address, certificate and access; a resync delivers on reconnect"),

@@ -294,7 +294,9 @@ async def _work(
     depth: LookupDepth,
 ) -> WorkData:
     row = subject.row
-    applied = {label: _belonging(applied_works, row, subject.names) for label, applied_works in records.items()}
+    found = {label: _belonging(applied_works, row, subject.names) for label, applied_works in records.items()}
+    consumers = {label: access.consumer for label, access in statuses.clusters.items()}
+    applied = _once(found, consumers, consumer=row.consumer if row else "")
     live_objects: list[LiveObject] = []
     read_objects: dict[str, ReadObjects] = {}
     for cluster in readers.clusters:
@@ -331,6 +333,19 @@ async def _work(
         has_read_objects=depth.objects,
         coverage=subject.coverage,
     )
+
+
+def _once(
+    found: Mapping[str, Sequence[AppliedWork]], consumers: Mapping[str, str], *, consumer: str
+) -> Mapping[str, Sequence[AppliedWork]]:
+    """Return each applied work once: a cluster may be given twice, for two consumers. That of its consumer counts."""
+    seen: set[tuple[str, str]] = set()
+    once: dict[str, Sequence[AppliedWork]] = dict.fromkeys(found, ())
+    for label in sorted(found, key=lambda label: consumers.get(label) != consumer):
+        kept = [record for record in found[label] if not record.uid or (record.uid, record.name) not in seen]
+        seen |= {(record.uid, record.name) for record in kept}
+        once[label] = kept
+    return once
 
 
 def _belonging(

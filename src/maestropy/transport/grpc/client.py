@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import grpc
 
+from maestropy.transport.grpc import check_calls
 from maestropy.transport.grpc.status import CallRejected, StatusCode
 from maestropy.transport.tls.certificates import Certificates
 from maestropy.untrusted import tokens
@@ -93,7 +94,15 @@ class GrpcClient:
         self, subscription: grpc_binding.Subscription
     ) -> AsyncIterator[AsyncIterator[event.CloudEvent]]:
         """Open a subscription; when the context is entered, the server has registered it."""
-        call = self._subscribe(grpc_binding.encode_subscription(subscription), metadata=self._metadata())
+        async with self._subscribed(subscription) as call:
+            yield self._events(call)
+
+    @asynccontextmanager
+    async def _subscribed(
+        self, subscription: grpc_binding.Subscription, metadata: tuple[tuple[str, str], ...] = ()
+    ) -> AsyncIterator[Any]:
+        sent = (*self._metadata(), *metadata)
+        call = self._subscribe(grpc_binding.encode_subscription(subscription), metadata=sent)
         try:
             try:
                 # Older Go servers send their headers with the first heartbeat: this may take ten seconds.
@@ -106,9 +115,19 @@ class GrpcClient:
                 raise _rejected(error) from _GrpcStatus(error.code().name)
             except TimeoutError as error:
                 raise StreamTimeout(f"{self._endpoint.url} did not answer the subscription") from error
-            yield self._events(call)
+            yield call
         finally:
             call.cancel()
+
+    async def check_agent(self, subscription: grpc_binding.Subscription) -> bool:
+        """Ask whether the server accepts a subscription; return whether it has also checked the consumer.
+
+        A server that does not know this question opens the subscription for a moment.
+        """
+        metadata = ((check_calls.METADATA, check_calls.AGENT),)
+        async with self._subscribed(subscription, metadata) as call:
+            answer = _text_of(await call.initial_metadata(), check_calls.SUBSCRIPTION_ID)
+            return answer == check_calls.ACCEPTED
 
     async def _events(self, call: Any) -> AsyncIterator[event.CloudEvent]:
         while True:

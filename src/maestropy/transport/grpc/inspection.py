@@ -8,18 +8,19 @@ from datetime import datetime
 from pathlib import Path
 
 from maestropy.aio import checks
-from maestropy.transport import port
-from maestropy.transport.grpc.agent import GrpcTransport
-from maestropy.transport.grpc.client import GrpcEndpoint
+from maestropy.transport.grpc.client import BadCredentials, GrpcClient, GrpcEndpoint, StreamTimeout
+from maestropy.transport.grpc.status import CallRejected, StatusCode
 from maestropy.transport.tls import inspection
+from maestropy.wire.events import event, grpc_binding
 
 _REMEDY = "check the address, and which identity the server asks of agents (--grpc-broker-agent-identity)"
+_PORT_REMEDY = "give the port of the gRPC broker for agents, 8091 by default; 8090 is that of sources"
 
 
 async def inspect(
     endpoint: GrpcEndpoint, *, consumer: str, flag: str, now: datetime, seconds: float
 ) -> list[checks.Check]:
-    """Subscribe as the agent of `consumer` for a moment; an unreachable server is noticed within `seconds`."""
+    """Ask whether the agent of `consumer` could subscribe; an unreachable server is noticed within `seconds`."""
     found = inspection.connection(endpoint, setting=flag, now=now)
     if checks.has_failed(found):
         return [*found, checks.not_seen("server", "not tried with these certificates")]
@@ -32,13 +33,27 @@ async def inspect(
     found.append(reached)
     if reached.outcome is checks.Outcome.FAILED:
         return found
-    transport = GrpcTransport(replace(endpoint, heartbeat_timeout_seconds=seconds), consumer=consumer)
+    return [*found, *await _access(replace(endpoint, heartbeat_timeout_seconds=seconds), consumer=consumer)]
+
+
+async def _access(endpoint: GrpcEndpoint, *, consumer: str) -> list[checks.Check]:
+    subscription = grpc_binding.Subscription(cluster_name=consumer, data_type=event.MANIFEST_BUNDLES)
+    accepted = checks.ok("server-access", f"the server accepts the agent of {consumer}")
     try:
-        async with transport.connect():
-            found.append(checks.ok("server-access", f"the server accepts the agent of {consumer}"))
-    except port.Disconnected as error:
-        found.append(checks.failed("server-access", str(error), remedy=_REMEDY))
-    return found
+        async with GrpcClient(endpoint) as client:
+            knows_consumer = await client.check_agent(subscription)
+    except CallRejected as error:
+        if error.code is StatusCode.NOT_FOUND:
+            remedy = f"check --consumer-name, or create it: maestro consumer create {consumer}"
+            return [accepted, checks.failed("consumer", str(error), remedy=remedy)]
+        remedy = _PORT_REMEDY if error.code is StatusCode.UNIMPLEMENTED else _REMEDY
+        return [checks.failed("server-access", str(error), remedy=remedy)]
+    except (StreamTimeout, BadCredentials) as error:
+        return [checks.failed("server-access", str(error), remedy=_REMEDY)]
+    if not knows_consumer:
+        unseen = "this server does not say whether the consumer exists, nor whether the port is that of agents"
+        return [accepted, checks.not_seen("consumer", unseen)]
+    return [accepted, checks.ok("consumer", f"{consumer} exists")]
 
 
 async def _reached(endpoint: GrpcEndpoint, host: str, server_port: int) -> checks.Check:

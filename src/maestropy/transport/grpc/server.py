@@ -16,13 +16,11 @@ from typing import Any, Literal, Protocol
 import grpc
 
 from maestropy.transport import peer_identity, peer_limits
-from maestropy.transport.grpc import requests
+from maestropy.transport.grpc import check_calls, requests
 from maestropy.transport.grpc.limits import MAX_METADATA_BYTES, GrpcLimits
 from maestropy.transport.grpc.status import CallRejected, StatusCode
 from maestropy.wire import errors
 from maestropy.wire.events import event, grpc_binding
-
-SUBSCRIPTION_ID = "subscription-id"
 
 Method = Literal["Publish", "Subscribe"]
 Metadata = Sequence[tuple[str, str]]
@@ -189,7 +187,7 @@ class GrpcListener:
 
     async def _stream(self, subscription: grpc_binding.Subscription, peer: peer_identity.Peer, context: Any) -> None:
         async with self._service.subscribe(subscription, peer) as stream:
-            await context.send_initial_metadata(((SUBSCRIPTION_ID, stream.id),))
+            await context.send_initial_metadata(((check_calls.SUBSCRIPTION_ID, stream.id),))
             async for messages in stream.messages:
                 for message in messages:
                     await context.write(message)

@@ -249,6 +249,13 @@ GO = 'Failed to apply manifest: no matches for kind "Teapot" in version "kitchen
             "into the work, before the objects",
             id="namespace",
         ),
+        pytest.param(
+            _missing(
+                "not allowed to apply the resource kitchen.example.com teapots, default nginx, will try again in 1m0s"
+            ),
+            "The executor of the work may not write ",
+            id="executor",
+        ),
         pytest.param(_missing("image: Required value"), "Fix the manifest and send an update; ", id="another-reason"),
     ],
 )

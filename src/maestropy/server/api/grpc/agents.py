@@ -1,6 +1,6 @@
 """Serve agents over gRPC: they subscribe to the specs of one consumer and publish status updates."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -18,8 +18,9 @@ from maestropy.server.controllers.status_intake import StatusIntake
 from maestropy.server.decide import admission, status_intake
 from maestropy.server.decide.history import kinds, refusals
 from maestropy.server.telemetry import log_fields
-from maestropy.store import rows
+from maestropy.store import resources, rows
 from maestropy.transport import peer_identity
+from maestropy.transport.grpc import check_calls
 from maestropy.transport.grpc.server import Stream
 from maestropy.transport.grpc.status import CallRejected, StatusCode
 from maestropy.wire import errors
@@ -97,6 +98,10 @@ class AgentService:
             subject = self._subject(kinds.REQUEST_REFUSED, peer, consumer=subscription.cluster_name)
             self._refused(rejected, subject, request="subscribe")
             raise
+        if peer.is_check:
+            await self._check_consumer(subscription.cluster_name)
+            yield Stream(id=check_calls.ACCEPTED, messages=_nothing())
+            return
         recheck = subscriptions.CredentialCheck(
             seconds=self.recheck_seconds, check=lambda: self._recheck(subscription.cluster_name, peer)
         )
@@ -123,6 +128,16 @@ class AgentService:
                 self.note_seen(subscription.cluster_name)
                 self.context.journal.info(BrokerPhrase.UNREGISTERING, fields)
                 self.history.add(self._subject(kinds.AGENT_DISCONNECTED, peer, consumer=subscription.cluster_name))
+
+    async def _check_consumer(self, consumer: str) -> None:
+        """Raise `CallRejected` if no works can be for this consumer; agents may connect nevertheless."""
+        try:
+            async with self.context.database.connection() as connection:
+                known = await resources.existing_consumers(connection, [consumer])
+        except rejections.FAILURES as error:
+            raise rejections.from_failure(error, doing="read the consumer") from error
+        if not known:
+            raise CallRejected(StatusCode.NOT_FOUND, f"there is no consumer {consumer[:253]!r}")
 
     def _subject(self, kind: str, peer: peer_identity.Peer, *, consumer: str = "") -> rows.HistoryEntry:
         return rows.HistoryEntry(
@@ -192,6 +207,13 @@ class AgentService:
             raise CallRejected(StatusCode.FAILED_PRECONDITION, text) from error
         except rejections.FAILURES as error:
             raise rejections.from_failure(error, doing="respond resync spec request") from error
+
+
+async def _nothing() -> AsyncIterator[Sequence[bytes]]:
+    """Yield no messages: the answer to a check."""
+    none: tuple[Sequence[bytes], ...] = ()
+    for messages in none:
+        yield messages
 
 
 def _check(subscription: grpc_binding.Subscription) -> None:

@@ -98,6 +98,8 @@ class SourceService:
         self, subscription: grpc_binding.Subscription, peer: peer_identity.Peer
     ) -> AsyncIterator[Stream]:
         """Open a stream of the status events of one source, from now on."""
+        if peer.is_check:
+            raise CallRejected(StatusCode.UNIMPLEMENTED, "this port is for sources, and has no specs for agents")
         try:
             await self._authorize(subscription.source, peer, verb="sub")
             _check(subscription)

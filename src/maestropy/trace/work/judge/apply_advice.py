@@ -1,4 +1,4 @@
-"""Advise what to do about manifests that need what the cluster does not have: a kind, a version, a namespace. Pure."""
+"""Advise about manifests that need what the cluster does not have: a kind, a version, a namespace, a right. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,13 @@ from maestropy.trace.work.judge.manifest_rows import ManifestRow
 
 _NO_KIND: Final = "MT-405"
 _NO_NAMESPACE: Final = "MT-406"
+_NO_RIGHTS: Final = "MT-410"
 _NAMED: Final = re.compile(r"no matches for kind \"(?P<kind>[^\"]+)\" in version \"(?P<version>[^\"]+)\"")
 _NAMESPACE: Final = re.compile(r"namespaces? \"?(?P<name>[^\"\s]+)\"? not found", re.IGNORECASE)
 
 
 def advice(facts: Facts) -> tuple[str, ...]:
-    """Return what to do about each missing kind and namespace, once."""
+    """Return what to do about each missing kind, namespace and right, once."""
     return tuple(dict.fromkeys(text for text in _texts(facts) if text))
 
 
@@ -30,6 +31,11 @@ def _texts(facts: Facts) -> Iterator[str]:
                 yield _about_kind(facts, row, condition.message)
             elif code == _NO_NAMESPACE:
                 yield _about_namespace(row, condition.message)
+            elif code == _NO_RIGHTS:
+                yield (
+                    f"The executor of the work may not write {row.key}: bind a Role for it on the cluster to the "
+                    "service account in spec.executor of the work, or name another one; the manifest is right."
+                )
 
 
 def _about_kind(facts: Facts, row: ManifestRow, message: str) -> str:

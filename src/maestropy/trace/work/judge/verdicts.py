@@ -49,6 +49,9 @@ def judge(facts: Facts) -> WorkVerdict:
     )
 
 
+_OF_PAUSE = {"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-012", "MW-101", "MW-112"}
+"""What a pause of delivery explains: the agent has not received the version or the deletion that the database has."""
+
 _FINAL = {"MW-102"}
 """Findings of severity `info` that are nevertheless the whole verdict."""
 
@@ -67,14 +70,15 @@ def _about(facts: Facts) -> Iterator[Finding]:
     row = facts.data.row
     if facts.data.is_held:
         yield finding("MW-122", facts, evidence=_hold_evidence(facts))
-    if facts.data.pause is not None and facts.data.is_waiting:
+    is_paused = facts.data.pause is not None and facts.data.is_waiting
+    if facts.data.pause is not None and is_paused:
         yield finding("MW-123", facts, evidence=[_pause_evidence(facts.data.pause)])
     if row is None:
         yield from _without_row(facts)
     elif row.deleted:
-        yield from _deleting(facts, row)
+        yield from (item for item in _deleting(facts, row) if not is_paused or item.code not in _OF_PAUSE)
     else:
-        yield from _active(facts, row)
+        yield from (item for item in _active(facts, row) if not is_paused or item.code not in _OF_PAUSE)
     yield from _unreadable(facts)
     yield from _identity(facts)
 
