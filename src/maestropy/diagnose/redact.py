@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from maestropy.diagnose import detectors
+from maestropy.diagnose import detectors, named_secrets
 from maestropy.journal import redact
 from maestropy.journal.redact import HIDDEN
 from maestropy.wire.events.event import OPERATION_ID_KEY
@@ -65,6 +65,10 @@ class Redactor:
     def text(self, value: str) -> str:
         """Return a text without secrets."""
         return self._counted("detected", value, detectors.clean(value))
+
+    def value(self, line: str) -> str:
+        """Return a line without its text, because the line before names it as a secret."""
+        return self._counted("detected", line, named_secrets.hide_first(line))
 
     def _counted(self, reason: str, before: str, after: str) -> str:
         if before != after:
@@ -177,6 +181,7 @@ class LogRedactor:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._block = 0
+        self._is_value = False
 
     def line(self, line: str) -> str:
         """Return one line, without its end, without secrets; empty for a line within a PEM block."""
@@ -191,4 +196,8 @@ class LogRedactor:
         begin = _BEGIN.search(line)
         if begin and not _END.search(line, begin.end()):
             self._block = 1
+        is_value, plain = self._is_value, named_secrets.normalised(line)
+        self._is_value = named_secrets.names_value_of_next_line(plain) or (is_value and not plain.strip())
+        if is_value:
+            line = self._redactor.value(line)
         return self._redactor.text(line)
