@@ -5,6 +5,8 @@ wrote: sentences, XML, YAML on one line, printed maps of Go and Python, percent-
 Sentences of Kubernetes and Maestro about passwords, tokens and Secrets stay, because verdicts rest on them.
 """
 
+# ruff: noqa: E501 - a rule that is broken into lines cannot be compared with the others
+
 import re
 from typing import Any, Final
 from urllib.parse import unquote
@@ -24,7 +26,7 @@ _ESCAPED: Final = re.compile(r"\\u00([3-7][0-9a-fA-F]|2[dDfF])")
 """A letter, a digit, `-` or `/` as JSON may write it; quotes stay as they are, because they end a text."""
 _KEY: Final = r"(?:api|private|access|account|secret|shared|signing|subscription)[-_ ]?key"
 _NAME: Final = rf"(?:password|passwd|passphrase|passcode|pwd|token|secret|credentials?|authorization|{_KEY})"
-_PASS: Final = r"(?:(?<![A-Za-z])(?:[Pp]ass|PASS)|(?<=[a-z0-9])Pass)(?![a-z])"
+_PASS: Final = r"(?:(?<![A-Za-z])(?:[Pp]ass|PASS)|(?<=[a-z0-9])Pass)(?![a-z])"  # noqa: S105 - a pattern
 _ANY: Final = rf"(?:{_PASS}|(?i:{_NAME}))"
 _QUOTED: Final = r"(?P<q>\\{0,8}[\"'`])(?!\[redacted)(?:[^\"'`\\]|\\(?!\\{0,7}(?P=q))|(?!(?P=q))[\"'`\\])*?(?:(?P=q)|$)"
 _BARE: Final = r"(?!\[redacted)[^\s\"'`\\,;&<>\[\](){}]+"
@@ -192,6 +194,11 @@ def _value(value: Any, *, depth: int) -> Any:
 
 _IS_PASS: Final = re.compile(rf"{_PASS}$")
 _NAMES: Final = re.compile(rf"{_ANY}")
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a name has a word for a secret anywhere."""
+    return _NAMES.search(name) is not None
 
 
 def is_named_value(pair: Any) -> bool:
