@@ -83,7 +83,7 @@ _RULES: Final = (
     re.compile(rf"(?P<keep>(?i:{_NAME})\s{{1,4}}=\s{{0,4}}|(?i:{_NAME})=\s{{1,4}}){_NO_VALUE}{_BARE}"),
     # Sentences.
     re.compile(
-        rf"(?P<keep>\b(?:password|passwd|passphrase|passcode|pwd|{_KEY}|credential)s?\s{{1,4}}(?:is|was|are|set to|changed to)(?::|\s)\s{{0,4}}[\"'`]?){_NO_VALUE}"
+        rf"(?P<keep>\b(?:password|passwd|passphrase|passcode|pwd|{_KEY}|credential)s?[\"'`\\]{{0,4}}\s{{1,4}}(?:is|was|are|set to|changed to)(?::|\s)\s{{0,4}}[\"'`]?){_NO_VALUE}"
         r"(?!\[redacted)[^\s\"'`\\,;]+",
         re.IGNORECASE,
     ),
