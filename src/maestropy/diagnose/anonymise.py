@@ -27,6 +27,13 @@ _TOKEN: Final = re.compile(
 _SEPARATORS: Final = re.compile(r"([._-]+)")
 _IPV4: Final = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])")
 _IPV6: Final = re.compile(r"(?<![0-9A-Fa-f:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Fa-f:])")
+_USER: Final = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?!sha\d)[A-Za-z0-9][\w.-]{0,253}")
+"""A user of a host, or an address of mail."""
+_PATH: Final = re.compile(
+    r"(?<![\w./:@-])/(?:Users|Volumes|builds?|data|etc|home|mnt|opt|private|root|run|srv|tmp|usr|var|work|workspace)"
+    r"(?:/[\w.@+=-]+)+"
+)
+"""A path of a file system, which names users and machines; those of APIs begin with other words."""
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONGEST_TOKEN: Final = 24
 """Parts of a token whose spans are looked up; longer ones are looked up part by part."""
@@ -93,6 +100,10 @@ class Pseudonyms:
 
     def text(self, text: str) -> str:
         """Return a text with pseudonyms instead of names and addresses."""
+        if "@" in text:
+            text = _USER.sub(lambda match: self._word("user", match[0]), text)
+        if "/" in text:
+            text = _PATH.sub(lambda match: self._word("/path", match[0]), text)
         text = _IPV4.sub(self._ipv4, text)
         text = _IPV6.sub(self._ipv6, text) if text.count(":") > 1 else text
         return _TOKEN.sub(lambda match: self._token(match["token"]) if match["token"] else match[0], text)
@@ -135,6 +146,9 @@ class Pseudonyms:
                 shown.append(parts[start])
                 start += 1
         return "".join(shown)
+
+    def _word(self, kind: str, name: str) -> str:
+        return self._address(name, f"{kind}-{base64.b32encode(self._digest(name)).decode().lower()[:10]}")
 
     def _ipv4(self, match: re.Match[str]) -> str:
         try:
@@ -204,6 +218,8 @@ _KEYS: Final = {
     "hostname": "host",
     "user": "user",
     "actor": "user",
+    "paused_by": "user",
+    "requested_by": "user",
     "serviceAccountName": "account",
     "serviceAccount": "account",
 }

@@ -8,6 +8,7 @@ import asyncio
 import platform
 import re
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -384,9 +385,14 @@ class _Collection:
         paths = self._options.logs or ((access.logs,) if access.logs else ())
 
         async def files() -> int:
-            count, problems = await asyncio.to_thread(
-                logs.collect_files, paths, self._staging, scope=self._scope, now=now
-            )
+            stop = threading.Event()
+            try:
+                count, problems = await asyncio.to_thread(
+                    logs.collect_files, paths, self._staging, scope=self._scope, now=now, stop=stop
+                )
+            finally:
+                # A thread cannot be cancelled, and the process would wait for it.
+                stop.set()
             if not count:
                 raise InputUnreadable("; ".join(problems) or f"{', '.join(paths)} holds no logs")
             return _complete(problems, items=count)

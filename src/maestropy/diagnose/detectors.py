@@ -12,6 +12,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
+from maestropy.diagnose import named_secrets
 from maestropy.journal import redact
 from maestropy.journal.redact import HIDDEN
 
@@ -51,12 +52,20 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|[a-z]+|\d+|[A-Z]"
 
 def clean(text: str) -> str:
     """Return `text` with everything hidden that is, or may be, a secret."""
-    text = redact.text(text)
+    plain = named_secrets.normalised(text)
+    if plain != text:
+        cleaned = _clean(plain)
+        return text if cleaned == plain else cleaned
+    return _clean(text)
+
+
+def _clean(text: str) -> str:
+    text = redact.text(named_secrets.hide(text))
     low = text.lower()
     if any(hint in low for hint in _HINTS):
         for pattern in _FORMATS:
             text = pattern.sub(HIDDEN, text)
-    return _CANDIDATE.sub(_hide_token, text)
+    return named_secrets.without_tails(_CANDIDATE.sub(_hide_token, text))
 
 
 def is_suspect(text: str) -> bool:

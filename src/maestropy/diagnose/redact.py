@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from maestropy.diagnose import detectors
+from maestropy.diagnose import detectors, named_secrets
 from maestropy.journal import redact
 from maestropy.journal.redact import HIDDEN
 from maestropy.wire.events.event import OPERATION_ID_KEY
@@ -43,6 +43,10 @@ _FLAG: Final = re.compile(r"(--?[A-Za-z][\w.-]*)(=?)")
 _IDENTIFIERS: Final = redact.IDENTIFIERS | _HASHES
 _BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]+-----")
 _END: Final = re.compile(r"-----END [A-Z0-9 ]+-----")
+_VALUE_MAPS: Final = frozenset({"env", "environment", "envVars", "httpHeaders", "volumeAttributes"})
+"""Maps from names to values, as kinds of others have them; all values are hidden, as those of a list `env` are."""
+_LOGIN: Final = re.compile(r"(?<![^\s/])[^\s/@]*:[^\s/@]*@(?!sha\d)")
+"""The user and password of a registry in a reference of an image."""
 _LONGEST_BLOCK: Final = 400
 """Lines of a PEM block: after more, the end was lost."""
 
@@ -66,6 +70,10 @@ class Redactor:
         """Return a text without secrets."""
         return self._counted("detected", value, detectors.clean(value))
 
+    def value(self, line: str) -> str:
+        """Return a line without its text, because the line before names it as a secret."""
+        return self._counted("detected", line, named_secrets.hide_first(line))
+
     def _counted(self, reason: str, before: str, after: str) -> str:
         if before != after:
             self.hidden[reason] += 1
@@ -78,13 +86,16 @@ class Redactor:
         cleaned: dict[str, Any] = {}
         is_object = "kind" in value and "metadata" in value
         for key, item in value.items():
-            if key == "managedFields":
+            # Of a short value, the digest that the history keeps gives the value away to everybody who can guess.
+            if key == "managedFields" or (key == "digest" and value.get("trace") != "hold"):
                 continue
             is_data = key in _DATA and value.get("kind") in _DATA_KINDS
             below_spec = is_spec or (is_object and key not in {"metadata", "status"})
             cleaned[self._key(key)] = (
                 self._hide_all("data", item) if is_data else self._item(key, item, depth=depth + 1, is_spec=below_spec)
             )
+        if named_secrets.is_named_value(value):
+            cleaned["value"] = self._hide("named", value["value"])
         return cleaned
 
     def _key(self, key: str) -> str:
@@ -100,6 +111,10 @@ class Redactor:
                     else self._hide("annotation", value)
                     for name, value in item.items()
                 }
+            if key in _VALUE_MAPS:
+                return self._hide_all("variable", item)
+            if key == "labels":
+                return {self._key(name): self._label(name, value) for name, value in item.items()}
             return self._mapping(item, depth=depth, is_spec=is_spec)
         if isinstance(item, list):
             if key in {"args", "command"}:
@@ -114,11 +129,18 @@ class Redactor:
             return item
         if key in _IDENTIFIERS and _WORD.fullmatch(item):
             return item
-        if item[:1] in "{[":
+        if key in {"image", "imageID"}:
+            item = self._counted("named", item, _LOGIN.sub(f"{HIDDEN}@", item))
+        if item[:1] in "{[" and item[: len(HIDDEN)] != HIDDEN:
             return self._json(item)
         if is_spec and not _WORD.fullmatch(item):
             return self._hide("text", item)
         return self.text(item)
+
+    def _label(self, name: str, value: Any) -> Any:
+        if named_secrets.is_secret_name(name):
+            return self._hide("named", value)
+        return self._leaf(name, value, is_spec=False)
 
     def _json(self, item: str) -> str:
         try:
@@ -177,6 +199,7 @@ class LogRedactor:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._block = 0
+        self._is_value = False
 
     def line(self, line: str) -> str:
         """Return one line, without its end, without secrets; empty for a line within a PEM block."""
@@ -191,4 +214,8 @@ class LogRedactor:
         begin = _BEGIN.search(line)
         if begin and not _END.search(line, begin.end()):
             self._block = 1
+        is_value, plain = self._is_value, named_secrets.normalised(line)
+        self._is_value = named_secrets.names_value_of_next_line(plain) or (is_value and not plain.strip())
+        if is_value:
+            line = self._redactor.value(line)
         return self._redactor.text(line)

@@ -3,8 +3,10 @@
 The folder survives an interruption, so that a collection can go on. Everything in it has passed the redactor.
 """
 
+import csv
+import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -133,13 +135,25 @@ class DocumentFile(_File):
 
 
 class LogFile(_File):
-    """Lines of a log."""
+    """Lines of a log, or rows of a table."""
 
     def __enter__(self) -> Self:
         self._lines = LogRedactor(self._staging.redactor)
+        self._columns: dict[int, LogRedactor] = {}
         return super().__enter__()
 
     def add(self, line: str) -> None:
         """Write a line without its secrets."""
         self._write(self._lines.line(line[:_LONGEST_LINE]).encode("utf-8", "surrogateescape") + b"\n")
+        self.count += 1
+
+    def add_row(self, row: Sequence[str]) -> None:
+        """Write a row of a table as CSV, without its secrets; a cell may have several lines."""
+        cells = []
+        for number, cell in enumerate(row):
+            column = self._columns.setdefault(number, LogRedactor(self._staging.redactor))
+            cells.append("\n".join(column.line(line[:_LONGEST_LINE]) for line in cell.split("\n")))
+        written = io.StringIO()
+        csv.writer(written, lineterminator="\n").writerow(cells)
+        self._write(written.getvalue().encode("utf-8", "surrogateescape"))
         self.count += 1

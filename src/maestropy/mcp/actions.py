@@ -81,6 +81,12 @@ class Actions:
             "resync": self._client.consumers.resync,
             "resend": self._client.resource_bundles.resend,
         }
+        if "/" in asked.target:
+            # In the path of a request it would name another endpoint, and the answer would be about that.
+            noun = "work" if asked.action == "resend" else "consumer"
+            raise ToolError(
+                f"no such {noun}: {asked.target}", remedy=f"No name has a slash; name the {noun} as find does."
+            )
         method = methods[str(asked.action)]
         return functools.partial(method, asked.target, reason=asked.reason, requested_by=_REQUESTED_BY)
 

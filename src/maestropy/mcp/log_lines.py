@@ -9,7 +9,7 @@ from typing import IO, Final
 from maestropy.diagnose.redact import LogRedactor, Redactor
 from maestropy.diagnose.sources import logs
 from maestropy.mcp.answers import Result, ToolError
-from maestropy.mcp.texts import Ours
+from maestropy.mcp.texts import Ours, Quoted
 
 _MOST_FILES: Final = 5_000
 _CHUNK: Final = 1 << 20
@@ -63,7 +63,7 @@ def around(path: Path, *, name: str, line: int, before: int, after: int) -> Resu
         raise ToolError(f"{name} has fewer than {line} lines", remedy="Trace again: the log may be rotated.")
     shown.sort(key=lambda item: (abs(item[0] - line), item[0]))
     items = [
-        {"line": number, **({"is": Ours("the record")} if number == line else {}), "text": text[:_SHOWN]}
+        {"line": number, **({"is": Ours("the record")} if number == line else {}), "text": Quoted(text[:_SHOWN])}
         for number, text in shown
     ]
     return Result(head={"file": name, "line": line, "order": Ours("nearest first")}, items=items)

@@ -2,7 +2,7 @@
 
 Names of works, labels, log lines and errors are written by others. In an answer, every text is data unless this program
 made it (`Ours`): it is redacted, escaped, cut, and put between marks that it cannot contain itself. A single word
-without spaces, such as a name, has no marks; the notice of every answer covers names too.
+without spaces, such as a name, has no marks, except a line of a log (`Quoted`); the notice covers names too.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, Final
 from maestropy.diagnose import detectors
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.stages import STAGES
-from maestropy.untrusted.printable import escape
+from maestropy.untrusted import printable
 
 BEGIN: Final = "⟦"
 END: Final = "⟧"
@@ -24,10 +24,20 @@ NOTICE: Final = (
 LONGEST: Final = 600
 """Characters of one text in an answer."""
 _WORD: Final = re.compile(r"[^\s⟦⟧]{1,100}")
+_BLANK: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters that Unicode calls printable, and that show nothing: words of an order could be hidden between them."""
 _MARKS: Final = str.maketrans({BEGIN: "[[", END: "]]"})
 _CUT: Final = "…"
 _LARGEST: Final = 1 << 53
 """Numbers from here on become texts: readers of JSON may round them, or refuse them."""
+
+
+class Quoted(str):
+    """A text from outside that is marked as data also if it is a single word, such as a line of a log."""
+
+    __slots__ = ()
 
 
 class Ours(str):
@@ -42,7 +52,13 @@ def data(text: str, *, most: int = LONGEST) -> str:
     shown = escape(clean(text[: 2 * most + 200])).translate(_MARKS)
     if len(shown) > most:
         shown = shown[: most - 1] + _CUT
-    return shown if _WORD.fullmatch(shown) else f"{BEGIN}{shown}{END}"
+    is_name = _WORD.fullmatch(shown) and not isinstance(text, Quoted)
+    return shown if is_name else f"{BEGIN}{shown}{END}"
+
+
+def escape(text: str) -> str:
+    """Return a text on one line, with every character escaped that is not printable or shows nothing."""
+    return _BLANK.sub(lambda match: printable.code(match[0]), printable.escape(text))
 
 
 @lru_cache(maxsize=4096)

@@ -71,3 +71,14 @@ def test_names_are_found_by_their_place() -> None:
     anonymise.names_in(json.loads(json.dumps(document)), found=found)
     names = {name for several in found.values() for name in several}
     assert names >= {"c-1", "i-1", "w-1", "t-1", "ns-1", "o-1", "ns-2"}
+
+
+def test_users_of_hosts_and_paths_of_files_are_replaced_and_turned_back() -> None:
+    names = with_names()
+    text = "by root@vm-17: ask jane.doe@corp.example; open /home/jane/maestro/server.log:12 failed, GET /api/maestro/v1"
+    hidden = names.text(text)
+    assert not any(word in hidden for word in ("root", "vm-17", "jane", "corp", "/home"))
+    assert hidden.endswith("GET /api/maestro/v1")
+    assert ":12 failed" in hidden
+    assert names.text("nginx@sha256:abc") == "nginx@sha256:abc"
+    assert anonymise.reveal(hidden, Key(key=KEY.key, names=dict(names.names))) == text

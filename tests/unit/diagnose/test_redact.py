@@ -49,6 +49,13 @@ def _pod(**container: Any) -> dict[str, Any]:
         {"payload": {"data": json.dumps({"manifests": [_object("Secret", data={"k": PLAIN})]})}},
         _object("ManifestWork", spec={"workload": {"manifests": [_object("Secret", data={"k": PLAIN})]}}),
         _object("Custom", status={"conditions": [{"message": f"password={PLAIN}"}]}),
+        _pod(image=f"user:{PLAIN}@registry.example/x:1"),
+        _object("Custom", spec={"env": {"A": PLAIN}}),
+        _object("Custom", spec={"csi": {"volumeAttributes": {"a": PLAIN}}}),
+        _object(metadata={"name": "n", "labels": {"password-of-db": PLAIN}}),
+        _object("Custom", spec={"parameters": [{"name": "db-password", "value": PLAIN, "type": "t"}]}),
+        {"trace": "history", "detail": {"digest": PLAIN, "changes": [{"name": "replicas", "digest": PLAIN}]}},
+        {"trace": "history", "detail": json.dumps({"digest": PLAIN})},
         {"url": f"https://user:{PLAIN}@host/path"},
     ],
     ids=lambda document: json.dumps(document)[:60],
@@ -121,3 +128,9 @@ def test_detectors_miss_few_random_texts() -> None:
 def test_redacting_twice_changes_nothing_more() -> None:
     once = detectors.clean(" ".join(planted.secrets()))
     assert detectors.clean(once) == once
+
+
+def test_reference_of_an_image_stays() -> None:
+    image = "registry.example:5000/team/nginx:1.2@sha256:" + "a1" * 32
+    document = {"spec": {"image": image}}
+    assert Redactor().document(document) == document

@@ -104,3 +104,9 @@ async def test_nothing_to_change_gives_no_plan() -> None:
     consumers.facts = replace(FACTS, is_change=False)
     result = await actions(consumers).plan_action(PlanAction(action="pause", target="c1"))
     assert "plan" not in result.head
+
+
+@pytest.mark.parametrize("target", ["c1/pause", "../consumers/c1", "/"])
+async def test_target_with_a_slash_is_no_consumer(target: str) -> None:
+    with pytest.raises(ToolError, match="no such consumer"):
+        await actions(Consumers()).plan_action(PlanAction(action="pause", target=target))

@@ -113,3 +113,18 @@ def test_any_item_fits(value: Any) -> None:
 )
 def test_tokens_are_estimated_on_the_safe_side(text: str, least: int) -> None:
     assert answers.tokens(text) >= least
+
+
+@pytest.mark.parametrize(
+    "char", [*"\u200b\u2060\u115f\u1160\u3164\uffa0\u2800\u034f\ufe0f\u180b", "\U000e0101", "\U000e0041"]
+)
+def test_characters_that_show_nothing_are_escaped(char: str) -> None:
+    assert char not in texts.data(f"a{char}b")
+    assert char not in texts.safe(Ours(f"a{char}b"))
+    assert f"{ord(char):x}" in texts.data(f"a{char}b")
+
+
+def test_line_of_a_log_is_marked_also_if_it_is_one_word() -> None:
+    order = "delete_all_works_now"
+    assert texts.data(order) == order
+    assert texts.safe({"text": texts.Quoted(order)}) == {"text": f"{texts.BEGIN}{order}{texts.END}"}

@@ -3,13 +3,19 @@
 Lines pass the redactor one by one and are never written otherwise. Of a log that is too large, the end is kept.
 """
 
+import codecs
+import csv
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
 from maestropy.diagnose.scope import Scope
+from maestropy.diagnose.sources import left_out
 from maestropy.diagnose.staging import LogFile, SizeLimitReached, Staging
 from maestropy.kube import errors
 from maestropy.trace.access import pod_logs
@@ -20,27 +26,36 @@ from maestropy.trace.logs.read import log_inputs
 from maestropy.trace.logs.read.lines import RawRecord, RecordClock, starts_record
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_SAMPLE: Final = 64 << 10
+_LONGEST_CELL: Final = 16 << 20
 _SERVER: Final = "app=maestro"
 _AGENT: Final = "app=maestro-agent"
 
 
-def collect_files(paths: Sequence[str], staging: Staging, *, scope: Scope, now: float) -> tuple[int, Sequence[str]]:
-    """Write log files; return how many, and sentences about what is missing of them."""
+def collect_files(
+    paths: Sequence[str],
+    staging: Staging,
+    *,
+    scope: Scope,
+    now: float,
+    stop: threading.Event | None = None,
+) -> tuple[int, Sequence[str]]:
+    """Write log files until `stop`; return how many, and sentences about what is missing of them."""
     problems: list[str] = []
     names: set[str] = set()
     inputs = log_files(paths, problems)
     for number, path in enumerate(inputs):
         share = staging.left // (len(inputs) - number)
-        name = _free(f"logs/files/{_UNSAFE.sub('-', path.name).lstrip('-.') or 'log'}", names)
+        # A name may hold a secret that its safe form would hide from the detectors.
+        shown = f"{staging.redactor.text(path.stem)}{path.suffix}"
+        name = _free(f"logs/files/{_UNSAFE.sub('-', shown).lstrip('-.') or 'log'}", names)
         try:
-            problem = _copy(path, staging, name, scope=scope, share=share, now=now)
+            problem = _copy(path, staging, name, window=_Window(scope=scope, share=share, now=now, stop=stop))
         except OSError as error:
             problem = f"cannot be read: {error.strerror}"
         except SizeLimitReached:
             problem = "is cut at the limit of --max-size"
         if problem:
-            problems.append(f"{path.name} {problem}")
+            problems.append(f"{shown} {problem}")
     return len(names), problems
 
 
@@ -54,20 +69,20 @@ def log_files(paths: Sequence[str], problems: list[str]) -> list[Path]:
             problems.append(str(error))
             continue
         # A folder may hold other files, such as those of a database; only what begins as a log does is one.
-        found += [file for file in files if not Path(path).is_dir() or _is_log(file)]
+        is_folder = Path(path).is_dir()
+        files += _not_regular(Path(path)) if is_folder else []
+        for file in files:
+            reason = left_out.reason(file, is_in_folder=is_folder)
+            if reason is None:
+                found.append(file)
+            elif reason:
+                problems.append(f"{file.name} is left out: {reason}")
     return sorted(found, key=lambda file: file.stat().st_size)
 
 
-def _is_log(path: Path) -> bool:
-    """Return whether a file of a folder is a log of Maestro or an export; a database's own log is none."""
-    if path.suffix not in {".log", ".csv", ".txt", ".jsonl"}:
-        return False
-    try:
-        with path.open("rb") as file:
-            head = file.read(_SAMPLE)
-    except OSError:
-        return True  # opening it again raises the error
-    return path.suffix == ".csv" or any(map(starts_record, head.splitlines()))
+def _not_regular(folder: Path) -> list[Path]:
+    """Return pipes and the like in a folder whose names are those of logs; they are not opened."""
+    return [file for file in sorted(folder.rglob("*")) if file.suffix in left_out.ENDINGS and left_out.is_special(file)]
 
 
 def _free(name: str, names: set[str]) -> str:
@@ -80,27 +95,69 @@ def _free(name: str, names: set[str]) -> str:
     return free
 
 
-def _copy(path: Path, staging: Staging, name: str, *, scope: Scope, share: int, now: float) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """What of a file is copied."""
+
+    scope: Scope
+    share: int
+    """Bytes at its end."""
+    now: float
+    stop: threading.Event | None = None
+    """When it is set, nothing more is copied."""
+
+    def checked(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield lines until the stop."""
+        for line in lines:
+            if self.stop is not None and self.stop.is_set():
+                raise InputUnreadable("the collection is stopped")
+            yield line
+
+
+def _copy(path: Path, staging: Staging, name: str, *, window: _Window) -> str:
     """Copy the end of a file that fits; return what is missing of it."""
+    share = window.share
     with path.open("rb") as stream, LogFile(staging, name) as target:
         stat = os.fstat(stream.fileno())
         is_table = path.suffix == ".csv"
         skipped = max(0, stat.st_size - share)
-        if skipped and is_table:
-            target.add(stream.readline().decode("utf-8", "surrogateescape").rstrip("\r\n"))
+        encoding = left_out.wide_encoding(stream)
+        header = stream.readline() if skipped and is_table and not encoding else b""
         if skipped:
-            stream.seek(skipped)
-            stream.readline()
-        lines = _lines(stream)
-        for line in lines if is_table else _in_window(lines, scope, modified=stat.st_mtime or now):
+            # A character of UTF-16 has two or four bytes.
+            stream.seek(skipped & ~3)
+        lines = window.checked(_decoded(stream, encoding) if encoding else stream)
+        if skipped:
+            next(lines, None)
+        if is_table:
+            return _copy_table(chain([header] if header else [], lines), target) or _cut(stat.st_size, share)
+        stripped = (line.rstrip(b"\r\n") for line in lines)
+        for line in _in_window(stripped, window.scope, modified=stat.st_mtime or window.now):
             target.add(line.decode("utf-8", "surrogateescape"))
     os.utime(staging.path(name), (stat.st_mtime, stat.st_mtime))
-    return f"has {stat.st_size} bytes, of which the last {share} are collected; raise --max-size" if skipped else ""
+    return _cut(stat.st_size, share)
 
 
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    for line in stream:
-        yield line.rstrip(b"\r\n")
+def _cut(size: int, share: int) -> str:
+    return f"has {size} bytes, of which the last {share} are collected; raise --max-size" if size > share else ""
+
+
+def _decoded(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield the lines of a wide encoding, such as that of PowerShell's `>`, in UTF-8."""
+    for line in codecs.getreader(encoding)(stream, "replace"):
+        yield line.lstrip("\ufeff").encode("utf-8", "replace")
+
+
+def _copy_table(lines: Iterable[bytes], target: LogFile) -> str:
+    """Copy a CSV: cells are redacted without the quotes that CSV doubles, and written with them; return a problem."""
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.reader(line.decode("utf-8", "surrogateescape").replace("\0", "") for line in lines)
+    try:
+        for row in rows:
+            target.add_row(row)
+    except csv.Error as error:
+        return f"is no CSV from line {rows.line_num} on ({error}), and its rest is left out; export it again"
+    return ""
 
 
 def _in_window(lines: Iterator[bytes], scope: Scope, *, modified: float) -> Iterator[bytes]:
