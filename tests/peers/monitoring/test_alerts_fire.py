@@ -193,7 +193,7 @@ async def server_gone(world: World) -> None:
     await world.a.kill()
     await world.change_object("changed while the server is gone")
     await world.fires("MaestroAgentDisconnected", "MaestroStatusesNotReported", namespace="maestro-agent")
-    await world.fires("MaestroNotScraped", namespace="maestro")
+    await world.fires("MaestroNotScraped", "MaestroServersGone", namespace="maestro")
 
 
 async def database_replaced(world: World, databases: Databases) -> None:
@@ -202,3 +202,6 @@ async def database_replaced(world: World, databases: Databases) -> None:
     await world.a.start()
     await world.a.running().add_consumer(AGENT)
     await world.fires("MaestroWorksHeld", namespace="maestro")
+    pending = "UPDATE maestropy_holds SET pending_count = 1, pending_deadline = now() + interval '1 hour'"
+    await harness.sql(databases.replacement, pending)
+    await world.fires("MaestroEvictionPending", namespace="maestro")
