@@ -202,6 +202,12 @@ async def database_replaced(world: World, databases: Databases) -> None:
     await world.a.start()
     await world.a.running().add_consumer(AGENT)
     await world.fires("MaestroWorksHeld", namespace="maestro")
-    pending = "UPDATE maestropy_holds SET pending_count = 1, pending_deadline = now() + interval '1 hour'"
+    # Of a consumer without an agent: an agent that runs would report its own number again.
+    await world.a.running().add_consumer(LOST)
+    pending = (
+        "INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works, since, "
+        "pending_count, pending_works, pending_since, pending_deadline) "
+        f"VALUES ('{LOST}', 'e', '', '', '', 0, '{{}}', now(), 1, '{{w9}}', now(), now() + interval '1 hour')"
+    )
     await harness.sql(databases.replacement, pending)
     await world.fires("MaestroEvictionPending", namespace="maestro")
