@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import json
 import os
+import re
+import select
 import socket
+import socketserver
 import ssl
 import sys
 import threading
@@ -20,6 +23,8 @@ from maestropy.agent import preflight as agent_preflight
 from maestropy.agent import settings as agent_configuration
 from maestropy.aio import clock as clocks
 from maestropy.aio.checks import Check, Outcome
+from maestropy.cli.check import status
+from maestropy.cli.errors import CommandError
 from maestropy.sandbox.kubeapi.access.rbac import User
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 from maestropy.server import database_preflight, preflight
@@ -359,6 +364,64 @@ async def test_status_of_nobody_names_the_remedy() -> None:
     assert code == 1
     assert "the agent at https://127.0.0.1:1 does not answer" in err
     assert "give --url of its health port" in err
+
+
+@contextmanager
+def answering(*parts: bytes, again: float | None = None) -> Iterator[str]:
+    """Answer HTTP requests with these parts; with `again`, repeat the last one until the client leaves."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with contextlib.suppress(OSError):
+                self.request.sendall(b"".join(parts))
+                while again is not None and not select.select([self.request], [], [], again)[0]:
+                    self.request.sendall(parts[-1])
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "body", [b"\x1b]0;note\x07\n[+]database ok\n", b"[+]data\x1b[2Jbase ok: \x9b31m\xe2\x80\xae\n"]
+)
+@pytest.mark.parametrize("output", ["text", "json"])
+async def test_status_escapes_control_characters_of_the_answer(body: bytes, output: str) -> None:
+    with answering(HEAD, body) as url:
+        code, out, err = await maestro("server", "status", "--url", url, f"-o={output}")
+    assert (code, err) == (0, "")
+    assert "ok" in out
+    assert out.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize(
+    ("parts", "again", "text"),
+    [
+        pytest.param(
+            [HEAD, b"x" * 65536], 0, "/readyz?verbose answers with more than 1 MiB; check that --url", id="endless"
+        ),
+        pytest.param([HEAD, b"x"], 0.1, "has not answered completely within 1 s; check that --url", id="slow-body"),
+        pytest.param(
+            [b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"], 0.1, "has not answered completely within 1 s", id="slow-head"
+        ),
+    ],
+)
+async def test_status_reads_for_a_limited_time_and_a_limited_answer(
+    parts: list[bytes], again: float, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "_SECONDS", 1.0 if "1 s" in text else waiting.TIMEOUT)
+    with answering(*parts, again=again) as url:
+        with pytest.raises(CommandError, match=re.escape(text)):
+            await asyncio.to_thread(status.server, {"--url": url})
 
 
 async def check_database(address: Dsn | None, **flags: str) -> dict[str, Check]:

@@ -118,6 +118,14 @@ async def test_dependencies_are_measured(database: Dsn) -> None:
                                                 since)
                    VALUES ('cluster2', 'h', 'orphans', '', '', 4, '{}', now())"""
             )
+            await server.sql(
+                """INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works,
+                                                since, pending_count, pending_works, pending_since, pending_deadline)
+                   VALUES ('empty', 'e', '', '', '', 0, '{}', now(), 2, '{w8,w9}', now(), '2033-05-18T03:33:20Z')"""
+            )
+            # An event for the agent that is connected, and a still older one for the agent that is away.
+            await server.sql("UPDATE events SET created_at = now() - interval '20 minutes', reconciled_date = NULL")
+            await server.sql("UPDATE events SET created_at = now() - interval '2 hours' WHERE source_id = 'w2'")
             await server.server.maintenance.measure()
             await server.server.primary_watch.run()
             shown = set(server.context.metrics.render()[0].decode().splitlines())
@@ -127,8 +135,13 @@ async def test_dependencies_are_measured(database: Dsn) -> None:
                 'maestropy_consumers_with_works_connected{broker="grpc"} 1',
                 "maestropy_held_works 4",
                 "maestropy_held_consumers 1",
+                "maestropy_pending_evictions 2",
+                "maestropy_next_eviction_timestamp_seconds 2000000000",
                 "maestropy_status_event_oldest_age_seconds 0",
             } - shown == set()
+            ages = {line.split()[0]: float(line.split()[1]) for line in shown if "_oldest_" in line and line[0] != "#"}
+            assert 1100 < ages['maestropy_deliverable_event_oldest_age_seconds{broker="grpc"}'] < 1300
+            assert 7100 < ages["spec_controller_event_oldest_unreconciled_age_seconds"] < 7300
             # The event lies an hour ahead, so that no dispatcher has taken it for one of the past.
             age = await statuses_age(server, seconds_from_now=7200)
             assert 3500 < age < 3700

@@ -14,15 +14,15 @@
 {{/* Those of the Go Maestro's chart: the selector of a Deployment cannot change, and either chart can follow the other. */}}
 {{- define "maestro-agent.selectorLabels" -}}
 app: maestro-agent
-app.kubernetes.io/name: {{ include "maestro-agent.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "maestro-agent.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "maestro-agent.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{ include "maestro-agent.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end -}}
 
 {{- define "maestro-agent.image" -}}
@@ -42,8 +42,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "maestro-agent.account" -}}
 - kind: ServiceAccount
-  name: {{ .Values.serviceAccount.name }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ .Values.serviceAccount.name | quote }}
+  namespace: {{ .Release.Namespace | quote }}
+{{- end -}}
+
+{{/* An empty selector of a NetworkPolicy means all namespaces. */}}
+{{- define "maestro-agent.selectsSome" -}}
+{{- $selector := .selector | default dict -}}
+{{- if not (or $selector.matchLabels $selector.matchExpressions) -}}
+{{- fail (printf "networkPolicy.%s is empty and would admit every namespace: give it matchLabels or matchExpressions" .name) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Values that fit their types and not each other. */}}
@@ -57,6 +65,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- if and $broker.grpc.tls.clientCert (not $broker.grpc.tls.caCert) -}}
 {{- fail "messageBroker.grpc.tls.clientCert needs messageBroker.grpc.tls.caCert, by which the agent knows the server" -}}
+{{- end -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- include "maestro-agent.selectsSome" (dict "name" "monitoring" "selector" .Values.networkPolicy.monitoring) -}}
 {{- end -}}
 {{- if and (eq $broker.type "mqtt") (not $broker.existingSecret) (not $broker.mqtt.host) -}}
 {{- fail "messageBroker.mqtt.host is empty: give the host of the MQTT broker" -}}

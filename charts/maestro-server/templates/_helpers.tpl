@@ -14,15 +14,15 @@
 {{/* Those of the Go Maestro's chart: the selector of a Deployment cannot change, and either chart can follow the other. */}}
 {{- define "maestro-server.selectorLabels" -}}
 app: maestro
-app.kubernetes.io/name: {{ include "maestro-server.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "maestro-server.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "maestro-server.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{ include "maestro-server.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end -}}
 
 {{- define "maestro-server.image" -}}
@@ -50,20 +50,55 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if hasPrefix "verify-" .Values.database.sslMode }}
 - --db-rootcert=/secrets/rds/db.ca_cert
 {{- end }}
-- --db-sslmode={{ .Values.database.sslMode }}
+- {{ printf "--db-sslmode=%v" .Values.database.sslMode | quote }}
 {{- with .Values.database.authMethod }}
-- --db-auth-method={{ . }}
+- {{ printf "--db-auth-method=%v" . | quote }}
 {{- end }}
 - --alsologtostderr
-- -v={{ .Values.logging.klogV }}
+- {{ printf "-v=%v" .Values.logging.klogV | quote }}
 {{- with .Values.logging.format }}
-- --log-format={{ . }}
+- {{ printf "--log-format=%v" . | quote }}
 {{- end }}
+{{- end -}}
+
+{{/* An empty selector of a NetworkPolicy means all namespaces. */}}
+{{- define "maestro-server.selectsSome" -}}
+{{- $selector := .selector | default dict -}}
+{{- if not (or $selector.matchLabels $selector.matchExpressions) -}}
+{{- fail (printf "networkPolicy.%s is empty and would admit every namespace: give it matchLabels or matchExpressions" .name) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Each listener needs a port of its own. */}}
+{{- define "maestro-server.checkPorts" -}}
+{{- $names := dict -}}
+{{- $ports := dict "server.http.bindPort" .Values.server.http.bindPort "server.grpc.bindPort" .Values.server.grpc.bindPort "server.metrics.bindPort" .Values.server.metrics.bindPort "server.healthCheck.bindPort" .Values.server.healthCheck.bindPort -}}
+{{- if eq .Values.messageBroker.type "grpc" -}}
+{{- $_ := set $ports "the port for agents (messageBroker.type=grpc)" 8091 -}}
+{{- end -}}
+{{- range $name, $port := $ports -}}
+{{- $key := toString $port -}}
+{{- if hasKey $names $key -}}
+{{- fail (printf "%s and %s are both %s: give each listener a port of its own" (get $names $key) $name $key) -}}
+{{- end -}}
+{{- $_ := set $names $key $name -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Values that fit their types and not each other. */}}
 {{- define "maestro-server.check" -}}
 {{- $broker := .Values.messageBroker -}}
+{{- include "maestro-server.checkPorts" . -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- include "maestro-server.selectsSome" (dict "name" "clients" "selector" .Values.networkPolicy.clients) -}}
+{{- include "maestro-server.selectsSome" (dict "name" "monitoring" "selector" .Values.networkPolicy.monitoring) -}}
+{{- end -}}
+{{- if or (regexMatch "://[^@/?#]*:[^@?#]*@" .Values.database.listenDSN) (regexMatch "(?i)(^|[?&\\s])(ssl)?password\\s*=" .Values.database.listenDSN) -}}
+{{- fail "database.listenDSN has a password, which everybody could read who may read pods: leave it out; that of db.password in database.secretName is used" -}}
+{{- end -}}
+{{- if and .Values.sources (eq .Values.server.grpc.authentication "mtls") -}}
+{{- fail "sources are service accounts, whose tokens server.grpc.authentication=mtls does not read: set server.grpc.authentication=token, or empty sources and bind roles to the users of the certificates" -}}
+{{- end -}}
 {{- if and (eq $broker.type "grpc") $broker.grpc.agentIdentity (not $broker.grpc.tls.enabled) -}}
 {{- fail "messageBroker.grpc.agentIdentity needs the certificates of agents: set messageBroker.grpc.tls.enabled=true" -}}
 {{- end -}}
@@ -106,8 +141,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 apiVersion: v1
 kind: Service
 metadata:
-  name: {{ .name }}
-  namespace: {{ .root.Release.Namespace }}
+  name: {{ .name | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
   labels: {{- include "maestro-server.labels" .root | nindent 4 }}
 spec:
   selector: {{- toYaml .selector | nindent 4 }}

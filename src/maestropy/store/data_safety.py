@@ -85,10 +85,9 @@ async def hold_of(database: pool.Database, consumer: str) -> HoldRow | None:
     return None if record is None else HoldRow._make(record)
 
 
-async def held(connection: pool.Connection) -> tuple[int, int]:
-    """Return how many works the holds of agents keep, and of how many consumers."""
-    row = await connection.fetchrow(_STATEMENTS["held"])
-    return row["works"], row["consumers"]
+async def held(connection: pool.Connection) -> rows.HeldCounts:
+    """Return how many works the holds of agents keep, and how many they are about to evict."""
+    return rows.HeldCounts(**await connection.fetchrow(_STATEMENTS["held"]))
 
 
 async def holds_of_sources(

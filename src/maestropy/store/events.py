@@ -105,6 +105,12 @@ async def oldest_pending_age(connection: pool.Connection, *, now: datetime) -> f
     return max(0.0, age) if age is not None else 0.0
 
 
+async def oldest_pending_age_of(connection: pool.Connection, consumers: Collection[str], *, now: datetime) -> float:
+    """Return the age of the oldest pending event for these consumers in seconds, 0 if there is none."""
+    age: float | None = await connection.fetchval(_QUERIES["oldest_pending_age_of_consumers"], now, list(consumers))
+    return max(0.0, age) if age is not None else 0.0
+
+
 async def notification_queue_usage(connection: pool.Connection) -> float:
     """Return how full PostgreSQL's notification queue is, from 0 to 1."""
     return float(await connection.fetchval(_QUERIES["notification_queue_usage"]))

@@ -209,6 +209,17 @@ class DeletionBacklog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCounts:
+    """What data-safety holds keep, and what agents evict after the grace period."""
+
+    works: int
+    consumers: int
+    pending_evictions: int
+    next_eviction: float
+    """When the first of them is evicted, in seconds since 1970; 0 if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerCounts:
     """How many consumers have resources, and of how many of them the agents are connected to one instance."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from maestropy import installation
-from maestropy.telemetry import tracing
+from maestropy.telemetry import tracing, variables
 
 _EXPORTER: Final = "OTEL_TRACES_EXPORTER"
 _PROTOCOLS: Final = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -40,6 +40,8 @@ def choose(environ: Mapping[str, str], *, is_installed: Callable[[], bool]) -> C
             problem=f"OTLP over {protocol[:64]} is not supported; set {_PROTOCOLS[1]}={_SUPPORTED_PROTOCOL} and the "
             "endpoint to the HTTP port of the collector, usually 4318"
         )
+    if problem := variables.problem(environ):
+        return Choice(problem=f"no traces: {problem}")
     if not is_installed():
         return Choice(problem=f"{_EXPORTER}={exporter} needs the extra otel: {installation.hint('otel')}")
     return Choice(exporter)
@@ -74,12 +76,19 @@ def open_tracer(environ: Mapping[str, str], *, service: str, report: Callable[[s
         report(choice.problem)
     if not choice.exporter:
         return tracing.OFF
-    # The SDK is an extra and takes a quarter of a second to import.
-    from maestropy.telemetry import otel  # noqa: PLC0415  the reason is the line above
-
-    otel.report_problems(report)
     try:
+        # The SDK is an extra and takes a quarter of a second to import; it reads variables at its import already.
+        from maestropy.telemetry import otel  # noqa: PLC0415  the reason is the line above
+
+        otel.report_problems(lambda problem: report(variables.without_secrets(problem, environ)))
         return otel.open_tracer(choice.exporter, service=service, environ=environ)
     except Exception as error:  # noqa: BLE001 - a wrong variable must not stop the process, whatever the SDK raises
-        report(f"no traces: the SDK does not accept the OTEL_* variables: {error}")
+        report(rejected(error, environ))
         return tracing.OFF
+
+
+def rejected(error: Exception, environ: Mapping[str, str]) -> str:
+    """Return that the SDK does not start, for a reason that `variables` does not know."""
+    given = ", ".join(sorted(name for name, text in environ.items() if name.startswith("OTEL_") and text))
+    reason = variables.without_secrets(str(error) or type(error).__name__, environ)
+    return f"no traces: the SDK does not accept the OTEL_* variables: {reason}; correct or unset one of {given}"

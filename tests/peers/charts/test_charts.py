@@ -318,10 +318,104 @@ BAD: dict[str, tuple[str, Mapping[str, Any], str]] = {
 }
 
 
+BAD |= {
+    "password-to-listen": (
+        SERVER,
+        {"database": {"listenDSN": "postgresql://me:secret@db/m"}},
+        "listenDSN has a password",
+    ),
+    "password-in-query": (SERVER, {"database": {"listenDSN": "postgresql://db/m?password=x"}}, "leave it out"),
+    "password-in-words": (
+        SERVER,
+        {"database": {"listenDSN": "host=db password = x"}},
+        "db.password in database.secretName",
+    ),
+    "equal-ports": (
+        SERVER,
+        {"server": {"http": {"bindPort": 8080}}},
+        "server.http.bindPort and server.metrics.bindPort are both 8080",
+    ),
+    "port-of-agents": (
+        SERVER,
+        {"messageBroker": {"type": "grpc"}, "server": {"grpc": {"bindPort": 8091}}},
+        "server.grpc.bindPort and the port for agents (messageBroker.type=grpc) are both 8091",
+    ),
+    "sources-with-certificates": (
+        SERVER,
+        {
+            "sources": [{"name": "a", "serviceAccount": "a", "namespace": "a"}],
+            "server": {"grpc": {"authentication": "mtls", "tls": {"enabled": True, "clientCAFile": "/a"}}},
+        },
+        "set server.grpc.authentication=token",
+    ),
+    "every-client": (
+        SERVER,
+        {"networkPolicy": {"enabled": True, "clients": {"matchLabels": None}}},
+        "networkPolicy.clients is empty and would admit every namespace",
+    ),
+    "no-client-selector": (
+        SERVER,
+        {"networkPolicy": {"enabled": True, "clients": None}},
+        "networkPolicy.clients is empty",
+    ),
+    "every-reader": (
+        AGENT,
+        {"networkPolicy": {"enabled": True, "monitoring": {"matchLabels": None}}},
+        "networkPolicy.monitoring is empty",
+    ),
+    "host-of-route": (SERVER, {"route": {"enabled": True, "host": "a b"}}, "host"),
+    "allowed-hosts": (SERVER, {"server": {"http": {"allowedHosts": ["a b"]}}}, "allowedHosts"),
+    "hostname": (SERVER, {"server": {"hostname": "a\n- --enable-db-debug"}}, "hostname"),
+    "image": (SERVER, {"image": {"registry": "a #"}}, "registry"),
+    "secret": (SERVER, {"database": {"secretName": "a: b"}}, "secretName"),
+    "keys": (SERVER, {"server": {"http": {"authentication": {"jwksURL": "https://a b"}}}}, "jwksURL"),
+    "audience": (SERVER, {"server": {"http": {"authentication": {"audience": "a\nb"}}}}, "audience"),
+    "broker-address": (AGENT, {"messageBroker": {"grpc": {"url": "a b:1"}}}, "url"),
+    "client-id": (AGENT, {"cloudeventsClientId": "a\n- --b"}, "cloudeventsClientId"),
+    "argument": (AGENT, {"extraArgs": ["--a=\n- b"]}, "extraArgs"),
+}
+
+
 @pytest.mark.parametrize(("chart", "values", "text"), BAD.values(), ids=BAD)
 def test_bad_values_are_named(chart: str, values: Mapping[str, Any], text: str, helm: Helm) -> None:
     said = helm.try_template(chart, values)
     assert text in said, said
+
+
+STRANGE = ["a#b", "a: b", "a #b", 'a"b', "{a}", "*a", "$x", "\\n"]
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_strange_text_stays_one_argument(text: str, helm: Helm) -> None:
+    tls = {"enabled": True, "certFile": text, "keyFile": text, "clientCAFile": text}
+    keys = {"type": "jwt", "jwksURL": "https://a.example", "audience": text}
+    values = {
+        "messageBroker": {"type": "grpc", "grpc": {"tls": tls}},
+        "server": {"grpc": {"tls": tls}, "http": {"authentication": keys}, "extraArgs": [f"--x={text}"]},
+    }
+    server = [word for each in containers(helm.template(SERVER, values), "maestro") for word in each["command"]]
+    flags = ("grpc-tls-cert-file", "grpc-client-ca-file", "grpc-broker-tls-key-file", "jwt-audience", "x")
+    assert {f"--{flag}={text}" for flag in flags} <= set(server)
+
+
+@pytest.mark.parametrize("text", ["yes", "null", "1e3", "0x1f", "12", "~"])
+def test_words_that_yaml_takes_for_something_else_stay_text(text: str, helm: Helm) -> None:
+    names = {} if text == "~" else {"serviceAccount": {"name": text}, "priorityClassName": text}
+    release = helm.template(AGENT, {"cloudeventsClientId": text, "image": {"repository": text}, **names})
+    pod = of_kind(release, "Deployment")["maestro-agent"]["spec"]["template"]["spec"]
+    assert f"--cloudevents-client-id={text}" in pod["containers"][0]["command"]
+    assert pod["containers"][0]["image"].startswith(f"{text}:")
+    if names:
+        assert (pod["serviceAccountName"], pod["priorityClassName"]) == (text, text)
+        assert text in of_kind(release, "ServiceAccount")
+
+
+@pytest.mark.parametrize(("url", "ports"), [("a.example:9443", [9443]), ("a.example:443", []), ("a.example", [])])
+def test_agent_may_connect_to_the_port_of_its_server(url: str, ports: list[int], helm: Helm) -> None:
+    release = helm.template(AGENT, {"messageBroker": {"grpc": {"url": url}}}, presets=PRODUCTION)
+    (policy,) = of_kind(release, "NetworkPolicy").values()
+    (rule,) = policy["spec"]["egress"]
+    assert [port["port"] for port in rule["ports"]] == [53, 53, 443, 6443, 8091, *ports]
 
 
 def test_subscriptions_of_server_and_agent_are_created(helm: Helm, tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ OLDEST = f"spec_controller_event_oldest_unreconciled_age_seconds{{{A}}}"
 SUCCESS = f'spec_controller_event_reconcile_total{{event_type="Create",status="success",{A}}}'
 ERROR = f'spec_controller_event_reconcile_total{{event_type="unknown",status="error",{A}}}'
 EXPIRY = f'maestropy_certificate_expiry_timestamp_seconds{{certificate="grpc-tls-cert-file",{A}}}'
+DELIVERABLE = f'maestropy_deliverable_event_oldest_age_seconds{{broker="grpc",{A}}}'
+CONNECTED = f'maestropy_consumers_with_works_connected{{broker="grpc",{A}}}'
+UP = f"maestropy_database_up{{{A}}}"
 OTHER = 'instance="b",namespace="elsewhere"'
 
 CASES: dict[str, list[Case]] = {
@@ -27,6 +30,10 @@ CASES: dict[str, list[Case]] = {
         Case({OLDEST: "0+60x60", SUCCESS: "5+0x60"}, fires_at=(12, 60), quiet_at=(5, 10)),
         Case({OLDEST: "0+60x60"}, fires_at=(12,), quiet_at=(10,)),
         Case({OLDEST: "0+60x60", SUCCESS: "0+3x60"}, quiet_at=(12, 60)),
+        # One agent is away in a fleet where nothing else changes: the specs of those that are connected do not wait.
+        Case({OLDEST: "0+60x60", CONNECTED: "4+0x60", DELIVERABLE: "0+0x60"}, quiet_at=(12, 60)),
+        Case({OLDEST: "0+60x60", CONNECTED: "4+0x60", DELIVERABLE: "0+60x60"}, fires_at=(12, 60), quiet_at=(10,)),
+        Case({OLDEST: "0+60x60", CONNECTED: "0+0x60", DELIVERABLE: "0+0x60"}, fires_at=(12, 60)),
         # Another installation delivers: it does not count for this one.
         Case(
             {OLDEST: "0+60x60", f'spec_controller_event_reconcile_total{{status="success",{OTHER}}}': "0+9x60"},
@@ -54,6 +61,15 @@ CASES: dict[str, list[Case]] = {
                 f'maestropy_consumers_with_works_connected{{broker="grpc",{A}}}': "5+0x60",
             },
             quiet_at=(60,),
+        ),
+        # The series of connected agents has ended.
+        Case(
+            {
+                f"maestropy_consumers_with_works{{{A}}}": "5+0x120",
+                f'maestropy_consumers_with_works_connected{{broker="grpc",{A}}}': "5+0x30 stale",
+            },
+            fires_at=(60,),
+            quiet_at=(30, 40),
         ),
         # Behind a message broker the server does not know its agents.
         Case({f"maestropy_consumers_with_works{{{A}}}": "5+0x60"}, quiet_at=(60,)),
@@ -141,6 +157,20 @@ CASES: dict[str, list[Case]] = {
         Case({f"maestropy_held_works{{{A}}}": "3+0x60"}, fires_at=(6,), quiet_at=(4,)),
         Case({f'maestropy_agent_held_works{{reason="OtherDatabase",{A}}}': "3+0x60"}, fires_at=(6,)),
         Case({f"maestropy_held_works{{{A}}}": "0+0x60"}, quiet_at=(60,)),
+        Case({f'maestropy_agent_held_works{{reason="EvictionPending",{A}}}': "3+0x60"}, quiet_at=(60,)),
+    ],
+    "MaestroEvictionPending": [
+        Case({f"maestropy_pending_evictions{{{A}}}": "0x5 3+0x60"}, fires_at=(8,), quiet_at=(5,)),
+        Case({f'maestropy_agent_held_works{{reason="EvictionPending",{A}}}': "3+0x60"}, fires_at=(2,)),
+        Case({f'maestropy_agent_held_works{{reason="OtherDatabase",{A}}}': "3+0x60"}, quiet_at=(60,)),
+    ],
+    "MaestroServersGone": [
+        Case({UP: "1+0x30 stale"}, fires_at=(60, 360), quiet_at=(30, 34, 420)),
+        # One of two is there, also one without its database.
+        Case({UP: "1+0x30 stale", f'maestropy_database_up{{instance="b",{NS}}}': "0+0x60"}, quiet_at=(60,)),
+        # Another installation is there.
+        Case({UP: "1+0x30 stale", f"maestropy_database_up{{{OTHER}}}": "1+0x60"}, fires_at=(60,)),
+        Case({f'up{{job="maestro-server",{A}}}': "0+0x60"}, quiet_at=(60,)),
     ],
     "MaestroNotScraped": [
         Case({'up{job="maestro-server",instance="a"}': "1x5 0+0x60"}, fires_at=(12,), quiet_at=(5, 9)),

@@ -193,7 +193,7 @@ async def server_gone(world: World) -> None:
     await world.a.kill()
     await world.change_object("changed while the server is gone")
     await world.fires("MaestroAgentDisconnected", "MaestroStatusesNotReported", namespace="maestro-agent")
-    await world.fires("MaestroNotScraped", namespace="maestro")
+    await world.fires("MaestroNotScraped", "MaestroServersGone", namespace="maestro")
 
 
 async def database_replaced(world: World, databases: Databases) -> None:
@@ -202,3 +202,12 @@ async def database_replaced(world: World, databases: Databases) -> None:
     await world.a.start()
     await world.a.running().add_consumer(AGENT)
     await world.fires("MaestroWorksHeld", namespace="maestro")
+    # Of a consumer without an agent: an agent that runs would report its own number again.
+    await world.a.running().add_consumer(LOST)
+    pending = (
+        "INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works, since, "
+        "pending_count, pending_works, pending_since, pending_deadline) "
+        f"VALUES ('{LOST}', 'e', '', '', '', 0, '{{}}', now(), 1, '{{w9}}', now(), now() + interval '1 hour')"
+    )
+    await harness.sql(databases.replacement, pending)
+    await world.fires("MaestroEvictionPending", namespace="maestro")

@@ -1,11 +1,12 @@
 """OTEL_* variables: what switches traces on, and what is only a problem for the log."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from maestropy.telemetry import configuration, tracing
+from maestropy.telemetry import configuration, tracing, variables
 from maestropy.telemetry.configuration import Choice
 
 OTLP = {"OTEL_TRACES_EXPORTER": "otlp"}
@@ -51,12 +52,77 @@ def test_a_problem_switches_traces_off(environ: dict[str, str], is_installed: bo
     assert problem in chosen.problem
 
 
-def test_a_value_that_the_sdk_rejects_stops_no_process() -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "remedy"),
+    [
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "abc", "a whole number from 0"),
+        ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "-1", "a whole number from 0"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "0", "a whole number from 1"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "1", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE (512) is greater than"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "abc", "a number above 0"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "zip", "set it to gzip"),
+        ("OTEL_TRACES_SAMPLER", "sometimes", "one of always_on"),
+        ("OTEL_TRACES_SAMPLER_ARG", "7", "a number from 0 to 1"),
+        ("OTEL_TRACES_SAMPLER_ARG", "-1", "a number from 0 to 1"),
+        ("OTEL_TRACES_SAMPLER_ARG", "nan", "a number from 0 to 1"),
+    ],
+)
+def test_a_bad_variable_is_named_with_its_remedy(name: str, text: str, remedy: str) -> None:
     problems: list[str] = []
-    environ = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}
+    environ = {**OTLP, "OTEL_TRACES_SAMPLER": "traceidratio", name: text}
     assert configuration.open_tracer(environ, service="maestro", report=problems.append) is tracing.OFF
     assert len(problems) == 1
-    assert problems[0].startswith("no traces: the SDK does not accept the OTEL_* variables: ")
+    assert name in problems[0]
+    assert remedy in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("OTEL_TRACES_SAMPLER_ARG", "1e-3"),
+        ("OTEL_TRACES_SAMPLER_ARG", "1"),
+        ("OTEL_SPAN_LINK_COUNT_LIMIT", ""),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20abc==, x-team = platform,"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic YWJj/+="),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "2.5"),
+    ],
+)
+def test_good_variables_are_taken(name: str, text: str) -> None:
+    environ = {**OTLP, "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", name: text}
+    assert configuration.choose(environ, is_installed=lambda: True) == Choice("otlp")
+
+
+def test_no_message_has_the_value_of_a_header() -> None:
+    environ = {**OTLP, "OTEL_EXPORTER_OTLP_HEADERS": "Bearer hunter2secret,a=b"}
+    chosen = configuration.choose(environ, is_installed=lambda: True)
+    assert chosen.problem.startswith("no traces: OTEL_EXPORTER_OTLP_HEADERS is malformed; set it to name=value")
+    assert "hunter2" not in chosen.problem
+    good = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer hunter2secret"}
+    assert variables.without_secrets("invalid header 'Bearer hunter2secret' here", good) == "invalid header '…' here"
+    assert "hunter2" not in configuration.rejected(ValueError("bad hunter2secret"), good)
+
+
+BAD_IMPORT = """
+import sys
+from maestropy.telemetry import configuration, tracing, variables
+variables.problem = lambda environ: ""
+import os
+print(configuration.open_tracer(os.environ, service="maestro", report=print) is tracing.OFF)
+from maestropy.cli.tracing import traced_requests
+with traced_requests():
+    print("requested")
+"""
+
+
+def test_whatever_the_sdk_rejects_stops_no_process_and_no_command() -> None:
+    bad = {"OTEL_TRACES_EXPORTER": "console", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "abc"}
+    done = subprocess.run(
+        [sys.executable, "-c", BAD_IMPORT], capture_output=True, text=True, check=True, env={**os.environ, **bad}
+    )
+    assert done.stdout.splitlines()[1:] == ["True", "requested"]
+    for told in (done.stdout, done.stderr):
+        assert told.count("no traces: the SDK does not accept the OTEL_* variables") == 1
+        assert "one of OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_TRACES_EXPORTER" in told
 
 
 def test_a_process_runs_without_traces_and_is_told_why() -> None:

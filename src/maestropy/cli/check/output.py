@@ -2,16 +2,17 @@
 
 import dataclasses
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from maestropy.aio import checks
+from maestropy.cli import screen
 from maestropy.cli.errors import FAILED
 from maestropy.flags import Flag
 from maestropy.flags.declaration import flag, flags_of
 from maestropy.flags.overrides import override
+from maestropy.untrusted import printable
 
 EXIT_CODES: Final = "Exit codes: 0 nothing failed, 1 a check failed, 2 a mistake in the command line, 130 interrupted."
 
@@ -50,20 +51,24 @@ def write(results: Sequence[checks.Check], *, title: str, output: str) -> int:
     """Print the results, and return the exit code."""
     if output == "json":
         document = {"ok": not checks.has_failed(results), "checks": [as_json(check) for check in results]}
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        screen.write(json.dumps(document, indent=2) + "\n")
     else:
-        sys.stdout.write(text(results, title=title))
+        screen.write(text(results, title=title))
     return FAILED if checks.has_failed(results) else 0
 
 
 def text(results: Sequence[checks.Check], *, title: str) -> str:
-    """Return one line for each check, its remedy below it, and the verdict first."""
+    """Return one line for each check, its remedy below it, and the verdict first.
+
+    Details quote servers, certificates and databases: no character of theirs may begin a line or drive a terminal.
+    """
     width = max((len(check.name) for check in results), default=0)
     lines = [f"{title}: {_verdict(results)}"]
     for check in results:
         lines.append(f"  {check.outcome.value:<8}  {check.name:<{width}}  {check.detail}".rstrip())
         if check.remedy:
             lines.append(f"{'':<12}fix: {check.remedy}")
+    lines = [printable.escape(line) for line in lines]
     return "\n".join([*lines, ""])
 
 

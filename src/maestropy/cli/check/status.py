@@ -5,21 +5,27 @@ They read `/readyz?verbose` of the health port. A Go server has none; then its `
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from maestropy.agent import settings as agent_configuration
 from maestropy.aio import checks
+from maestropy.cli import screen
 from maestropy.cli.check import output
 from maestropy.cli.errors import CommandError, UsageError
 from maestropy.cli.parsing.settings_commands import SettingsCommand
 from maestropy.flags.declaration import flag, flags_of
 from maestropy.server import settings as server_configuration
 from maestropy.server.settings.load import FLAGS
+from maestropy.untrusted import printable
 
-_SECONDS: Final = 5.0
+if TYPE_CHECKING:
+    import httpx
+
+_SECONDS: Final = 10.0
+"""For connecting, the request and the whole answer."""
+_MAX_BYTES: Final = 1024**2
 _LINE: Final = re.compile(
     r"\[(?P<mark>[-+!])\](?P<name>.+?) (?P<outcome>ok|warning|failed|not seen)(?:: (?P<detail>.*))?"
 )
@@ -88,27 +94,54 @@ def _show(kind: str, url: str, *, output_format: str) -> int:
     because = f", because of {', '.join(check.name for check in reasons)}" if reasons else ""
     note = body.partition("\n")[0]
     if not note.startswith("["):
-        sys.stdout.write(f"{note}\n")
+        screen.write(f"{printable.escape(note)}\n")
     return output.write(results, title=f"{kind} {url}: {verdict}{because}", output="text")
 
 
 def _read(kind: str, url: str) -> tuple[int, str]:
+    import asyncio
+
     import httpx
 
     try:
-        # Like a kubelet: the certificate is not verified, and nothing secret is sent.
-        with httpx.Client(verify=False, timeout=_SECONDS, trust_env=False) as client:  # noqa: S501 - see above
-            answer = client.get(f"{url}/readyz?verbose")
-            if answer.status_code == 404 and kind == "server":
-                health = client.get(f"{url}/healthcheck")
-                outcome = "ok" if health.status_code == 200 else "failed"
-                return health.status_code, f"[{'+' if outcome == 'ok' else '-'}]healthcheck {outcome}: {health.text}"
-    except (httpx.TransportError, httpx.InvalidURL) as error:
+        return asyncio.run(asyncio.wait_for(_ask(kind, url), _SECONDS))
+    except TimeoutError as error:
+        raise CommandError(
+            f"the {kind} at {url} has not answered completely within {_SECONDS:.0f} s; "
+            "check that --url is its health port"
+        ) from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         reason = str(error) or type(error).__name__
         raise CommandError(
             f"the {kind} at {url} does not answer: {reason}; check that it runs, and give --url of its health port"
         ) from error
-    return answer.status_code, answer.text
+
+
+async def _ask(kind: str, url: str) -> tuple[int, str]:
+    import httpx
+
+    # Like a kubelet: the certificate is not verified, and nothing secret is sent.
+    async with httpx.AsyncClient(verify=False, timeout=_SECONDS, trust_env=False) as client:  # noqa: S501 - see above
+        status_code, body = await _get(client, f"{url}/readyz?verbose")
+        if status_code != 404 or kind != "server":
+            return status_code, body
+        status_code, body = await _get(client, f"{url}/healthcheck")
+        outcome = "ok" if status_code == 200 else "failed"
+        return status_code, f"[{'+' if outcome == 'ok' else '-'}]healthcheck {outcome}: {body}"
+
+
+async def _get(client: "httpx.AsyncClient", url: str) -> tuple[int, str]:
+    # Not compressed, so that what is counted is what is kept.
+    async with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer:
+        body = bytearray()
+        async for chunk in answer.aiter_raw():
+            body += chunk
+            if len(body) > _MAX_BYTES:
+                raise CommandError(
+                    f"{url} answers with more than {_MAX_BYTES // 1024**2} MiB; check that --url is the "
+                    "health port of Maestro"
+                )
+        return answer.status_code, body.decode(errors="replace")
 
 
 def parse(body: str) -> list[checks.Check]:

@@ -99,14 +99,17 @@ class Maintenance:
             usage = await events.notification_queue_usage(connection)
             status_age = await statuses.oldest_missed_age(connection, self._context.instance_id, since=since, now=now)
             counts = await consumers.count_with_works(connection, connected=connected or ())
-            held_works, held_consumers = await data_safety.held(connection)
+            held = await data_safety.held(connection)
+            deliverable = await events.oldest_pending_age_of(connection, connected, now=now) if connected else 0.0
             paused = await actions.count_pauses(connection, now=now)
         self._context.metrics.oldest_event(age)
         self._context.metrics.notification_queue(usage)
         dependencies = self._context.metrics.dependencies
         dependencies.oldest_status_event(status_age)
         dependencies.consumers(counts, knows_agents=connected is not None)
-        dependencies.held(works=held_works, consumers=held_consumers)
+        if connected is not None:
+            dependencies.oldest_deliverable_event(deliverable)
+        dependencies.held(held)
         dependencies.paused(consumers=paused.consumers, oldest_seconds=paused.oldest_seconds)
 
     async def _republish(self) -> None:

@@ -58,6 +58,13 @@ class DependencyMetrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self._oldest_deliverable_event = Gauge(
+            "maestropy_deliverable_event_oldest_age_seconds",
+            "Age of the oldest pending spec event whose agent is connected to this instance.",
+            ["broker"],
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self._held_works = Gauge(
             "maestropy_held_works",
             "Works that data-safety holds of agents keep as they are.",
@@ -67,6 +74,18 @@ class DependencyMetrics:
         self._held_consumers = Gauge(
             "maestropy_held_consumers",
             "Consumers whose agents have a data-safety hold.",
+            registry=registry,
+            multiprocess_mode=_FROM_DATABASE,
+        )
+        self._pending_evictions = Gauge(
+            "maestropy_pending_evictions",
+            "Works that agents delete after the eviction grace period, because the database does not have them.",
+            registry=registry,
+            multiprocess_mode=_FROM_DATABASE,
+        )
+        self._next_eviction = Gauge(
+            "maestropy_next_eviction_timestamp_seconds",
+            "When an agent deletes the first of these works, in seconds since 1970; 0 if there is none.",
             registry=registry,
             multiprocess_mode=_FROM_DATABASE,
         )
@@ -120,10 +139,16 @@ class DependencyMetrics:
         """Set the age in seconds of the oldest status event that this instance has not sent to subscribers."""
         self._oldest_status_event.set(age)
 
-    def held(self, *, works: int, consumers: int) -> None:
-        """Set what data-safety holds keep."""
-        self._held_works.set(works)
-        self._held_consumers.set(consumers)
+    def oldest_deliverable_event(self, age: float) -> None:
+        """Set the age in seconds of the oldest pending spec event whose agent is connected to this instance."""
+        self._oldest_deliverable_event.labels("grpc").set(age)
+
+    def held(self, counts: rows.HeldCounts) -> None:
+        """Set what data-safety holds keep, and what agents are about to evict."""
+        self._held_works.set(counts.works)
+        self._held_consumers.set(counts.consumers)
+        self._pending_evictions.set(counts.pending_evictions)
+        self._next_eviction.set(counts.next_eviction)
 
     def paused(self, *, consumers: int, oldest_seconds: float) -> None:
         """Set how many consumers are paused, and for how long the first of them."""

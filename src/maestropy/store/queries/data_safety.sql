@@ -30,7 +30,10 @@ SELECT h.consumer_name, h.id, h.reason, h.message, h.database_id, h.work_count, 
 FROM maestropy_holds h ORDER BY h.consumer_name;
 
 -- name: held
-SELECT coalesce(sum(work_count), 0)::bigint AS works, count(*) AS consumers FROM maestropy_holds WHERE work_count > 0;
+SELECT coalesce(sum(work_count), 0)::bigint AS works, count(*) FILTER (WHERE work_count > 0) AS consumers,
+       coalesce(sum(pending_count), 0)::bigint AS pending_evictions,
+       coalesce(extract(epoch FROM min(pending_deadline) FILTER (WHERE pending_count > 0)), 0)::float8 AS next_eviction
+FROM maestropy_holds;
 
 -- name: holds_of_sources
 -- The holds of works of these sources, with the IDs of these works only; of one consumer, or of all if $2 is NULL.

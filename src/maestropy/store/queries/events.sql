@@ -151,5 +151,12 @@ WHERE e.reconciled_date IS NULL AND NOT EXISTS (
     SELECT 1 FROM resources r JOIN maestropy_pauses d ON d.consumer_name = r.consumer_name WHERE r.id = e.source_id
 );
 
+-- name: oldest_pending_age_of_consumers
+-- Like oldest_pending_age, of events for the given consumers.
+SELECT extract(epoch FROM $1::timestamptz - min(e.created_at))::float8 FROM events e
+JOIN resources r ON r.id = e.source_id
+WHERE e.reconciled_date IS NULL AND r.consumer_name = ANY($2::text[])
+    AND NOT EXISTS (SELECT 1 FROM maestropy_pauses d WHERE d.consumer_name = r.consumer_name);
+
 -- name: notification_queue_usage
 SELECT pg_notification_queue_usage();

@@ -30,7 +30,8 @@ def test_series_of_dependencies() -> None:
     dependencies.broker_connected("mqtt", is_connected=False)
     dependencies.consumers(rows.ConsumerCounts(with_works=5, connected=3), knows_agents=True)
     dependencies.oldest_status_event(7.5)
-    dependencies.held(works=4, consumers=2)
+    dependencies.oldest_deliverable_event(8.5)
+    dependencies.held(rows.HeldCounts(works=4, consumers=2, pending_evictions=3, next_eviction=1_800_000_000.0))
     dependencies.certificate_expires("grpc-tls-cert-file", 1_900_000_000)
     dependencies.clock_skew(-3.5)
     expected = {
@@ -41,6 +42,9 @@ def test_series_of_dependencies() -> None:
         "maestropy_status_event_oldest_age_seconds 7.5",
         "maestropy_held_works 4",
         "maestropy_held_consumers 2",
+        "maestropy_pending_evictions 3",
+        "maestropy_next_eviction_timestamp_seconds 1800000000",
+        'maestropy_deliverable_event_oldest_age_seconds{broker="grpc"} 8.5',
         'maestropy_certificate_expiry_timestamp_seconds{certificate="grpc-tls-cert-file"} 1900000000',
         'maestropy_clock_skew_seconds{reference="database"} -3.5',
     }
