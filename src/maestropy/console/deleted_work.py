@@ -27,7 +27,13 @@ def headline(model: dict[str, Any], work_id: str, history: Sequence[HistoryEntry
     asked = _asked(history)
     requested = f", requested by {_who(asked)} at {asked.time}" if asked is not None else ""
     evidence = [_evidence(one) for one in (asked, ended) if one is not None]
-    finding = {"code": CODE, "severity": entry.severity, "title": "The work was deleted.", "detail": "", "advice": []}
+    finding: dict[str, Any] = {
+        "code": CODE,
+        "severity": entry.severity,
+        "title": "The work was deleted.",
+        "detail": "",
+        "advice": [],
+    }
     model |= {
         "code": CODE,
         "verdict": entry.name,
