@@ -101,6 +101,31 @@ async def test_database_without_migrations_names_the_remedy(database: Dsn) -> No
     assert "            fix: run `maestro migration` with the same database flags\n" in out
 
 
+@pytest.mark.parametrize(
+    ("statement", "outcome", "text"),
+    [
+        pytest.param("DROP TABLE maestropy_pauses", Outcome.FAILED, "table maestropy_pauses", id="table"),
+        pytest.param(
+            "ALTER TABLE events DROP CONSTRAINT events_pkey CASCADE", Outcome.FAILED, "primary key of events", id="key"
+        ),
+        pytest.param(
+            "ALTER TABLE resources DROP CONSTRAINT fk_resources_consumers",
+            Outcome.FAILED,
+            "constraint fk_resources_consumers of resources",
+            id="foreign-key",
+        ),
+        pytest.param("DROP INDEX idx_resources_name", Outcome.FAILED, "unique index idx_resources_name", id="unique"),
+        pytest.param("DROP INDEX idx_events_source_id", Outcome.WARNING, "idx_events_source_id", id="index"),
+    ],
+)
+async def test_interrupted_restore_is_named(database: Dsn, statement: str, outcome: Outcome, text: str) -> None:
+    await harness.sql(database, statement)
+    found = (await check_server(database))["database-migrations"]
+    assert found.outcome is outcome
+    assert text in found.detail
+    assert "restore it again completely" in found.remedy
+
+
 async def test_role_without_privileges_is_named(database: Dsn) -> None:
     await harness.sql(database, "DROP ROLE IF EXISTS visitor")
     await harness.sql(database, "CREATE ROLE visitor LOGIN")

@@ -27,6 +27,11 @@ SLOW_SECONDS: Final = 0.25
 
 _FLAG: Final = "--message-broker-config-file"
 _MIGRATE: Final = "run `maestro migration` with the same database flags"
+_RESTORE: Final = (
+    "if the database was restored, restore it again completely, into an empty database and with pg_restore "
+    "--exit-on-error; otherwise compare its pg_dump --schema-only with that of an empty one after `maestro migration`"
+)
+_SHOWN: Final = 5
 
 
 async def run(settings: ServerSettings, dsn: dsns.Dsn | None, *, clock: clocks.Clock) -> list[checks.Check]:
@@ -97,6 +102,14 @@ def _schema(state: schema.SchemaState, found: inspection.Inspection, *, auto_mig
         problem = f"{len(state.missing)} migrations are missing, the first is {state.missing[0]}"
     elif state.absent_columns:
         problem = f"half migrated: {', '.join(state.absent_columns)} is absent"
+    incomplete = [str(each) for each in state.absent if each.kind != "index"] if not state.missing else []
+    if incomplete:
+        more = f" and {len(incomplete) - _SHOWN} more" if len(incomplete) > _SHOWN else ""
+        return checks.failed(
+            name,
+            f"the schema is incomplete although its migrations are recorded: {', '.join(incomplete[:_SHOWN])}{more}",
+            remedy=_RESTORE,
+        )
     if problem and auto_migrate and found.may_create:
         return checks.ok(name, f"{problem}; the server migrates at its start (--auto-migrate)")
     if problem:
@@ -105,6 +118,9 @@ def _schema(state: schema.SchemaState, found: inspection.Inspection, *, auto_mig
     if state.unusable_indexes:
         detail = f"indexes are absent or invalid: {', '.join(state.unusable_indexes)}; lists are slow"
         return checks.warning(name, detail, remedy=_MIGRATE)
+    if state.absent:
+        detail = f"indexes are absent: {', '.join(each.name for each in state.absent)}; statements are slow"
+        return checks.warning(name, detail, remedy=_RESTORE)
     if state.newer:
         detail = f"the database has migrations that this version does not know: {', '.join(state.newer)}"
         return checks.warning(name, detail, remedy="upgrade this version when you can")

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Final
 
 from maestropy.store import pool, sql
+from maestropy.store.migrations import objects
 
 OWN_PREFIX: Final = "maestropy_"
 _CONCURRENTLY: Final = "-- concurrently\n"
@@ -69,6 +70,8 @@ class SchemaState:
     """Migrations that are not recorded."""
     defects: dict[str, Defects]
     """By recorded migration, what the database lacks of it."""
+    absent: tuple[objects.SchemaObject, ...] = ()
+    """Tables, keys and indexes of recorded migrations that are not there, as after an interrupted restore."""
     newer: tuple[str, ...]
     """Recorded migrations that this version does not know, newer than all that it knows."""
 
@@ -107,8 +110,21 @@ async def compare(connection: pool.Connection) -> SchemaState:
     return SchemaState(
         missing=tuple(name for name in known if name not in recorded),
         defects={name: defects for name, defects in comparisons if defects},
+        absent=await _absent(connection, [name for name in known if name in recorded]),
         newer=_newer(recorded, known),
     )
+
+
+async def _absent(connection: pool.Connection, recorded: list[str]) -> tuple[objects.SchemaObject, ...]:
+    migrations = map(read, recorded)
+    # Steps drop indexes too.
+    texts = [";\n".join([each.transaction, *(step.statement for step in each.steps)]) for each in migrations]
+    expected = objects.created_by(texts)
+    if not expected:
+        return ()
+    kinds, tables, labels = (list(each) for each in zip(*expected, strict=True))
+    found = await connection.fetch(_STATEMENTS["absent_objects"], kinds, tables, labels)
+    return tuple(expected[row["number"] - 1] for row in found)
 
 
 async def recorded_ids(connection: pool.Connection) -> frozenset[str]:

@@ -20,6 +20,22 @@ SELECT n.name FROM unnest($1::text[]) AS n (name)
 WHERE NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indexrelid = to_regclass(n.name) AND i.indisvalid)
 ORDER BY n.name;
 
+-- name: absent_objects
+-- The numbers of those of the given objects that do not exist, by kind, table and name.
+SELECT o.number
+FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS o (kind, table_name, name, number)
+WHERE CASE o.kind
+    WHEN 'table' THEN to_regclass(o.table_name) IS NULL
+    WHEN 'primary key' THEN NOT EXISTS (
+        SELECT 1 FROM pg_constraint c WHERE c.conrelid = to_regclass(o.table_name) AND c.contype = 'p'
+    )
+    WHEN 'constraint' THEN NOT EXISTS (
+        SELECT 1 FROM pg_constraint c WHERE c.conrelid = to_regclass(o.table_name) AND c.conname = o.name
+    )
+    ELSE NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.indexrelid = to_regclass(o.name) AND i.indisvalid)
+END
+ORDER BY o.number;
+
 -- name: has_no_schedule
 SELECT NOT EXISTS (SELECT 1 FROM delete_recovery_schedule WHERE id = 1);
 
