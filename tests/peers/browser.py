@@ -106,7 +106,8 @@ class Page:
         """Click the element that an expression finds, as soon as it is there."""
         # Found and measured at once: a live page may replace the element at any moment.
         measure = "(one.scrollIntoView({block: 'center'}), one.getBoundingClientRect().toJSON())"
-        script = f"((one) => one ? {measure} : null)({expression})"
+        # What is closed or hidden has no place where it could be clicked.
+        script = f"((one) => one?.getClientRects().length ? {measure} : null)({expression})"
         box = await waiting.until(lambda: self.run(script), what=expression, seconds=_PATIENCE)
         place: dict[str, Any] = {"x": box["x"] + min(box["width"], 60) / 2, "y": box["y"] + box["height"] / 2}
         for kind in ("mousePressed", "mouseReleased"):

@@ -31,13 +31,13 @@ def reader(
     control_plane: kube_build.ControlPlane,
 ) -> Iterator[play_page.Reader]:
     """Open a shell in which the commands of the page can be run."""
-    home, tools = folder / "home", folder / "tools"
-    home.mkdir(parents=True)
-    tools.mkdir()
+    home, tools, control_folder = folder / "home", folder / "tools", folder / "cluster"
+    for needed in (home, tools, control_folder):
+        needed.mkdir(parents=True)
     database_files(database, home)
     (tools / "kubectl").symlink_to(control_plane.kubectl)
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(kube_cluster(control_plane, folder=folder / "cluster"))
+        cluster = stack.enter_context(kube_cluster(control_plane, folder=control_folder))
         free = dict(zip(PORTS, map(str, ports.free(len(PORTS))), strict=True))
         if broker == "mqtt":
             free[BROKER_PORT] = str(stack.enter_context(mosquitto(folder / "mosquitto")).port)
