@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,12 @@ from typing import Any, Final
 
 from maestropy import __version__
 from maestropy.aio.clock import Clock
-from maestropy.diagnose import archive, pack, works_of
+from maestropy.diagnose import anonymise, archive, pack, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.scope import Scope
 from maestropy.diagnose.sources import broker as broker_source
 from maestropy.diagnose.sources import clusters, database, logs, pod_ports, server
-from maestropy.diagnose.staging import SizeLimitReached, Staging
+from maestropy.diagnose.staging import SizeLimitReached, Staging, check_free
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.errors import MaestroError
 from maestropy.trace import library
@@ -98,6 +98,8 @@ def staging_folder(output: Path) -> Path:
 async def collect(options: CollectOptions, *, confirmer: Confirmer, progress: Progress, clock: Clock) -> Result:
     """Collect, and write the archive; raise NoAccess if nothing at all could be read."""
     folder = staging_folder(options.output)
+    if folder.is_dir() and not folder.is_symlink():
+        check_free(folder)
     if folder.exists() and not options.is_resumed:
         raise InvalidArguments(
             f"{folder} is left from an interrupted collection; continue it with --resume, or delete the folder"
@@ -105,6 +107,20 @@ async def collect(options: CollectOptions, *, confirmer: Confirmer, progress: Pr
     archive.check_installed()
     key = pack.read_key(options.key_file) if options.key_file else None
     staging = Staging(folder, most_bytes=options.most_bytes)
+    with closing(staging):
+        return await _collected(options, staging, key=key, confirmer=confirmer, progress=progress, clock=clock)
+
+
+async def _collected(
+    options: CollectOptions,
+    staging: Staging,
+    *,
+    key: anonymise.Key | None,
+    confirmer: Confirmer,
+    progress: Progress,
+    clock: Clock,
+) -> Result:
+    folder = staging.folder
     manifest = (staging.load() if options.is_resumed else None) or manifests.Manifest(
         version=__version__, started_at=clock.now().isoformat(timespec="seconds"), scope=options.scope.model
     )

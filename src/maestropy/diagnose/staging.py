@@ -4,6 +4,7 @@ The folder survives an interruption, so that a collection can go on. Everything 
 """
 
 import csv
+import fcntl
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +17,32 @@ import orjson
 
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.redact import LogRedactor, Redactor
+from maestropy.trace.errors import InvalidArguments
 
 _STATE: Final = ".state.json"
+_LOCK: Final = ".lock"
 _LONGEST_LINE: Final = 1 << 20
+
+
+def check_free(folder: Path) -> None:
+    """Raise InvalidArguments if a collection that still runs writes into a folder."""
+    os.close(_locked(folder))
+
+
+def _locked(folder: Path) -> int:
+    """Return the open lock file of a folder; the lock ends with the process, however that ends."""
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.read(descriptor, 32).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise InvalidArguments(
+            f"another collection is running (pid {pid}) in {folder}; wait for its end, or name another --output"
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor
 
 
 class SizeLimitReached(Exception):
@@ -33,12 +57,19 @@ class Staging:
         self.redactor = Redactor()
         self._most = most_bytes
         self._used = 0
+        if folder.is_symlink():
+            raise InvalidArguments(f"{folder} is a link, and is not followed; remove it, or name another --output")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = _locked(folder)
 
     @property
     def left(self) -> int:
         """How many bytes may still be written."""
         return max(0, self._most - self._used)
+
+    def close(self) -> None:
+        """Let another collection use the folder."""
+        os.close(self._lock)
 
     def document(self, name: str, value: Mapping[str, Any]) -> None:
         """Write one document."""
@@ -74,7 +105,7 @@ class Staging:
         found = [
             path.relative_to(self.folder).as_posix()
             for path in self.folder.rglob("*")
-            if path.is_file() and path.name != _STATE and not path.name.endswith(".part")
+            if path.is_file() and path.name not in {_STATE, _LOCK} and not path.name.endswith(".part")
         ]
         return sorted(found, key=lambda name: (name.startswith("logs/"), name))
 

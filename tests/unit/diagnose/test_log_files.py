@@ -78,3 +78,14 @@ def test_stop_ends_the_copy_within_a_file(tmp_path: Path) -> None:
     stop.set()
     with pytest.raises(InputUnreadable, match="stopped"):
         collect(tmp_path, tmp_path / "a.log", stop=stop)
+
+
+def test_other_files_of_a_folder_are_neither_opened_nor_named(tmp_path: Path) -> None:
+    folder = tmp_path / "up"
+    folder.mkdir()
+    (folder / "server.log").write_text(RECORD)
+    (folder / "kubeconfig").write_text("kind: Config\nusers: []\n")
+    (folder / "16485").write_bytes(b"\0" * 100)
+    (folder / "postgres.log").write_text("2026-11-17 10:00:00.000 UTC [1] LOG:  ready\n")
+    found, problems = collect(tmp_path, folder)
+    assert (list(found), problems) == (["logs/files/server.log"], "")

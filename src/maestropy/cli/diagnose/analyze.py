@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from maestropy.cli import screen
+from maestropy.cli import overwriting, screen
 from maestropy.cli.trace import endings
-from maestropy.trace.errors import InputUnreadable, TraceError
+from maestropy.trace.errors import InputUnreadable, InvalidArguments, TraceError
 
 if TYPE_CHECKING:
     from maestropy.diagnose.analyze import Analysis
@@ -71,6 +71,7 @@ def analyze_archive(
     output: Annotated[Literal["text", "json", "yaml", "html"], Parameter(name=("-o", "--output"))] = "text",
     out: Path | None = None,
     all_: Annotated[bool, Parameter(name="--all", negative=())] = False,
+    force: Annotated[bool, Parameter(negative=())] = False,
     exit_zero: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Analyse an archive.
@@ -82,7 +83,9 @@ def analyze_archive(
     output
         Its form.
     out
-        Write it to a file.
+        Write it to a file, which must not exist; only you can read it.
+    force
+        Replace the file of --out.
     all_
         Show all findings as text, not only the first 20.
     exit_zero
@@ -91,6 +94,7 @@ def analyze_archive(
     try:
         from maestropy.diagnose import report
 
+        _check(out, force=force)
         with ExitStack() as stack:
             analysis = _analysis(archive, stack)
             match output:
@@ -100,7 +104,7 @@ def analyze_archive(
                     text = report.html(analysis)
                 case _:
                     text = report.text(analysis, most=len(analysis.findings) if all_ else _SHOWN)
-        endings.write_report(text, out)
+        _write(text, out, force=force)
     except TraceError as error:
         return endings.failed(error)
     return 0 if exit_zero else int(analysis.exit)
@@ -113,6 +117,7 @@ def diff_archives(
     *,
     output: Annotated[Literal["text", "json", "yaml"], Parameter(name=("-o", "--output"))] = "text",
     out: Path | None = None,
+    force: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """Compare two archives.
 
@@ -125,16 +130,19 @@ def diff_archives(
     output
         Its form.
     out
-        Write it to a file.
+        Write it to a file, which must not exist; only you can read it.
+    force
+        Replace the file of --out.
     """
     try:
         from maestropy.diagnose import diff as comparison
 
+        _check(out, force=force)
         with ExitStack() as stack:
             difference = comparison.compare(_analysis(before, stack), _analysis(after, stack))
             form = output
             text = comparison.text(difference) if form == "text" else comparison.document(difference, form=form)
-        endings.write_report(text, out)
+        _write(text, out, force=force)
     except TraceError as error:
         return endings.failed(error)
     return int(difference.exit)
@@ -164,6 +172,19 @@ def reveal_names(file: Path | None = None, *, key: Path) -> int:
         return endings.failed(error)
     screen.write(anonymise.reveal(content, names))
     return 0
+
+
+def _check(out: Path | None, *, force: bool) -> None:
+    """Raise InvalidArguments for a file that is there, before the archive is analysed."""
+    if out is not None and not force and (out.is_symlink() or out.exists()) and not overwriting.is_special(out):
+        raise InvalidArguments(f"--out {out} exists already; name another file, or replace it with --force")
+
+
+def _write(text: str, out: Path | None, *, force: bool) -> None:
+    _check(out, force=force)
+    endings.write_report(text, out)
+    if out is not None and out.is_file():
+        out.chmod(0o600)
 
 
 def _analysis(archive: Path, stack: ExitStack) -> "Analysis":

@@ -27,6 +27,8 @@ _POSTGRES: Final = re.compile(rb"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.?\d* \S+ \[\d+
 
 def reason(path: Path, *, is_in_folder: bool) -> str | None:
     """Return why a file is left out; None if it is collected, and empty if it needs no mention."""
+    if is_in_folder and path.suffix not in ENDINGS:
+        return ""
     if is_special(path):
         return "it is a pipe or a device; write it into a file first"
     try:
@@ -41,8 +43,6 @@ def reason(path: Path, *, is_in_folder: bool) -> str | None:
         return "it holds NUL characters only"
     if not is_in_folder:
         return None
-    if path.suffix not in ENDINGS:
-        return ""
     text = head.decode(encoding, "replace").encode() if encoding else head
     if path.suffix == ".csv" or any(map(starts_record, text.splitlines())):
         return None
