@@ -504,6 +504,19 @@ async def oldest_pending_age(tx: "Transaction", now: datetime) -> "list[Row]":
     return [{"age": max(ages, default=None)}]
 
 
+async def oldest_pending_age_of_consumers(tx: "Transaction", now: datetime, consumers: list[str]) -> "list[Row]":
+    pending = [row for row in tx.rows("events") if row["reconciled_date"] is None]
+    owners = [tx.get("resources", row["source_id"]) for row in pending]
+    ages = [
+        (now - row["created_at"]).total_seconds()
+        for row, owner in zip(pending, owners, strict=True)
+        if owner is not None
+        and owner["consumer_name"] in consumers
+        and not memory_rows.is_paused(tx, owner["consumer_name"])
+    ]
+    return [{"age": max(ages, default=None)}]
+
+
 async def notification_queue_usage(_tx: "Transaction") -> "list[Row]":
     return [{"usage": 0.0}]
 
