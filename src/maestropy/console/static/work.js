@@ -10,8 +10,10 @@ import { t } from "./texts.js";
 /** @param {{id: string}} context */
 export function workView({ id }) {
   const element = el("div.page", {}, el("h1", { tabindex: "-1" }, t("work")), el("p.empty", {}, t("loading")));
-  /** @type {Map<number, string>} */
+  /** The manifests that were read. @type {Map<number, {text: string, isCut: boolean}>} */
   const texts = new Map();
+  /** Where the last drawing of the page shows a manifest. @type {Map<number, {shown: HTMLElement, note: HTMLElement}>} */
+  const places = new Map();
   let chosen = { from: 0, to: 0 };
 
   async function refresh() {
@@ -56,18 +58,25 @@ export function workView({ id }) {
     const name = [item.gvk.kind ?? item.gvk.resource, item.namespace, item.name].filter(Boolean).join(" / ");
     const shown = el("pre", { hidden: true, tabindex: "0" });
     const note = el("p.muted");
+    places.set(index, { shown, note });
+    const draw = () => {
+      const manifest = texts.get(index);
+      // The page may have been drawn again while the manifest was read.
+      const place = places.get(index);
+      if (!manifest || !place) return;
+      if (manifest.isCut) fill(place.note, t("manifestCut", { command: `maestro resourcebundle get ${id}` }));
+      fill(place.shown, manifest.text);
+      place.shown.hidden = false;
+    };
     const show = async () => {
       try {
-        const manifest = texts.has(index) ? null : await read(`works/${encodeURIComponent(id)}/manifests/${index}`);
-        if (manifest) texts.set(index, manifest.text);
-        if (manifest?.isCut) fill(note, t("manifestCut", { command: `maestro resourcebundle get ${id}` }));
-        fill(shown, texts.get(index) ?? "");
-        shown.hidden = false;
+        if (!texts.has(index)) texts.set(index, await read(`works/${encodeURIComponent(id)}/manifests/${index}`));
+        draw();
       } catch (error) {
-        fill(note, t("error", { problem: /** @type {Error} */ (error).message }));
+        fill(places.get(index)?.note ?? note, t("error", { problem: /** @type {Error} */ (error).message }));
       }
     };
-    if (texts.has(index)) show();
+    draw();
     const feedback = Object.entries(item.feedback);
     return el("li", {}, el("details", { "data-key": `object ${name}` },
       el("summary", {}, el("span.strong", {}, name), " ",
