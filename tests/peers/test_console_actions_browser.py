@@ -128,12 +128,12 @@ async def test_reader_sees_why_and_a_read_only_console_says_it(tmp_path: Path) -
     api = sample()
     async with opened(api, tmp_path / "a", role="read") as (page, address):
         await loaded(page, address, works=40)
-        await go(page, "#/work/id-0000005")
+        await go(page, "#/work/id-0000008")
         await page.click("[data-action=resend]")
         assert await page.run("document.querySelector('dialog') === null")
         said = await page.run("document.querySelector('#s-actions').innerText")
         assert "It needs the role write, and you have read." in said
-        for fragment in ("#/work/id-0000005", "#/stuck", "#/fleet"):
+        for fragment in ("#/work/id-0000008", "#/stuck", "#/fleet"):
             await go(page, fragment)
             assert await axe.violations(page, source) == [], fragment
     assert api.actions == []
@@ -143,7 +143,7 @@ async def test_reader_sees_why_and_a_read_only_console_says_it(tmp_path: Path) -
     ):
         async with opened(api, tmp_path / note, allows=allows) as (page, address):
             await loaded(page, address, works=len(api.bundles))
-            for fragment in ("#/fleet", "#/stuck", f"#/work/{'id-0000005' if not allows else 'id-0000001'}"):
+            for fragment in ("#/fleet", "#/stuck", f"#/work/{'id-0000008' if not allows else 'id-0000001'}"):
                 await go(page, fragment)
                 await page.until(f"document.querySelector('[data-note={note}]')")
                 assert await page.run("document.querySelectorAll('[data-action], [data-actions]').length") == 0
