@@ -313,16 +313,3 @@ async def test_secret_values_reach_no_page(fleet: RealFleet, browser_port: int) 
         assert "secret" in everything
         assert _SECRET not in everything
         assert "aHVudGVyMi" not in everything
-
-
-async def test_database_that_is_gone_is_said_on_the_landing_page(fleet: RealFleet, browser_port: int) -> None:
-    """The last test of the file: the fleet has no database after it."""
-    async with tab(browser_port) as page:
-        await page.visit(fleet.console)
-        await page.until("document.querySelector('#banner').hidden")
-        began = time.monotonic()
-        fleet.stop_database()
-        await page.until("!document.querySelector('#banner').hidden")
-        assert "Maestro cannot be read since" in await page.run("document.querySelector('#banner').textContent")
-        assert time.monotonic() - began <= _MOST_SECONDS
-        assert await page.run("document.querySelectorAll('.tile').length") > 0
