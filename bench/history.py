@@ -1,13 +1,15 @@
 """What does the history cost: CPU time of the server and of PostgreSQL for each create and each status, on and off?
 
-    python -m bench.history [--rounds 60] [--requests 64]
+    python -m bench.history [--rounds 60] [--requests 64] [--grpc]
 
-One server in this process, on a PostgreSQL of its own. Requests come in as serialised events, `--requests` at once, and
-are decoded, checked and stored; the transport is left out, so the share of the history is larger here than in
-production. Rounds with and without history alternate on the same server and database, each with its own works, so that
-what else happens on the machine hits both. Two figures are shown: the middle round, and the tenth of the rounds that
-took least, because other load only adds CPU time; where they disagree, the machine was too busy to tell. The bounds
-are found by resampling the rounds. CPU time is measured, so nothing waits for the disk (fsync is off).
+One server in this process, on a PostgreSQL of its own. Requests come in as serialised events, `--requests` at once,
+and are decoded, checked and stored. Without `--grpc` the transport is left out, which shows what the history adds
+most exactly. With it, a source and an agent in another process send them over gRPC and receive each spec and each
+status: the share of the history of what a server does. Rounds with and without history alternate on the same server
+and database, each with its own works, so that what else happens on the machine hits both. Two figures are shown: the
+middle round, and the tenth of the rounds that took least, because other load only adds CPU time; where they disagree,
+the machine was too busy to tell. The bounds are found by resampling the rounds. CPU time is measured, so nothing
+waits for the disk (fsync is off).
 
 Creates are of works with one ConfigMap of a kilobyte. A status is the first one of a work, or a transition (every one
 changes a condition: the worst case), or a repeat that changes a message only, as agents send them most.
@@ -15,6 +17,7 @@ changes a condition: the worst case), or a repeat that changes a message only, a
 
 import argparse
 import asyncio
+import contextlib
 import json
 import random
 import statistics
@@ -28,7 +31,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import usage
+from bench import grpc_clients, usage
 from maestropy.sandbox.postgres import PostgresCluster
 from maestropy.server.api.grpc.agents import AgentService
 from maestropy.server.api.grpc.sources import SourceService
@@ -120,20 +123,24 @@ def kinds(load: Load, side: Side, count: int) -> dict[str, Callable[[], Iterator
     }
 
 
-async def one_round(load: Load, side: Side, *, count: int, postmaster: int) -> None:
+async def one_round(load: Load, side: Side, *, count: int, postmaster: int, remote: grpc_clients.Remote | None) -> None:
     """Send one batch of each kind, and note what it costs."""
     load.turn(side)
     for kind, make in kinds(load, side, count).items():
-        publish = load.sources.publish if kind == "creates" else load.agents.publish
+        is_spec = kind == "creates"
+        publish = load.sources.publish if is_spec else load.agents.publish
         messages = [grpc_binding.encode_publish(each) for each in make()]
         before = time.process_time(), usage.family_run_seconds(postmaster)
-        await asyncio.gather(*(publish(grpc_binding.decode_publish(message), PEER) for message in messages))
+        if remote is not None:
+            await remote.publish(messages, is_spec=is_spec)
+        else:
+            await asyncio.gather(*(publish(grpc_binding.decode_publish(message), PEER) for message in messages))
         server = time.process_time() - before[0]
         database = usage.family_run_seconds(postmaster) - before[1]
         side.figures.setdefault(kind, []).append((1e6 * server / count, 1e6 * database / count))
 
 
-async def measure(folder: Path, *, rounds: int, count: int) -> Table:
+async def measure(folder: Path, *, rounds: int, count: int, is_over_grpc: bool) -> Table:
     """Return the table of all figures."""
     cluster = PostgresCluster(folder / "data", max_connections=60, is_ephemeral=True)
     address = cluster.start()
@@ -141,12 +148,17 @@ async def measure(folder: Path, *, rounds: int, count: int) -> Table:
         await migrate.migrate(address)
         postmaster = int((folder / "data" / "postgres" / "postmaster.pid").read_text().split()[0])
         on, off = Side(name="on"), Side(name="off")
-        async with harness.in_process(address) as server:
+        async with harness.in_process(address) as server, contextlib.AsyncExitStack() as stack:
             await server.add_consumer(CONSUMER)
             load = Load(server)
+            remote = None
+            if is_over_grpc:
+                clients_of = grpc_clients.remote(sources=server.sources, agents=server.agents, consumer=CONSUMER)
+                remote = await asyncio.to_thread(clients_of.__enter__)
+                stack.push(clients_of.__exit__)
             for number in range(rounds + 3):
                 for side in (on, off) if number % 2 else (off, on):
-                    await one_round(load, side, count=count, postmaster=postmaster)
+                    await one_round(load, side, count=count, postmaster=postmaster, remote=remote)
     finally:
         cluster.stop()
     return table(on, off)
@@ -198,9 +210,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.history", description=__doc__)
     parser.add_argument("--rounds", type=int, default=60, help="rounds of each way")
     parser.add_argument("--requests", type=int, default=64, help="requests of each kind at once")
+    parser.add_argument("--grpc", action="store_true", help="with the transport: clients in another process")
     options = parser.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="maestropy-bench-") as place:
-        measured = measure(Path(place), rounds=options.rounds, count=options.requests)
+        measured = measure(Path(place), rounds=options.rounds, count=options.requests, is_over_grpc=options.grpc)
         Console(width=110).print(asyncio.run(measured))
 
 

@@ -21,9 +21,10 @@ def shared_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[harnes
 
 
 @pytest.fixture
-def database(shared_postgres: harness.Postgres) -> Dsn:
+def database(shared_postgres: harness.Postgres) -> Iterator[Dsn]:
     """An empty database of this test's own."""
-    return shared_postgres.fresh()
+    with shared_postgres.temporary() as address:
+        yield address
 
 
 @pytest.fixture

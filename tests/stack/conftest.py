@@ -16,6 +16,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[harness.Postg
 
 
 @pytest.fixture
-def database(postgres: harness.Postgres) -> Dsn:
+def database(postgres: harness.Postgres) -> Iterator[Dsn]:
     """An empty database of this test's own."""
-    return postgres.fresh()
+    with postgres.temporary() as address:
+        yield address

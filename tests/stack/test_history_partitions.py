@@ -140,25 +140,38 @@ async def test_locked_partition_is_left_for_later_and_writers_go_on(database: Ds
         assert old.name not in {each.name for each in await partitions(store)}
 
 
+async def waiting(address: Dsn, mode: str) -> int:
+    """Return how many sessions wait for a lock of the history."""
+    query = "SELECT count(*) FROM pg_locks WHERE relation = 'maestropy_history'::regclass AND mode = $1 AND NOT granted"
+    return int(await harness.value(address, query, mode))
+
+
 async def test_writers_never_fail_while_partitions_are_created(database: Dsn) -> None:
     """A writer that has chosen the default partition must not find that a new partition takes its row."""
     first = NOW.replace(minute=0)
+    created = 0
     async with opened(database) as store:
-        for number in range(1, 13):
-            hour = first + number * HOUR
-            is_over = asyncio.Event()
-
-            async def keep_writing(hour: datetime = hour, is_over: asyncio.Event = is_over) -> None:
-                while not is_over.is_set():
-                    await write(store, hour)
-
-            creating = asyncio.ensure_future(history_partitions.create(store, rows.Period(hour, hour + HOUR)))
-            writers = [asyncio.ensure_future(keep_writing()) for _ in range(3)]
-            with contextlib.suppress(errors.RowLocked):
-                await creating
-            is_over.set()
-            await asyncio.gather(*writers)
-        assert len(await partitions(store)) > 1
+        blocker = await asyncpg.connect(**database.connect_kwargs())
+        try:
+            for number in range(1, 40):
+                hour = first + number * HOUR
+                # As a writer that is not done yet: creation waits for it, and the other writers wait for the creation.
+                await blocker.execute("BEGIN; LOCK TABLE maestropy_history IN ROW EXCLUSIVE MODE")
+                creating = asyncio.ensure_future(history_partitions.create(store, rows.Period(hour, hour + HOUR)))
+                while not creating.done() and not await waiting(database, "ShareRowExclusiveLock"):
+                    await asyncio.sleep(0)
+                writers = [asyncio.ensure_future(write(store, hour)) for _ in range(3)]
+                while not creating.done() and await waiting(database, "RowExclusiveLock") < 3:
+                    await asyncio.sleep(0)
+                await blocker.execute("COMMIT")
+                with contextlib.suppress(errors.RowLocked):  # a busy machine took longer than creation waits
+                    created += await creating
+                await asyncio.gather(*writers)
+                if created >= 5:
+                    break
+        finally:
+            await blocker.close()
+        assert created >= 5
 
 
 async def test_default_partition_that_was_dropped_comes_back(database: Dsn) -> None:

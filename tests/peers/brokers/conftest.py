@@ -18,9 +18,10 @@ def stack_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[harness
 
 
 @pytest.fixture
-def database(stack_postgres: harness.Postgres) -> Dsn:
+def database(stack_postgres: harness.Postgres) -> Iterator[Dsn]:
     """An empty database of this test's own."""
-    return stack_postgres.fresh()
+    with stack_postgres.temporary() as address:
+        yield address
 
 
 @pytest.fixture
