@@ -123,7 +123,9 @@ def kinds(load: Load, side: Side, count: int) -> dict[str, Callable[[], Iterator
     }
 
 
-async def one_round(load: Load, side: Side, *, count: int, postmaster: int, remote: grpc_clients.Remote | None) -> None:
+async def one_round(
+    load: Load, side: Side, *, count: int, postmaster: int, remote: grpc_clients.Remote | None = None
+) -> None:
     """Send one batch of each kind, and note what it costs."""
     load.turn(side)
     for kind, make in kinds(load, side, count).items():
