@@ -78,12 +78,17 @@ def _folder() -> "tempfile.TemporaryDirectory[str]":
     return tempfile.TemporaryDirectory(prefix="simulation-")
 
 
+_DEFECTS = (TypeError, AttributeError, LookupError, AssertionError, NameError)
+"""What is never due to a fault: an error in the program, or in what simulates the database."""
+
+
 class Listener(Journal):
-    """A journal that keeps nothing, or tells everything to the one who follows a run."""
+    """A journal that keeps nothing but defects, or tells everything to the one who follows a run."""
 
-    __slots__ = ("_log_line",)
+    __slots__ = ("_failures", "_log_line")
 
-    def __init__(self, log_line: Callable[[str], None] | None) -> None:
+    def __init__(self, log_line: Callable[[str], None] | None, failures: list[str]) -> None:
+        self._failures = failures
         self._log_line = log_line
         self._verbosity = 2 if log_line else -1
 
@@ -94,6 +99,8 @@ class Listener(Journal):
         pass
 
     def _write(self, severity: str, message: str, fields: Mapping[str, object], *, v: int, err: Any) -> None:
+        if isinstance(err, _DEFECTS):
+            self._failures.append(f"{message}: {err!r}")
         if self._log_line is not None:
             # Extensions travel in a map of protobuf's, whose order differs from process to process.
             shown = " ".join(f"{key}={value}" for key, value in fields.items() if key not in _UNTOLD)
@@ -166,11 +173,11 @@ class Server:
             return
         self.is_up, self._is_leaving = True, False
         self._killable = KillableTasks()
-        journal = Listener((lambda text: self._log_line(f"{self.name}: {text}")) if self._log_line else None)
+        tell = (lambda text: self._log_line(f"{self.name}: {text}")) if self._log_line else None
         dice = self._network.chance(f"{self.name}/ids")
         context = Context(
             database=pool.Database(Pool(self._engine, self.name, may_connect=lambda: self.database_is_there)),
-            journal=journal,
+            journal=Listener(tell, self.failures),
             metrics=_METRICS,
             instance_id=self.name,
             clock=self._clock,
@@ -223,7 +230,7 @@ class Server:
         self._network.hosts.pop(self.name, None)
         self._engine.cut(self.name)
         self._network.break_wires(self.name)
-        self.failures += [f"{self.name}: {name} does not end when log_line" for name in await self._killable.kill()]
+        self.failures += [f"{self.name}: {name} does not end when cancelled" for name in await self._killable.kill()]
 
     async def leave(self) -> None:
         """End in good order, unless somebody is quicker."""
@@ -337,10 +344,11 @@ class ClusterAgent:
         right = self._clock
         clock = Clock(epoch=lambda: right.epoch() + self.clock_error, monotonic=right.monotonic)
         client = MemoryKubeClient(self.cluster, clock=clock, travel=travel)
+        tell = (lambda text: self._log_line(f"{self.name}: {text}")) if self._log_line else None
         given = AgentDependencies(
             client=client,
             transport=self._transport(),
-            journal=Listener((lambda text: self._log_line(f"{self.name}: {text}")) if self._log_line else None),
+            journal=Listener(tell, self.failures),
             jitter=dice.random,
             clock=clock,
             new_id=lambda: f"{self.name}-{dice.getrandbits(64):016x}",
@@ -366,7 +374,7 @@ class ClusterAgent:
             return
         self._life = None
         self._network.break_wires(self.name)
-        self.failures += [f"{self.name}: {name} does not end when log_line" for name in await self._killable.kill()]
+        self.failures += [f"{self.name}: {name} does not end when cancelled" for name in await self._killable.kill()]
 
     def _ended(self, life: object, done: "asyncio.Task[None]") -> None:
         if self._life is life and not done.cancelled():

@@ -34,7 +34,7 @@ async def held_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[R
 async def held(tx: "Transaction") -> "list[Row]":
     # `columns` begin with the ID; the number of works is the fifth.
     counts = [row["columns"][4] for row in tx.rows("holds") if row["columns"][4] > 0]
-    return [{"works": sum(counts), "consumers": len(counts)}]
+    return [{"works": sum(counts), "consumers": len(counts), "pending_evictions": 0, "next_eviction": 0.0}]
 
 
 async def adopted(tx: "Transaction", hold_ids: Iterable[str]) -> "list[Row]":

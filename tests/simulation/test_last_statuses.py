@@ -42,7 +42,7 @@ def sent_events(*batches: list[str], has_successor: bool) -> list[str]:
             engine.tables["resources"]["b"] = {**row, "status": STATUS % "beginning"}
         context = Context(
             database=pool.Database(Pool(engine, "server")),
-            journal=Listener(None),
+            journal=Listener(None, []),
             metrics=Metrics(CollectorRegistry()),
             instance_id="server",
         )

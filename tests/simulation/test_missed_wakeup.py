@@ -45,7 +45,7 @@ async def two_instances(engine: Engine) -> AsyncIterator[tuple[Instance, Instanc
         for name in ("one", "other"):
             context = Context(
                 database=pool.Database(Pool(engine, name)),
-                journal=Listener(None),
+                journal=Listener(None, []),
                 metrics=Metrics(CollectorRegistry()),
                 instance_id=name,
             )

@@ -60,7 +60,7 @@ async def test_an_echo_of_the_first_end_does_not_end_the_second(database: Dsn) -
         opened, task_owner = await pool.connect(database, max_connections=4), TaskOwner()
         context = Context(
             database=opened,
-            journal=Listener(None),
+            journal=Listener(None, []),
             metrics=Metrics(CollectorRegistry()),
             instance_id="server",
         )

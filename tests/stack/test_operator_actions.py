@@ -94,6 +94,10 @@ async def test_paused_consumer_gets_nothing_until_it_is_resumed(database: Dsn) -
                 await waiting.until(only_those_of_the_paused_consumer_wait)
                 resumed = await act(server, "/consumers/c1/resume")
                 assert "Send all of its works (2)" in " ".join(resumed["effects"])
+                # Its resync had no answer: it subscribes again, and asks again.
+                await asyncio.wait_for(got.ended.wait(), waiting.TIMEOUT)
+            async with one.subscribe() as got:
+                await one.resync({"before": 1})
                 await got.spec_of("during")
                 await got.spec_of("before", version=3)
                 await waiting.until(server.has_nothing_pending)
@@ -121,8 +125,12 @@ async def test_pause_survives_the_kill_of_the_server(database: Dsn, tmp_path: Pa
         assert await harness.value(database, waits) == 2
         assert specs(got) == []
         await act(server, "/consumers/c1/resume")
-        await got.spec_of("w1")
-        await got.spec_of("w2")
+        # Its resync had no answer: it subscribes again, and asks again.
+        await asyncio.wait_for(got.ended.wait(), waiting.TIMEOUT)
+        async with one.subscribe() as again:
+            await one.resync({})
+            await again.spec_of("w1")
+            await again.spec_of("w2")
 
 
 async def test_paused_twice_keeps_the_first_pause(database: Dsn) -> None:

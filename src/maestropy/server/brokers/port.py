@@ -53,6 +53,10 @@ class NotDelivered(Exception):
     """The broker did not take everything; the caller tries again."""
 
 
+class Paused(NotDelivered):
+    """An operator has paused the delivery to the consumer."""
+
+
 class NoSubscriber(NotDelivered):
     """The broker took everything and no agent of the consumer subscribes yet."""
 

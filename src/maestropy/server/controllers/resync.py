@@ -15,7 +15,7 @@ from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context
 from maestropy.server.decide import delivery, orphans
 from maestropy.server.dispatch.spec_sender import RESOURCES_AT_ONCE, ResyncEnd, SpecSender
-from maestropy.store import data_safety, events, resources
+from maestropy.store import actions, data_safety, events, resources
 from maestropy.store import errors as store_errors
 from maestropy.wire import resync, timestamps
 from maestropy.wire.events import event
@@ -85,6 +85,8 @@ class Resync:
         self._sender = sender
         self._wake_dispatcher = wake_dispatcher
         self._journal = context.journal.bind({LogKey.LOGGER: Logger.SERVER})
+        self._paused: set[str] = set()
+        """Consumers whose agents here have had no answer to their last resync."""
         self._diffs: batches.Batcher[ReportedVersions, ResyncDiff] = batches.Batcher(self._compare, limits=_READS)
         self._statuses: batches.Batcher[str, _StoredStatuses] = batches.Batcher(self._read_statuses, limits=_READS)
         self._parts: batches.Batcher[_Part, Mapping[str, port.SendResult]] = batches.Batcher(self._send, limits=_PARTS)
@@ -100,7 +102,9 @@ class Resync:
     async def answer(self, consumer: str, body: bytes, *, source: str) -> None:
         """Send the specs that the agents of `consumer` miss, then reconcile the events that were pending for it.
 
-        Raises `WireError` when the request cannot be read, and `NotDelivered` when it should be answered again.
+        Raises `WireError` when the request cannot be read, and `NotDelivered` when it should be answered again. The
+        agents of a paused consumer get no answer (`Paused`), not even its end, also when the consumer is resumed
+        meanwhile: they would take works that they have not received for works that the server does not have.
         """
         started = self._context.clock.monotonic()
         request = resync.decode_request(body)
@@ -109,8 +113,7 @@ class Resync:
         await self._store_hold(consumer, diff)
         outcomes = await self._resend(consumer, diff.send, resync_id=request.marker)
         if Outcome.PAUSED in outcomes:
-            self._note_paused(consumer)
-            return
+            raise self._pause_of(consumer)
         for start in range(0, len(diff.orphans), RESOURCES_AT_ONCE):
             await self._broker.wait_for_room(consumer)
             outcomes |= await self._sender.delete_orphans(consumer, diff.orphans[start : start + RESOURCES_AT_ONCE])
@@ -121,8 +124,8 @@ class Resync:
             return  # the agent has gone; it resyncs when it is back
         _raise_if_undelivered(outcomes)
         if Outcome.PAUSED in outcomes:
-            self._note_paused(consumer)
-            return
+            raise self._pause_of(consumer)
+        self._paused.discard(consumer)
         if Outcome.NO_SUBSCRIBER in outcomes:
             raise port.NoSubscriber(consumer)
         await self._reconcile(diff.pending)
@@ -163,13 +166,25 @@ class Resync:
         # Not the key of a resync of all statuses: one must not replace the other in the mailbox of an agent.
         await self._request(marks, consumer=consumer, key="/status-recheck")
 
-    def _note_paused(self, consumer: str) -> None:
-        """Log a resync that is not answered: the events stay pending, and a resumption sends all works.
+    async def take_resumed(self) -> Collection[str]:
+        """Return consumers that are resumed, and whose agents here still have to resync; each is returned once.
 
-        Not even its end is sent, also when the consumer is resumed meanwhile: the agent would take works that it has
-        not received for works that the server does not have.
+        A resumption sends all works. Only a resync finds works that an agent has and the database does not.
         """
-        self._journal.info(ResyncPhrase.PAUSED, {LogKey.CONSUMER: consumer})
+        self._paused = {consumer for consumer in self._paused if self._broker.reaches(consumer)}
+        if not self._paused:
+            return ()
+        async with self._context.database.connection() as connection:
+            resumed = self._paused - await actions.paused_among(connection, self._paused)
+        self._paused -= resumed
+        return resumed
+
+    def _pause_of(self, consumer: str) -> port.Paused:
+        """Note and return why a resync is not answered."""
+        if consumer not in self._paused:
+            self._journal.info(ResyncPhrase.PAUSED, {LogKey.CONSUMER: consumer})
+        self._paused.add(consumer)
+        return port.Paused(consumer)
 
     async def _resend(self, consumer: str, ids: Sequence[str], *, resync_id: str = "") -> set[Outcome]:
         """Send resources as fast as the consumer takes them; stop when it is not reached, or the broker fails."""

@@ -6,7 +6,7 @@ statuses are to be requested, stays in a queue. `resync` does the work; this dec
 
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from maestropy.aio import keyed_queue
@@ -86,12 +86,18 @@ class ResyncQueue:
         await self._wait_online()
         # An agent that has just been sent everything it misses need not be sent unconfirmed resources again.
         has_request = bool(self._requests[consumer])
-        while self._requests[consumer]:
-            await self._answer_first(consumer)
-        del self._requests[consumer]
+        paused: port.Paused | None = None
+        try:
+            while self._requests[consumer]:
+                await self._answer_first(consumer)
+            del self._requests[consumer]
+        except port.Paused as error:
+            paused = error  # specs wait, statuses do not
         if consumer in self._lacks_statuses:
             await self._request_statuses(consumer, resends_unconfirmed=not has_request)
             self._lacks_statuses.discard(consumer)
+        if paused is not None:
+            raise paused
 
     async def _answer_first(self, consumer: str) -> None:
         request = self._requests[consumer][0]
@@ -99,6 +105,11 @@ class ResyncQueue:
             await self._answer(consumer, request.body, source=request.source)
         except errors.WireError as error:
             self._journal.warning(SpecWriterPhrase.REJECTED, {LogKey.CONSUMER: consumer, LogKey.REASON: str(error)})
+        except port.Paused:
+            # Kept until the resumption. The broker must not wait for it: it sends few messages without acknowledgement.
+            request.acknowledge()
+            self._requests[consumer][0] = replace(request, acknowledge=_nothing)
+            raise
         except port.NoSubscriber:
             self._unheard[consumer] += 1
             if self._unheard[consumer] < _ANSWERS_WITHOUT_LISTENER:
@@ -108,7 +119,13 @@ class ResyncQueue:
         request.acknowledge()
 
     def _on_error(self, consumer: str, error: Exception) -> None:
+        if isinstance(error, port.Paused):
+            return  # it has been logged
         if isinstance(error, port.NoSubscriber):
             self._journal.info(ResyncPhrase.NO_SUBSCRIBER, {LogKey.CONSUMER: consumer}, v=2)
             return
         self._journal.warning(ResyncPhrase.CONSUMER_FAILED, {LogKey.CONSUMER: consumer}, err=error)
+
+
+def _nothing() -> None:
+    """Acknowledge nothing more."""

@@ -40,6 +40,7 @@ from maestropy.server.settings import ServerSettings
 _MAILBOX_ITEMS = 20_000
 _MAILBOX_BYTES = 64 * 2**20
 _GAUGES_EVERY = timedelta(seconds=30)
+_RESUMPTIONS_EVERY = timedelta(seconds=2)
 # A stopping server releases its agents at the rate at which another one takes them, but not for longer than this.
 _RELEASED_PER_SECOND = 500
 _RELEASE_SECONDS = 8.0
@@ -187,6 +188,7 @@ class Controllers:
             ("detect", self.maintenance.detectors_every.total_seconds(), self.maintenance.detect),
             ("gauges", _GAUGES_EVERY.total_seconds(), self.maintenance.measure),
             ("presence", PRESENCE_EVERY.total_seconds(), self.presence.write),
+            ("resumptions", _RESUMPTIONS_EVERY.total_seconds(), self._resync_resumed),
         ):
             task_owner.start(name, tasks.run_periodically(seconds, task, on_error=self.log_failure_of(name)))
         if self.history.is_enabled:
@@ -196,6 +198,11 @@ class Controllers:
             task_owner.start("history", retention)
         if self._has_broker and _recovery(self._settings).initial:
             self._start_delete_recovery(task_owner)
+
+    async def _resync_resumed(self) -> None:
+        """Let agents resync that asked for it during a pause which is over."""
+        for consumer in await self.resync.take_resumed():
+            self.agent_subscribers.close_topic(consumer)
 
     async def _measure_queues(self) -> None:
         self.spec_dispatcher.measure()

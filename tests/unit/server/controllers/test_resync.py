@@ -290,11 +290,20 @@ async def test_ends_of_answers_to_many_agents_share_their_reads(monkeypatch: pyt
 
     monkeypatch.setattr(actions, "paused_among", count_reads)
     request = resync.encode_request(resync.SpecResyncRequest(versions={}, event_ids={}, states_hold=True))
-    async with started(database, broker) as controller, asyncio.TaskGroup() as group:
-        for consumer in consumers:
-            body = resync.with_marker(request, f"end-{consumer}")
-            group.create_task(controller.answer(consumer, body, source="agent"))
+    async with started(database, broker) as controller:
+        answers = (
+            controller.answer(consumer, resync.with_marker(request, f"end-{consumer}"), source="agent")
+            for consumer in consumers
+        )
+        outcomes = await asyncio.gather(*answers, return_exceptions=True)
+        assert [type(error) for error in outcomes if error is not None] == [port.Paused]
+        assert sum(read) == len(consumers)
+        # It is told to resync once, when it is resumed.
+        assert await controller.take_resumed() == set()
+        database.engine.tables["maestropy_pauses"].clear()
+        assert await controller.take_resumed() == {"c7"}
+        assert list(await controller.take_resumed()) == []
+        read = read[:-2]
     # The agent of a paused consumer is not told that it has received everything.
     assert sorted(broker.sent_ids()) == sorted(f"end-{consumer}" for consumer in consumers if consumer != "c7")
-    assert sum(read) == len(consumers)
     assert len(read) <= 3

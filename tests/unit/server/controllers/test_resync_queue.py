@@ -83,6 +83,25 @@ async def test_request_that_cannot_be_read_is_acknowledged_and_the_next_one_answ
         await waiting.until(lambda: resyncs.done == expected, what="both")
 
 
+async def test_resync_of_a_paused_consumer_is_answered_after_the_resumption() -> None:
+    async with Resyncs().running() as resyncs:
+        resyncs.failures = [port.Paused("c"), port.Paused("c")]
+        resyncs.queue.answer("c", resyncs.request("one"))
+        # The broker must not wait for an operator.
+        await waiting.until(lambda: resyncs.done[:1] == ["acknowledged one"], what="the acknowledgement")
+        await waiting.until(lambda: resyncs.done == ["acknowledged one", "answered c one"], what="the answer")
+        assert resyncs.database.logged("failed to resync resources status for consumer") == 0
+
+
+async def test_statuses_of_a_paused_consumer_are_requested() -> None:
+    async with Resyncs().running() as resyncs:
+        resyncs.failures = [port.Paused("c")]
+        resyncs.queue.answer("c", resyncs.request("one"))
+        resyncs.queue.request_statuses(["c"])
+        expected = ["acknowledged one", "requested c without unconfirmed", "answered c one"]
+        await waiting.until(lambda: resyncs.done == expected, what="the statuses, then the answer")
+
+
 async def test_agent_that_never_subscribes_is_answered_a_few_times_only() -> None:
     async with Resyncs().running() as resyncs:
         resyncs.failures = [port.NoSubscriber("c") for _ in range(resync_queue._ANSWERS_WITHOUT_LISTENER)]

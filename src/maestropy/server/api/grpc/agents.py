@@ -10,6 +10,7 @@ from maestropy.server.auth import requesters
 from maestropy.server.auth.agents import AgentIdentityPolicy, UnnamedConsumers, authorize_agent, identify_agent
 from maestropy.server.auth.denied import Denied
 from maestropy.server.auth.expiry import check_certificate
+from maestropy.server.brokers import port
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
 from maestropy.server.controllers.history_writer import HistoryWriter
@@ -202,6 +203,8 @@ class AgentService:
             )
         try:
             await self.resync.answer(consumer, received.data, source=received.source)
+        except port.Paused:
+            return  # the agent is told to resync when the consumer is resumed
         except errors.WireError as error:
             text = f"failed to respond resync spec request: {error}"
             raise CallRejected(StatusCode.FAILED_PRECONDITION, text) from error
