@@ -118,7 +118,7 @@ def console_of(rest_url: str, folder: Path) -> Iterator[str]:
     log = folder / "console.log"
     with started([*CLI, "console", "--rest-url", rest_url, "--port", "0", "--allow-actions"], log) as process:
         waiting.wait_for(lambda: "Ctrl-C" in log.read_text() or process.poll() is not None, what="console", seconds=60)
-        found = re.search(r"(http://127\.0\.0\.1:\d+/)\n", log.read_text())
+        found = re.search(r"(http://127\.0\.0\.1:\d+/\?key=\S+)\n", log.read_text())
         assert found, tail(log)
         yield found[1]
 
