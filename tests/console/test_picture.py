@@ -89,6 +89,20 @@ async def test_go_server_without_history_is_followed_by_update_time() -> None:
     assert not fleet.model(watched.picture, [], now=now())["rates"]["isKnown"]
 
 
+@pytest.mark.parametrize("is_loaded_before", [True, False], ids=["followed", "loaded"])
+async def test_agent_whose_old_connection_ends_after_the_new_one_began_is_connected(is_loaded_before: bool) -> None:
+    api = FakeApi([bundle(1)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=600)
+    watched = Watched(api)
+    if is_loaded_before:
+        await watched.refresh(2)
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=9)
+    api.history("agent.disconnected", "", consumer_name="cluster1", seconds_ago=5)
+    await watched.refresh(2)
+    assert watched.picture.agents["cluster1"].is_connected
+    assert watched.codes() == []
+
+
 async def test_agent_that_disconnected_is_a_problem_until_it_returns() -> None:
     api = FakeApi([bundle(1)])
     api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)
