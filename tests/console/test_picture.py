@@ -279,6 +279,30 @@ async def test_silent_server_is_named_within_seconds_with_the_time_of_the_last_r
         await owner.stop()
 
 
+async def test_read_that_is_cancelled_is_a_problem_and_does_not_end_the_collector() -> None:
+    api = FakeApi([bundle(1)])
+    picture = Picture("test")
+    collector = Collector(api.client(), picture)
+    history = collector._client.history
+
+    async def cancelled(**_: object) -> AsyncIterator[HistoryEntry]:
+        raise asyncio.CancelledError
+        yield
+
+    collector.want()
+    owner = TaskOwner()
+    task = owner.start("collector", collector.run())
+    try:
+        await waiting.until(lambda: picture.source.read_at > 0, what="the first read")
+        collector._client.history = cancelled  # type: ignore[assignment,method-assign]  # as a library that leaks one
+        await waiting.until(lambda: bool(picture.source.problem) or task.done(), what="the problem")
+        assert "a read was interrupted" in picture.source.problem
+        collector._client.history = history  # type: ignore[method-assign]
+        await waiting.until(lambda: not picture.source.problem, what="the next good read")
+    finally:
+        await owner.stop()
+
+
 async def test_agents_of_a_history_that_was_read_in_part_are_not_away() -> None:
     api = FakeApi([bundle(1)])
     api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)

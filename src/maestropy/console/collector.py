@@ -47,6 +47,13 @@ _SILENT: Final = "the server does not answer."
 _HELD: Final = f"{status.DATA_SAFETY_HOLD}=True"
 
 
+class _Interrupted(Exception):
+    """A read was cancelled although the collector goes on."""
+
+    def __str__(self) -> str:
+        return "a read was interrupted"
+
+
 class Collector:
     """Keeps a picture up to date while somebody looks at it."""
 
@@ -99,6 +106,9 @@ class Collector:
                 if left <= 0:
                     self._picture.fail(_SILENT, now=self._clock.epoch())
                 await asyncio.wait({reading}, timeout=left if left > 0 else TICK_SECONDS)
+            if reading.cancelled():
+                # Not by us: a library took it for its own. As a cancellation it would end the collector without a word.
+                raise _Interrupted
             await reading
         finally:
             reading.cancel()
