@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from maestropy.console import remedies
+from maestropy.console import remedies, sessions
 from maestropy.console.actions import ActionAccess, Actor
 from maestropy.console.picture import AgentContact, Picture
 from maestropy.console.serve import ConsoleOptions, console
@@ -24,7 +24,7 @@ RETIRE = {"action": "retire-release", "target": "cluster1"}
 
 @asynccontextmanager
 async def opened(
-    api: FakeApi, *, role: str = "", allows: bool = True
+    api: FakeApi, *, role: str = "", allows: bool = True, gate: Gate | None = None
 ) -> AsyncIterator[tuple[httpx.AsyncClient, list[Actor]]]:
     """Open a console whose viewer has a role; without one there is no login."""
     actors: list[Actor] = []
@@ -40,7 +40,7 @@ async def opened(
     options = ConsoleOptions(
         client=client,
         description="test",
-        gate=Gate(allows_host=loopback_host, authenticate=authenticate if role else None),
+        gate=gate or Gate(allows_host=loopback_host, authenticate=authenticate if role else None),
         actions=ActionAccess(client=act, requested_by="console") if allows else None,
     )
     async with client, console(options) as running:
@@ -264,3 +264,28 @@ def test_role_that_only_the_server_knows_is_left_to_the_server() -> None:
     picture.source.history = "denied"
     can = remedies.availability(picture, is_allowed=True, role="")["can"]
     assert (can["resend"]["isAllowed"], can["pause"]["isAllowed"]) == (True, False)
+
+
+async def test_console_that_acts_on_loopback_shows_and_does_nothing_without_the_key_of_its_start() -> None:
+    api = FakeApi([bundle(1)])
+    async with opened(api, gate=sessions.with_key("of-this-start")) as (browser, _):
+        for headers in ({}, {"Authorization": "Bearer guessed"}, {"Cookie": "maestro-console=of-this-start"}):
+            status, refused = await ask(browser, "actions/plan", PAUSE, **headers)
+            assert (status, "printed" in refused["error"]) == (401, True)
+            assert (await browser.get("/api/works", headers=headers)).status_code == 401
+        assert "set-cookie" not in (await browser.get("/?key=guessed")).headers
+        assert api.actions == []
+        entered = await browser.get("/?key=of-this-start")
+        assert (entered.status_code, entered.headers["location"]) == (303, "./")
+        cookie = entered.headers["set-cookie"]
+        assert cookie.startswith("maestro-console-")
+        assert {"HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
+        # The client keeps the cookie, as a browser.
+        assert (await browser.get("/api/works")).status_code == 200
+        assert (await ask(browser, "actions/plan", PAUSE))[0] == 200
+
+
+def test_two_starts_have_different_cookies_and_no_key_in_their_text() -> None:
+    one, other = sessions.with_key("one-key"), sessions.with_key("other-key")
+    assert one.cookie != other.cookie
+    assert "one-key" not in repr(one)

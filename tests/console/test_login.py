@@ -217,6 +217,7 @@ async def test_session_ends_after_eight_hours_whatever_the_provider_says() -> No
         pytest.param({"token": (401, b'{"error":"invalid_client"}')}, 502, "client-secret-file", id="wrong-secret"),
         pytest.param({"token": (400, b'{"error":"invalid_scope"}')}, 400, "oidc-scopes", id="scope"),
         pytest.param({"token": (200, b"{}")}, 502, "gave no token", id="no-tokens"),
+        pytest.param({"more": {"token_type": "mac"}}, 502, "token of another type", id="token-type"),
         pytest.param({"more": {"access_token": 7}}, 502, "gave no token", id="odd-token"),
         pytest.param({"more": {"is_early": True}}, 401, "clocks of server and provider", id="clock-skew"),
         pytest.param({"user": "nobody"}, 403, "--jwt-role-read", id="no-role"),

@@ -89,6 +89,20 @@ async def test_go_server_without_history_is_followed_by_update_time() -> None:
     assert not fleet.model(watched.picture, [], now=now())["rates"]["isKnown"]
 
 
+@pytest.mark.parametrize("is_loaded_before", [True, False], ids=["followed", "loaded"])
+async def test_agent_whose_old_connection_ends_after_the_new_one_began_is_connected(is_loaded_before: bool) -> None:
+    api = FakeApi([bundle(1)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=600)
+    watched = Watched(api)
+    if is_loaded_before:
+        await watched.refresh(2)
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=9)
+    api.history("agent.disconnected", "", consumer_name="cluster1", seconds_ago=5)
+    await watched.refresh(2)
+    assert watched.picture.agents["cluster1"].is_connected
+    assert watched.codes() == []
+
+
 async def test_agent_that_disconnected_is_a_problem_until_it_returns() -> None:
     api = FakeApi([bundle(1)])
     api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)
@@ -261,6 +275,30 @@ async def test_silent_server_is_named_within_seconds_with_the_time_of_the_last_r
         await waiting.until(lambda: not picture.source.problem, what="the next good read")
         assert picture.source.read_at > read_at
         assert fleet.consumers(picture, text="", sort="worst", now=now())[0]["agent"] == "connected"
+    finally:
+        await owner.stop()
+
+
+async def test_read_that_is_cancelled_is_a_problem_and_does_not_end_the_collector() -> None:
+    api = FakeApi([bundle(1)])
+    picture = Picture("test")
+    collector = Collector(api.client(), picture)
+    history = collector._client.history
+
+    async def cancelled(**_: object) -> AsyncIterator[HistoryEntry]:
+        raise asyncio.CancelledError
+        yield
+
+    collector.want()
+    owner = TaskOwner()
+    task = owner.start("collector", collector.run())
+    try:
+        await waiting.until(lambda: picture.source.read_at > 0, what="the first read")
+        collector._client.history = cancelled  # type: ignore[assignment,method-assign]  # as a library that leaks one
+        await waiting.until(lambda: bool(picture.source.problem) or task.done(), what="the problem")
+        assert "a read was interrupted" in picture.source.problem
+        collector._client.history = history  # type: ignore[method-assign]
+        await waiting.until(lambda: not picture.source.problem, what="the next good read")
     finally:
         await owner.stop()
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,9 +46,23 @@ class RealFleet:
         _, _, _, _, sockets, *_ = self._postmaster()
         await harness.sql(Dsn(host=sockets, user=USER, database=DATABASE, sslmode="disable"), statement, *params)
 
-    def stop_database(self) -> None:
-        """End PostgreSQL at once."""
-        os.kill(int(self._postmaster()[0]), signal.SIGQUIT)
+    @contextlib.contextmanager
+    def without_database(self) -> Iterator[None]:
+        """End PostgreSQL, and end it again whenever `maestro up` has started it again, which takes a second or less."""
+        is_over = threading.Event()
+
+        def end() -> None:
+            while not is_over.wait(0.02):
+                with contextlib.suppress(ProcessLookupError, ValueError, IndexError, FileNotFoundError):
+                    os.kill(int(self._postmaster()[0]), signal.SIGQUIT)
+
+        thread = threading.Thread(target=end)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
     def _postmaster(self) -> list[str]:
         (file,) = self.folder.rglob("postmaster.pid")
@@ -118,7 +133,7 @@ def console_of(rest_url: str, folder: Path) -> Iterator[str]:
     log = folder / "console.log"
     with started([*CLI, "console", "--rest-url", rest_url, "--port", "0", "--allow-actions"], log) as process:
         waiting.wait_for(lambda: "Ctrl-C" in log.read_text() or process.poll() is not None, what="console", seconds=60)
-        found = re.search(r"(http://127\.0\.0\.1:\d+/)\n", log.read_text())
+        found = re.search(r"(http://127\.0\.0\.1:\d+/\?key=\S+)\n", log.read_text())
         assert found, tail(log)
         yield found[1]
 

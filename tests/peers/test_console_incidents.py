@@ -313,3 +313,19 @@ async def test_secret_values_reach_no_page(fleet: RealFleet, browser_port: int) 
         assert "secret" in everything
         assert _SECRET not in everything
         assert "aHVudGVyMi" not in everything
+
+
+async def test_database_that_is_gone_is_said_on_the_landing_page_until_it_is_back(
+    fleet: RealFleet, browser_port: int
+) -> None:
+    async with tab(browser_port) as page:
+        await page.visit(fleet.console)
+        await page.until("document.querySelector('#connection').textContent === 'Live'")
+        began = time.monotonic()
+        with fleet.without_database():
+            await page.until("!document.querySelector('#banner').hidden")
+            assert time.monotonic() - began <= _MOST_SECONDS
+            assert "Maestro cannot be read since" in await page.run("document.querySelector('#banner').textContent")
+            assert await page.run("document.querySelectorAll('.tile').length") > 0
+        await page.until("document.querySelector('#banner').hidden")
+        await page.until("document.querySelector('#connection').textContent === 'Live'")

@@ -297,6 +297,10 @@ async def test_released_works_are_gone_and_their_objects_stay(database: Dsn) -> 
             assert b'"Deleted"' in final.data
         assert sorted(row["subject_id"] for row in await history(server, "work.released")) == ["w1", "w2", "w3"]
         assert len(await history(server, "consumer.retired")) == 1
+        # By the name of the consumer, which has no row any more.
+        async with server.http() as client:
+            entries = (await client.get("/consumers/c1/history")).json()["items"]
+        assert {"consumer.retired", "work.released"} <= {entry["kind"] for entry in entries}
         # An agent that comes back is asked to delete nothing, also after a gap in the notifications.
         await server.add_consumer("c1")
         async with agent(server.agents, "c1") as one, one.subscribe() as got:

@@ -1,6 +1,7 @@
 """`maestro console`: serve the console for any Maestro on this computer, until Ctrl-C."""
 
 import os
+import secrets
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,8 +56,8 @@ def execute(
     allow_actions: Annotated[
         bool,
         Parameter(
-            help="Let everyone who can open the console on this computer resend, resync, pause, resume, retire, adopt "
-            "and sweep with your token. Without it the console changes nothing.",
+            help="Resend, resync, pause, resume, retire, adopt and sweep with your token. The printed address then has "
+            "a key of this start, which other users of this computer need. Without it the console changes nothing.",
             negative=(),
         ),
     ] = False,
@@ -88,6 +89,7 @@ class _Target:
 
 async def _serve(target: _Target, *, stop: lifecycle.Stop) -> int:
     from maestropy.cli import screen
+    from maestropy.console import sessions
     from maestropy.console.actions import with_token_of
     from maestropy.console.serve import serve
     from maestropy.sdk.client import AsyncMaestro
@@ -97,7 +99,8 @@ async def _serve(target: _Target, *, stop: lifecycle.Stop) -> int:
     async with AsyncMaestro(**{**target.options, "retry": RetryPolicy(attempts=1)}) as client:
         options = console_options(client, env=target.env, logs=target.logs)
         if target.allows_actions:
-            options = replace(options, actions=with_token_of(client, requested_by=operator()))
+            gate = sessions.with_key(secrets.token_urlsafe(32))
+            options = replace(options, actions=with_token_of(client, requested_by=operator()), gate=gate)
         async with serve(options, port=target.port) as address:
             screen.write(f"Console of {options.description}: {address}\nCtrl-C stops it.\n")
             await stop.wait()

@@ -160,6 +160,12 @@ class Console:
         return self._guarded(handler)
 
     async def _index(self, request: Request) -> Response:
+        attributes = self.gate.entered(request)
+        if attributes:
+            # Away from the key, which would stay in the history of the browser.
+            response = RedirectResponse("./", status_code=HTTPStatus.SEE_OTHER)
+            response.set_cookie(self.gate.cookie, self.gate.key, path=_base(request), **attributes)  # type: ignore[arg-type]  # their types differ by name
+            return response
         return _asset_response(request, "index.html")
 
     async def _asset(self, request: Request) -> Response:
@@ -170,11 +176,11 @@ class Console:
         if request.method == "POST":
             viewer, token, attributes = await gate.sign_in(request, now=self.clock.epoch())
             response = _response(self._identity(viewer, request))
-            response.set_cookie(sessions.COOKIE, token, path=_base(request), **attributes)  # type: ignore[arg-type]  # their types differ by name
+            response.set_cookie(gate.cookie, token, path=_base(request), **attributes)  # type: ignore[arg-type]  # their types differ by name
             return response
         if request.method == "DELETE":
             response = _response({"isSignedIn": False}) if self.login is None else await self.login.sign_out(request)
-            response.delete_cookie(sessions.COOKIE, path=_base(request))
+            response.delete_cookie(gate.cookie, path=_base(request))
             return response
         try:
             return _response(self._identity(await gate.viewer(request), request))

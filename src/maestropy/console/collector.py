@@ -47,6 +47,13 @@ _SILENT: Final = "the server does not answer."
 _HELD: Final = f"{status.DATA_SAFETY_HOLD}=True"
 
 
+class _Interrupted(Exception):
+    """A read was cancelled although the collector goes on."""
+
+    def __str__(self) -> str:
+        return "a read was interrupted"
+
+
 class Collector:
     """Keeps a picture up to date while somebody looks at it."""
 
@@ -99,6 +106,9 @@ class Collector:
                 if left <= 0:
                     self._picture.fail(_SILENT, now=self._clock.epoch())
                 await asyncio.wait({reading}, timeout=left if left > 0 else TICK_SECONDS)
+            if reading.cancelled():
+                # Not by us: a library took it for its own. As a cancellation it would end the collector without a word.
+                raise _Interrupted
             await reading
         finally:
             reading.cancel()
@@ -222,8 +232,8 @@ class Collector:
             await self.read((held & picture.works.keys()) | waiting)
 
     async def _read_agents(self, now: datetime) -> None:
-        """Read the last connects and disconnects, the newest first."""
-        known: set[str] = set()
+        """Read the last connects and disconnects, and take them in the order in which they happened."""
+        read = []
         entries = self._client.history(
             kinds="agent", since=now - _AGENT_HISTORY, newest_first=True, limit=_MOST_AGENT_ENTRIES
         )
@@ -231,14 +241,16 @@ class Collector:
             async with aclosing(entries) as found:
                 async for entry in found:
                     self._hear()
-                    if entry.consumer not in known and self._picture.is_new(entry):
-                        known.add(entry.consumer)
-                        self._picture.take(entry, at=_epoch(entry.time))
+                    read.append(entry)
             self._picture.source.history = "yes"
         except Unsupported:
             self._picture.source.history = "unsupported"
         except Unauthorized:
             self._picture.source.history = "denied"
+        read.reverse()
+        for entry in sorted(read, key=lambda entry: _epoch(entry.time)):
+            if self._picture.is_new(entry):
+                self._picture.take(entry, at=_epoch(entry.time))
 
     async def _changed(self) -> set[str]:
         if self._picture.source.history == "yes":

@@ -11,6 +11,8 @@ from typing import Final, Protocol
 from maestropy.console.rows import WorkRow
 from maestropy.sdk.consumers import Consumer
 from maestropy.sdk.history import HistoryEntry
+from maestropy.trace import connections
+from maestropy.trace.connections import Connections
 from maestropy.trace.work.model import ConsumerPause, WorkHold
 
 MOST_WORKS: Final = 250_000
@@ -29,6 +31,8 @@ class AgentContact:
     since: float
     address: str = ""
     instance: str = ""
+    connections: Connections = field(default_factory=Connections)
+    """What tells whether the end of a connection is that of the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,22 +143,31 @@ class Picture:
 
     def take(self, entry: HistoryEntry, *, at: float) -> None:
         """Take a new entry of the history: the connection of an agent, or a change of a work."""
-        if entry.kind in ("agent.connected", "agent.disconnected"):
-            known = self.agents.get(entry.consumer)
-            if known is None or known.since <= at:
-                self.agents[entry.consumer] = AgentContact(
-                    is_connected=entry.kind == "agent.connected",
-                    since=at,
-                    address=entry.address,
-                    instance=str(entry.detail.get("instance") or ""),
-                )
-                self.touch()
+        if entry.kind in connections.KINDS:
+            self._take_connection(entry, at=at)
         elif entry.kind.startswith("work."):
             if entry.source:
                 self.origins[entry.resource_id] = entry.source
             reported = entry.detail.get("observed_version")
             version = reported if entry.kind == "work.status" and isinstance(reported, int) else entry.version
             self.changes.append(Change(at=at, kind=entry.kind, resource_id=entry.resource_id, version=version))
+
+    def _take_connection(self, entry: HistoryEntry, *, at: float) -> None:
+        known = self.agents.get(entry.consumer)
+        before = known.connections if known else Connections()
+        after = before.after(entry.kind, at)
+        if known is not None and after == before:
+            return
+        # The end of an older connection says nothing about where the agent is now.
+        is_of_older = known is not None and after.is_connected and entry.kind == connections.DISCONNECTED
+        self.agents[entry.consumer] = AgentContact(
+            is_connected=after.is_connected,
+            since=after.since,
+            address=known.address if known and is_of_older else entry.address,
+            instance=known.instance if known and is_of_older else str(entry.detail.get("instance") or ""),
+            connections=after,
+        )
+        self.touch()
 
     def due(self, now: float) -> list[str]:
         """Return the works whose verdict changes because of the time."""

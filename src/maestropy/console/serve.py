@@ -90,7 +90,8 @@ async def listening(running: Console, *, port: int) -> AsyncIterator[str]:
     listener = HttpListener(running.app(), host=LOOPBACK, port=port, limits=HttpLimits())
     serving = tasks.TaskOwner().start("console listener", listener.serve(tls=None))
     try:
-        yield f"http://{LOOPBACK}:{listener.port}/"
+        query = f"?key={running.gate.key}" if running.gate.key else ""
+        yield f"http://{LOOPBACK}:{listener.port}/{query}"
     finally:
         running.end()
         listener.stop()

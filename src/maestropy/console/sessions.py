@@ -7,9 +7,11 @@ change something need a header that a form of another site cannot send.
 
 import base64
 import binascii
+import hashlib
+import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -22,6 +24,7 @@ CSRF_HEADER: Final = "X-Maestro-Console"
 LONGEST_SECONDS: Final = 8 * 3600
 _MOST_TOKEN: Final = 3800
 """Browsers drop cookies of more than four kilobytes."""
+_NO_KEY: Final = "Open the whole address that maestro console has printed: its key is that of this start."
 _SAFE: Final = frozenset({"GET", "HEAD"})
 
 
@@ -58,6 +61,9 @@ class Gate:
     """The role of everyone where there is no login; empty: that of the console's own token, which may not be known."""
     session_token: Callable[[Request], str] = lambda _: ""
     """Returns the token of a session that was begun at an OpenID provider; empty if there is none."""
+    cookie: str = COOKIE
+    key: str = field(default="", repr=False)
+    """What the address of a console of one user has to hold, once for each browser; empty: no key."""
 
     def check(self, request: Request) -> None:
         """Raise `Refused` for a request of another site, or for another host."""
@@ -82,7 +88,8 @@ class Gate:
             return Viewer(role=self.open_role)
         authorization = self._authorization(request)
         if authorization is None:
-            raise Refused(HTTPStatus.UNAUTHORIZED, "Sign in with a token that has the role read.")
+            reason = _NO_KEY if self.key else "Sign in with a token that has the role read."
+            raise Refused(HTTPStatus.UNAUTHORIZED, reason)
         return await self.authenticate(authorization)
 
     def token(self, request: Request) -> str:
@@ -90,7 +97,7 @@ class Gate:
         return "" if self.authenticate is None else (self._authorization(request) or "").partition(" ")[2].strip()
 
     def _authorization(self, request: Request) -> str | None:
-        token = request.cookies.get(COOKIE) or self.session_token(request)
+        token = request.cookies.get(self.cookie) or self.session_token(request)
         return request.headers.get("authorization") or (f"Bearer {token}" if token else None)
 
     async def sign_in(self, request: Request, *, now: float) -> tuple[Viewer, str, dict[str, object]]:
@@ -105,6 +112,27 @@ class Gate:
         viewer = await self.authenticate(f"Bearer {token}")
         seconds = min(float(LONGEST_SECONDS), max(0.0, token_expiry(token) - now))
         return viewer, token, {"max_age": int(seconds), "secure": is_secure, "httponly": True, "samesite": "strict"}
+
+    def entered(self, request: Request) -> dict[str, object]:
+        """Return the attributes of the cookie for a browser that opened the address with the key; empty otherwise."""
+        given = request.query_params.get("key", "")
+        if not self.key or not hmac.compare_digest(given.encode(), self.key.encode()):
+            return {}
+        return {"max_age": LONGEST_SECONDS, "httponly": True, "samesite": "strict"}
+
+
+def with_key(key: str) -> Gate:
+    """Return the gate of a console on loopback that acts: other users of the computer reach its port, too."""
+
+    async def authenticate(authorization: str | None) -> Viewer:
+        given = (authorization or "").partition(" ")[2].strip()
+        if not hmac.compare_digest(given.encode(), key.encode()):
+            raise Refused(HTTPStatus.UNAUTHORIZED, _NO_KEY)
+        return Viewer()
+
+    # Cookies do not know ports: two consoles of one computer would replace each other's.
+    name = f"{COOKIE}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    return Gate(allows_host=loopback_host, authenticate=authenticate, cookie=name, key=key)
 
 
 def _check_change(request: Request) -> None:

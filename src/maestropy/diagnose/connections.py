@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from maestropy.diagnose import works_of
+from maestropy.trace import connections
+from maestropy.trace.connections import Connections
 from maestropy.trace.logs.model import Options
 
 _CONSUMERS: Final = ("database/consumers.jsonl", "server/consumers.jsonl")
 _HISTORIES: Final = ("database/history.jsonl", "server/history.jsonl")
-_CONNECTIONS: Final = frozenset({"agent.connected", "agent.disconnected"})
-"""Only servers that agents connect to, with the gRPC broker, write these."""
 
 
 def options(folder: Path) -> Options:
@@ -21,14 +21,23 @@ def options(folder: Path) -> Options:
 
 
 def _departures(folder: Path) -> dict[str, float]:
-    """Return the consumers whose last connection has ended, and when."""
-    last: dict[str, tuple[float, str]] = {}
-    for name in _HISTORIES:
-        for document in _documents(folder / name):
-            kind, consumer, at = str(document.get("kind")), document.get("consumer_name"), _moment(document.get("time"))
-            if kind in _CONNECTIONS and isinstance(consumer, str) and at:
-                last[consumer] = max(last.get(consumer, (0.0, "")), (at, kind))
-    return {consumer: at for consumer, (at, kind) in last.items() if kind == "agent.disconnected"}
+    """Return the consumers whose connections have ended, and when."""
+    known: dict[str, Connections] = {}
+    for consumer, at, kind in sorted(_connections(folder)):
+        known[consumer] = known.get(consumer, Connections()).after(kind, at)
+    return {consumer: found.ended for consumer, found in known.items() if not found.is_connected}
+
+
+def _connections(folder: Path) -> set[tuple[str, float, str]]:
+    """Return consumer, time and kind of all entries; database and server may both have written one."""
+    return {
+        (consumer, at, kind)
+        for name in _HISTORIES
+        for document in _documents(folder / name)
+        if (kind := str(document.get("kind"))) in connections.KINDS
+        and isinstance(consumer := document.get("consumer_name"), str)
+        and (at := _moment(document.get("time")))
+    }
 
 
 def _moment(value: object) -> float:

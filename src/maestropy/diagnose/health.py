@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from maestropy.trace import connections
+from maestropy.trace.connections import Connections
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Evidence, Finding
+from maestropy.trace.work import parse
 
 Documents = Callable[[str], Sequence[tuple[int, Mapping[str, Any]]]]
 """Returns the documents of a file of the archive, with their line numbers; none for a file that is not there."""
@@ -113,11 +116,7 @@ def _agents(content: Content) -> Iterator[Finding]:
 
 
 def _disconnected(content: Content) -> Iterator[Finding]:
-    """Yield the consumers whose connections have all ended; entries are the newest first.
-
-    A new connection may begin before the server notices the end of the old one, so that the last entry alone says
-    nothing. The entries may begin in the middle: an end without a begin is that of an earlier connection.
-    """
+    """Yield the consumers whose connections have all ended; entries are the newest first."""
     existing = {
         str(document.get("name"))
         for path in ("database/consumers.jsonl", "server/consumers.jsonl")
@@ -125,16 +124,16 @@ def _disconnected(content: Content) -> Iterator[Finding]:
     }
     for path in ("database/history.jsonl", "server/history.jsonl"):
         last: dict[str, tuple[int, Mapping[str, Any]]] = {}
-        is_open: dict[str, int] = {}
+        known: dict[str, Connections] = {}
         for item in reversed(content.documents(path)):
             kind, consumer = str(item[1].get("kind", "")), str(item[1].get("consumer_name", ""))
-            if kind == "agent.connected":
-                is_open[consumer] = is_open.get(consumer, 0) + 1
-            elif kind == "agent.disconnected":
-                is_open[consumer] = max(is_open.get(consumer, 0) - 1, 0)
+            if kind in connections.KINDS:
+                at = parse.moment(item[1].get("time"))
+                known[consumer] = known.get(consumer, Connections()).after(kind, at.timestamp() if at else 0.0)
+            if kind == connections.DISCONNECTED:
                 last[consumer] = item
         for consumer, item in last.items():
-            if not is_open.get(consumer) and (not existing or consumer in existing):
+            if not known[consumer].is_connected and (not existing or consumer in existing):
                 title = f"The agent of {consumer} is not connected."
                 yield finding("MD-201", evidence=[_evidence(path, item, _entry)], title=title)
 

@@ -22,10 +22,11 @@ def archive(folder: Path, **files: list[dict[str, object]]) -> Path:
     ([entry("agent.disconnected", 9), entry("agent.connected", 1)], (("c1", 69.0),)),
     ([entry("agent.connected", 9), entry("agent.disconnected", 1)], ()),
     ([entry("agent.disconnected", 1), entry("agent.connected", 9)], ()),
+    ([entry("agent.disconnected", 9), entry("agent.connected", 8), entry("agent.connected", 1)], ()),
     ([entry("agent.connected", 9, "c2"), entry("agent.disconnected", 1), entry("work.created", 8)], (("c1", 61.0),)),
     ([entry("agent.disconnected", 1) | {"time": "soon"}, {"kind": ["agent.disconnected"], "time": None}], ()),
-], ids=["left", "back", "oldest-first", "others", "damaged"])  # fmt: skip
-def test_last_entry_of_a_consumer_says_whether_its_agent_has_left(
+], ids=["left", "back", "oldest-first", "overlap", "others", "damaged"])  # fmt: skip
+def test_entries_of_a_consumer_say_whether_its_agent_has_left(
     tmp_path: Path, entries: list[dict[str, object]], departures: tuple[tuple[str, float], ...]
 ) -> None:
     assert connections.options(archive(tmp_path, history=entries)) == Options(departures=departures)

@@ -107,6 +107,12 @@ def test_agent_with_an_open_connection_is_connected_and_only_consumers_that_exis
     assert titles == ["The agent of c2 is not connected."]
 
 
+def test_agent_that_left_after_a_server_was_killed_is_not_connected(tmp_path: Path) -> None:
+    begins = [entry("agent.connected", "2026-08-20T10:00:00Z"), entry("agent.connected", "2026-08-20T09:00:00Z")]
+    files = {"database/history.jsonl": lines(entry("agent.disconnected", "2026-08-20T11:00:00Z"), *begins)}
+    assert [item.code for item in analysed(of_files(tmp_path / "a.tar.zst", files)).findings] == ["MD-201"]
+
+
 def test_findings_are_ranked_causes_first_and_many_works_are_one_finding(tmp_path: Path) -> None:
     rows = [row(number, applied="False", message="denied") for number in range(30)]
     files = {

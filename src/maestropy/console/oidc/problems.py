@@ -91,6 +91,12 @@ OTHER_SUBJECT: Final = Problem(
     remedy=f"{_AGAIN} {_OPERATOR}",
     status=HTTPStatus.UNAUTHORIZED,
 )
+OTHER_TYPE: Final = Problem(
+    title="The provider gave a token of another type",
+    cause="The console uses tokens of the type Bearer only.",
+    remedy=f"{_OPERATOR} It has to let the provider issue Bearer tokens for the client of the console.",
+    status=HTTPStatus.BAD_GATEWAY,
+)
 NO_TOKEN: Final = Problem(
     title="The provider gave no token",
     cause="Its answer lacks the ID token or the token that --console-oidc-token names.",

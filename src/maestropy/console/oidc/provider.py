@@ -111,6 +111,9 @@ class Provider:
             raise LoginFailed(problems.UNREACHABLE, f"the token endpoint answers {status} without JSON")
         if status != HTTPStatus.OK:
             raise _refusal(status, answer, refused)
+        # RFC 6749, 7.1: a token of a type that is not understood must not be used.
+        if str(answer.get("token_type") or "Bearer").lower() != "bearer":
+            raise LoginFailed(problems.OTHER_TYPE, f"token_type is {str(answer['token_type'])[:80]!r}")
         access, identity, refresh = (
             value if isinstance(value := answer.get(name), str) else ""
             for name in ("access_token", "id_token", "refresh_token")
