@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from maestropy.agent import settings as agent_settings
 from maestropy.agent.settings import FLAGS as AGENT_FLAGS
@@ -88,6 +89,17 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
         for broker, tls in (("grpc", True), ("mqtt", True), ("pubsub", False))
     },
     "agent-defaults": (AGENT, {}, ()),
+    # The authority of the broker may be one that every system knows.
+    "agent-mqtt-certificate-without-authority": (
+        AGENT,
+        {
+            "messageBroker": {
+                "type": "mqtt",
+                "mqtt": {"clientCert": "/secrets/mqtt-certs/client.crt", "clientKey": "/secrets/mqtt-certs/client.key"},
+            }
+        },
+        (),
+    ),
     "agent-production": (
         AGENT,
         {"rbac": {"rules": [{"apiGroups": ["x"], "resources": ["y"], "verbs": ["get"]}]}},
@@ -165,11 +177,21 @@ def test_every_file_a_flag_names_is_mounted(case: str, release: list[Manifest]) 
     for container in containers(release, DEPLOYMENTS[CASES[case][0]]):
         places = tuple(f"{each['mountPath']}/" for each in container["volumeMounts"])
         named = [word.partition("=")[2] for word in container["command"] if "=/" in word]
+        if any(path.endswith("/config.yaml") for path in named):
+            named += broker_files(release)
         assert [path for path in named if not path.startswith(places)] == []
         mounted |= {each["name"] for each in container["volumeMounts"]}
         assert {each["name"] for each in container["volumes"]} >= mounted
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert mounted == {each["name"] for each in container["volumes"]}
+
+
+def broker_files(release: list[Manifest]) -> list[str]:
+    """Return the files that the configuration of the broker names."""
+    texts = [secret.get("stringData", {}).get("config.yaml", "") for secret in of_kind(release, "Secret").values()]
+    return [
+        path for text in texts for name, path in (yaml.safe_load(text) or {}).items() if path and name.endswith("File")
+    ]
 
 
 def test_configuration_of_the_broker_is_what_the_programs_read(helm: Helm) -> None:
@@ -288,6 +310,21 @@ BAD: dict[str, tuple[str, Mapping[str, Any], str]] = {
         {"server": {"grpc": {"authentication": "token"}}},
         "set server.grpc.tls.enabled=true",
     ),
+    "certificates-without-tls": (
+        SERVER,
+        {"server": {"grpc": {"authentication": "mtls"}}},
+        "mtls reads the certificates of sources, which they present over TLS only: set server.grpc.tls.enabled=true",
+    ),
+    "certificates-without-authority": (
+        SERVER,
+        {"server": {"grpc": {"authentication": "mtls", "tls": {"enabled": True, "clientCAFile": ""}}}},
+        "add it as ca.crt to the secret maestro-grpc-cert and set server.grpc.tls.clientCAFile=/secrets/",
+    ),
+    "entra-without-tls": (
+        SERVER,
+        {"database": {"authMethod": "az-entra", "sslMode": "disable"}},
+        "az-entra would send its token without TLS: set database.sslMode=require",
+    ),
     "jwt-without-keys": (
         SERVER,
         {"server": {"http": {"authentication": {"type": "jwt"}}}},
@@ -311,6 +348,11 @@ BAD: dict[str, tuple[str, Mapping[str, Any], str]] = {
         AGENT,
         {"messageBroker": {"grpc": {"tls": {"clientCert": "/a"}}}},
         "clientCert and clientKey belong together",
+    ),
+    "half-a-certificate-of-mqtt": (
+        AGENT,
+        {"messageBroker": {"type": "mqtt", "mqtt": {"clientKey": "/a"}}},
+        "messageBroker.mqtt.clientCert and clientKey belong together",
     ),
     "no-address": (AGENT, {"messageBroker": {"type": "grpc", "grpc": {"url": ""}}}, "messageBroker.grpc.url is empty"),
     "rules-of-an-admin": (AGENT, {"rbac": {"rules": [{"verbs": ["get"]}]}}, "set rbac.clusterAdmin=false"),
