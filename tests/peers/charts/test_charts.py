@@ -1,6 +1,7 @@
 """The charts: what they render is taken by a real API server and by the programs, and bad values by nobody."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -19,8 +20,9 @@ from maestropy.flags import Flag
 from maestropy.sdk._manifests.sources import plural
 from maestropy.server import settings as server_settings
 from maestropy.server.settings.load import FLAGS as SERVER_FLAGS
+from scripts import play_page
 from tests.peers import pubsub_emulator
-from tests.peers.charts.rendering import CHARTS, NAMESPACES, Helm, Manifest, containers, of_kind
+from tests.peers.charts.rendering import CHARTS, KUBERNETES, NAMESPACES, Helm, Manifest, containers, of_kind
 from tests.peers.kube_cluster import KubeCluster
 from tests.upstream import installation
 
@@ -422,6 +424,24 @@ BAD |= {
 def test_bad_values_are_named(chart: str, values: Mapping[str, Any], text: str, helm: Helm) -> None:
     said = helm.try_template(chart, values)
     assert text in said, said
+
+
+# Helm ends its errors of templates with an advice.
+HINT = re.compile(r"\n\nUse --debug flag .*")
+
+
+def test_page_shows_what_helm_says_against_bad_values(helm: Helm) -> None:
+    page = (CHARTS.parent / "docs" / "deploy.md").read_text()
+    played = list(
+        play_page.commands(page.partition("## Bad values")[2].partition("```console\n")[2].partition("```")[0])
+    )
+    assert len(played) == 2
+    for command, shown in played:
+        program, *words = shlex.split(command)
+        assert program == "helm"
+        words = [word if not word.startswith("charts/") else str(CHARTS.parent / word) for word in words]
+        done = helm.run(*words, "--kube-version", KUBERNETES)
+        assert (done.returncode, done.stdout + HINT.sub("", done.stderr).strip()) == (1, shown.strip())
 
 
 STRANGE = ["a#b", "a: b", "a #b", 'a"b', "{a}", "*a", "$x", "\\n"]

@@ -1,6 +1,7 @@
 """The alerts fire when they should and not otherwise: `promtool test rules` with the shipped rules."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,17 @@ def rule_test(alert: str, case: Case) -> dict[str, object]:
 
 def test_rules_are_valid() -> None:
     assert f"{len(ALERTS)} rules found" in promtool("check", "rules", RULES)
+
+
+def test_scrape_configuration_of_the_page_is_valid(tmp_path: Path) -> None:
+    page = (RULES.parents[2] / "docs" / "monitoring.md").read_text()
+    config = page.partition("```yaml\n")[2].partition("```")[0]
+    assert config.startswith("scrape_configs:")
+    # Debian's Prometheus knows no Kubernetes.
+    config = re.sub(r"kubernetes_sd_configs: .*", "static_configs: [{targets: [localhost]}]", config)
+    (tmp_path / "prometheus.yaml").write_text(config)
+    # Only the syntax: the token is a file of a pod.
+    assert "SUCCESS" in promtool("check", "config", "--syntax-only", tmp_path / "prometheus.yaml")
 
 
 def test_every_alert_has_cases_in_which_it_fires_and_does_not() -> None:
