@@ -14,7 +14,14 @@ import pytest
 from tests.peers import peer_postgres
 from tests.peers.peer_build import Programs
 from tests.peers.peer_clients import Agent, WorkClient, rest
-from tests.peers.peer_servers import PYTHON_CLI, RunningServer, go_server, python_server
+from tests.peers.peer_servers import (
+    PYTHON_CLI,
+    RunningServer,
+    database_files,
+    go_server,
+    migrate,
+    python_server,
+)
 from tests.peers.test_peer_work_client import config_map_work, wait_available, wait_gone
 
 pytestmark = pytest.mark.peers
@@ -85,6 +92,29 @@ def test_a_database_made_by_the_go_server_is_taken_over(
                 for name in ("old", "young"):
                     client.delete("c1", name)
                     wait_gone(client, "c1", name)
+
+
+def checked(database: peer_postgres.Database) -> str:
+    """Return what `maestro check server` says about the schema."""
+    done = subprocess.run(
+        [*PYTHON_CLI, "check", "server", "--db-dsn", database.dsn], capture_output=True, text=True, check=False
+    )
+    (line,) = [line for line in done.stdout.splitlines() if " database-migrations " in line]
+    return line
+
+
+@pytest.mark.parametrize("version", ["pinned", "newest"])
+def test_schema_made_by_go_is_not_taken_for_an_incomplete_one(
+    version: str, programs: Programs, database: peer_postgres.Database, tmp_path: Path
+) -> None:
+    go = programs.maestro if version == "pinned" else programs.newest
+    migrate([str(go), "migration", *database_files(database, tmp_path)])
+    assert "migrations are missing, the first is " in checked(database)
+    migrated = subprocess.run(
+        [*PYTHON_CLI, "migration", "--db-dsn", database.dsn], capture_output=True, text=True, check=True
+    )
+    assert migrated.stderr == ""
+    assert checked(database).split() == ["ok", "database-migrations", "complete"]
 
 
 def test_replicas_of_both_kinds_work_together(

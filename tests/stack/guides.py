@@ -27,6 +27,9 @@ POSTGRES_PORT = "5432"
 FORMER = "b7f189e"
 """The commit whose program is `maestro-old`: version 0.2, four migrations ago."""
 CLUSTERS = ("cluster", "new-cluster")
+WITHIN = {"backup.md": ("runbooks/MaestroEvictionPending.md", "\n| work | the backup has |")}
+"""Pages whose commands are run in the middle of another one, which has what they show, before this text."""
+_BORDER = "\n<!-- border of a page within a page -->\n"
 _CLUSTER = """
 import asyncio, sys
 from pathlib import Path
@@ -99,6 +102,27 @@ def uid(home: Path, path: str) -> str:
     return str(answer.json()["metadata"]["uid"]) if answer.is_success else ""
 
 
+def whole(page: Path) -> str:
+    """Return the text of a page, with the one that is played within it."""
+    text = page.read_text(encoding="utf-8")
+    if page.name not in WITHIN:
+        return text
+    inner, before = WITHIN[page.name]
+    first, found, rest = text.partition(before)
+    assert found, f"{page.name} has no {before}"
+    return _BORDER.join([first, (page.parent / inner).read_text(encoding="utf-8"), found + rest])
+
+
+def write(page: Path, text: str) -> None:
+    """Write a page, and the one that is played within it."""
+    first, *within = text.split(_BORDER)
+    if within:
+        inner, rest = within
+        (page.parent / WITHIN[page.name][0]).write_text(inner, encoding="utf-8")
+        first += rest
+    page.write_text(first, encoding="utf-8")
+
+
 def assert_played(page: Path, shell: play_page.Reader) -> None:
     """Run the commands of a page; the first one that prints something else than what the page shows fails.
 
@@ -106,7 +130,7 @@ def assert_played(page: Path, shell: play_page.Reader) -> None:
     """
     played = 0
     born: dict[str, str] = {}
-    for command, shown, printed in play_page.play(page.read_text(encoding="utf-8"), shell):
+    for command, shown, printed in play_page.play(whole(page), shell):
         same = play_page.plain(printed) == play_page.plain(shown)
         assert same, f"{page.name}: $ {command}\n{printed}\nthe page shows:\n{shown}\nrun tests.stack.guides"
         played += 1
@@ -123,7 +147,7 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory(prefix="maestro-guides-", ignore_cleanup_errors=True) as folder:
             Path(folder).chmod(0o755)
             with reader(Path(folder)) as shell:
-                path.write_text(play_page.recorded(path.read_text(encoding="utf-8"), shell), encoding="utf-8")
+                write(path, play_page.recorded(whole(path), shell))
         print(f"wrote {path.name}")
 
 

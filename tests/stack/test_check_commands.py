@@ -24,7 +24,7 @@ from maestropy.agent import settings as agent_configuration
 from maestropy.aio import clock as clocks
 from maestropy.aio.checks import Check, Outcome
 from maestropy.cli.check import status
-from maestropy.cli.errors import CommandError
+from maestropy.cli.errors import CommandError, UsageError
 from maestropy.sandbox.kubeapi.access.rbac import User
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 from maestropy.server import database_preflight, preflight
@@ -126,6 +126,21 @@ async def test_interrupted_restore_is_named(database: Dsn, statement: str, outco
     assert "restore it again completely" in found.remedy
 
 
+async def test_migration_says_that_a_restore_is_incomplete(database: Dsn) -> None:
+    await harness.sql(database, "DROP INDEX idx_events_source_id")
+    code, out, err = await maestro("migration", env={"MAESTRO_DB_DSN": str(database)})
+    assert code == 0
+    assert out.startswith("0 applied, ")
+    assert "warning: indexes are absent: idx_events_source_id; statements are slow; if the database was restored" in err
+    await harness.sql(database, "DROP TABLE maestropy_pauses")
+    await harness.sql(database, "ALTER TABLE events DROP CONSTRAINT events_pkey CASCADE")
+    code, _, err = await maestro("migration", env={"MAESTRO_DB_DSN": str(database)})
+    assert code == 1
+    assert "is incomplete although its migrations are recorded: primary key of events, " in err
+    assert " table maestropy_pauses, " in err
+    assert "; if the database was restored, restore it again completely" in err
+
+
 async def test_role_without_privileges_is_named(database: Dsn) -> None:
     await harness.sql(database, "DROP ROLE IF EXISTS visitor")
     await harness.sql(database, "CREATE ROLE visitor LOGIN")
@@ -208,6 +223,18 @@ async def test_embedded_database_and_unreachable_broker(tmp_path: Path) -> None:
     found = await check_server(None, CLOCK, **flags)
     assert "127.0.0.1:1" in found["message-broker"].detail
     assert found["message-broker"].outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize("text", ["", "brokerHost: [", "brokerHost: x"])
+async def test_bad_configuration_of_a_broker_names_no_class(text: str, tmp_path: Path) -> None:
+    config = tmp_path / "broker.yaml"
+    config.write_text(text)
+    flags = {"message_broker_type": "mqtt", "message_broker_config_file": str(config)}
+    server = (await check_server(None, CLOCK, **flags))["message-broker-config"]
+    agent = (await check_agent(kubeconfig="none", workload_source_config=str(config)))["server-config"]
+    for check, flag in ((server, "--message-broker-config-file"), (agent, "--workload-source-config")):
+        assert check.outcome is Outcome.FAILED
+        assert check.detail.startswith(flag)
 
 
 async def test_certificates_of_listeners_are_checked(tmp_path: Path) -> None:
@@ -389,6 +416,25 @@ async def test_status_of_nobody_names_the_remedy() -> None:
     assert code == 1
     assert "the agent at https://127.0.0.1:1 does not answer" in err
     assert "give --url of its health port" in err
+
+
+async def test_status_of_a_wrong_port_or_scheme_names_the_right_one(database: Dsn, tmp_path: Path) -> None:
+    pair = make_ca(tmp_path).issue(cn="server", san=["127.0.0.1"])
+    secure = {"enable_health_check_https": "true", "https_cert_file": str(pair.cert), "https_key_file": str(pair.key)}
+    async with harness.in_process(database, **secure) as server:
+        https, http = (f"{scheme}://{server.health.partition('://')[2]}" for scheme in ("https", "http"))
+        port = "give --url with that port, 8083 by default (--health-check-server-bindport)"
+        told = {
+            http: f"it answers over https: give --url {https}",
+            server.rest.replace("http:", "https:"): f"it answers over http: give --url {server.rest}",
+            server.rest: f"{server.rest} answers, and not as the health port of a Maestro server does; {port}",
+            f"http://{server.sources}": "it may be a port of gRPC; give --url with the health port, 8083 by default",
+            server.sources: f"--url={server.sources} has no scheme",
+        }
+        for url, text in told.items():
+            with pytest.raises((CommandError, UsageError), match=re.escape(text)):
+                await asyncio.to_thread(status.server, {"--url": url})
+        assert await asyncio.to_thread(status.server, {"--url": https}) == 0
 
 
 @contextmanager

@@ -123,3 +123,19 @@ def test_commands_of_the_image_need_no_sandbox(words: list[str], code: int, text
         env={**environ, "HOME": str(tmp_path)},
     )
     assert (done.returncode, text in done.stdout + done.stderr) == (code, True), done.stderr
+
+
+def test_runbook_of_servers_that_are_gone_shows_what_the_migration_of_a_pod_says(tmp_path: Path) -> None:
+    told = {"db.host": "127.0.0.1", "db.port": "1", "db.user": "maestro", "db.password": "", "db.name": "maestro"}
+    for name, text in told.items():
+        (tmp_path / name).write_text(text)
+    flags = [f"--{name.replace('.', '-')}-file={tmp_path / name}" for name in told]
+    done = subprocess.run(
+        [sys.executable, "-m", "maestropy.cli.main", "migration", *flags, "--db-sslmode=require"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    page = (ROOT / "docs" / "runbooks" / "MaestroServersGone.md").read_text()
+    assert f"--tail=1\n{done.stderr.replace('127.0.0.1:1/', 'db.maestro:5432/')}```" in page

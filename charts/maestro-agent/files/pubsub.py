@@ -1,6 +1,7 @@
 """Create the subscriptions of a server or an agent on Google Pub/Sub, and on its emulator the topics too.
 
 Runs before the program, in its image and with its credentials and configuration. What exists already stays as it is.
+Both charts have this file, because each is packaged alone; a test keeps the copies equal.
 """
 
 import os

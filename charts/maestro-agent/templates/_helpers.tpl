@@ -60,7 +60,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- if and (eq $broker.type "grpc") (not $broker.existingSecret) (not $broker.grpc.url) -}}
 {{- fail "messageBroker.grpc.url is empty: give the address of the server for agents, as in maestro-agents.example:8091" -}}
 {{- end -}}
-{{- if and (ne (empty $broker.grpc.tls.clientCert) (empty $broker.grpc.tls.clientKey)) -}}
+{{- if ne (empty $broker.grpc.tls.clientCert) (empty $broker.grpc.tls.clientKey) -}}
 {{- fail "messageBroker.grpc.tls.clientCert and clientKey belong together: give both or none" -}}
 {{- end -}}
 {{- if and $broker.grpc.tls.clientCert (not $broker.grpc.tls.caCert) -}}
@@ -68,6 +68,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end -}}
 {{- if .Values.networkPolicy.enabled -}}
 {{- include "maestro-agent.selectsSome" (dict "name" "monitoring" "selector" .Values.networkPolicy.monitoring) -}}
+{{- end -}}
+{{- if ne (empty $broker.mqtt.clientCert) (empty $broker.mqtt.clientKey) -}}
+{{- fail "messageBroker.mqtt.clientCert and clientKey belong together: give both or none" -}}
 {{- end -}}
 {{- if and (eq $broker.type "mqtt") (not $broker.existingSecret) (not $broker.mqtt.host) -}}
 {{- fail "messageBroker.mqtt.host is empty: give the host of the MQTT broker" -}}

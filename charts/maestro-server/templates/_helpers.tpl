@@ -102,11 +102,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- if and (eq $broker.type "grpc") $broker.grpc.agentIdentity (not $broker.grpc.tls.enabled) -}}
 {{- fail "messageBroker.grpc.agentIdentity needs the certificates of agents: set messageBroker.grpc.tls.enabled=true" -}}
 {{- end -}}
-{{- if and .Values.server.grpc.authentication (not .Values.server.grpc.tls.enabled) -}}
+{{- if not .Values.server.grpc.tls.enabled -}}
+{{- if eq .Values.server.grpc.authentication "mtls" -}}
+{{- fail "server.grpc.authentication=mtls reads the certificates of sources, which they present over TLS only: set server.grpc.tls.enabled=true, with certFile, keyFile and clientCAFile" -}}
+{{- else if .Values.server.grpc.authentication -}}
 {{- fail "server.grpc.authentication would send tokens in the clear: set server.grpc.tls.enabled=true" -}}
 {{- end -}}
+{{- end -}}
 {{- if and (eq .Values.server.grpc.authentication "mtls") (not .Values.server.grpc.tls.clientCAFile) -}}
-{{- fail "server.grpc.authentication=mtls needs the CA of sources: set server.grpc.tls.clientCAFile" -}}
+{{- fail (printf "server.grpc.authentication=mtls needs the CA that signs the certificates of sources: add it as ca.crt to the secret %s and set server.grpc.tls.clientCAFile=/secrets/maestro-grpc-cert/ca.crt" .Values.server.grpc.tls.secretName) -}}
+{{- end -}}
+{{- if and (eq .Values.database.authMethod "az-entra") (eq .Values.database.sslMode "disable") -}}
+{{- fail "database.authMethod=az-entra would send its token without TLS: set database.sslMode=require, verify-ca or verify-full" -}}
 {{- end -}}
 {{- if and (eq .Values.server.http.authentication.type "jwt") (not .Values.server.http.authentication.jwksURL) -}}
 {{- fail "server.http.authentication.type=jwt needs the public keys: set server.http.authentication.jwksURL" -}}

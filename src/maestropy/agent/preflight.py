@@ -155,10 +155,13 @@ async def _server(settings: AgentSettings, *, clock: clocks.Clock) -> Sequence[c
         return [checks.not_seen("server", reason)]
     if hub.driver == "mqtt" and hub.config_file is not None:
         return await _mqtt_broker(hub.config_file, hub, now=clock.now())
-    if hub.config_file is not None:
-        grpc_endpoint = grpc_config.read(hub.config_file, flag=_FLAG).endpoint
-    else:
-        grpc_endpoint = grpc_config.plain(hub.grpc_url or "", flag="--grpc-url").endpoint
+    try:
+        if hub.config_file is not None:
+            grpc_endpoint = grpc_config.read(hub.config_file, flag=_FLAG).endpoint
+        else:
+            grpc_endpoint = grpc_config.plain(hub.grpc_url or "", flag="--grpc-url").endpoint
+    except SettingsError as error:
+        return [checks.failed("server-config", str(error))]
     return await grpc_inspection.inspect(
         grpc_endpoint, consumer=hub.consumer_name, flag=_FLAG, now=clock.now(), seconds=SECONDS / 2
     )

@@ -9,11 +9,12 @@ from typing import Final
 
 from maestropy.aio import checks
 from maestropy.aio import clock as clocks
+from maestropy.flags import SettingsError
 from maestropy.server.settings import ServerSettings, listening_address
 from maestropy.server.settings.listener_tls import certificate_files
 from maestropy.store import dsn as dsns
 from maestropy.store import errors, inspection
-from maestropy.store.migrations import schema
+from maestropy.store.migrations import objects, schema
 from maestropy.store.postgres import pooler, remedies
 from maestropy.transport.mqtt import config as mqtt_config
 from maestropy.transport.mqtt import inspection as mqtt_inspection
@@ -27,11 +28,6 @@ SLOW_SECONDS: Final = 0.25
 
 _FLAG: Final = "--message-broker-config-file"
 _MIGRATE: Final = "run `maestro migration` with the same database flags"
-_RESTORE: Final = (
-    "if the database was restored, restore it again completely, into an empty database and with pg_restore "
-    "--exit-on-error; otherwise compare its pg_dump --schema-only with that of an empty one after `maestro migration`"
-)
-_SHOWN: Final = 5
 
 
 async def run(settings: ServerSettings, dsn: dsns.Dsn | None, *, clock: clocks.Clock) -> list[checks.Check]:
@@ -102,14 +98,9 @@ def _schema(state: schema.SchemaState, found: inspection.Inspection, *, auto_mig
         problem = f"{len(state.missing)} migrations are missing, the first is {state.missing[0]}"
     elif state.absent_columns:
         problem = f"half migrated: {', '.join(state.absent_columns)} is absent"
-    incomplete = [str(each) for each in state.absent if each.kind != "index"] if not state.missing else []
-    if incomplete:
-        more = f" and {len(incomplete) - _SHOWN} more" if len(incomplete) > _SHOWN else ""
-        return checks.failed(
-            name,
-            f"the schema is incomplete although its migrations are recorded: {', '.join(incomplete[:_SHOWN])}{more}",
-            remedy=_RESTORE,
-        )
+    if not state.missing and (incomplete := objects.needed(state.absent)):
+        detail = f"the schema is incomplete although its migrations are recorded: {incomplete}"
+        return checks.failed(name, detail, remedy=objects.REMEDY)
     if problem and auto_migrate and found.may_create:
         return checks.ok(name, f"{problem}; the server migrates at its start (--auto-migrate)")
     if problem:
@@ -120,7 +111,7 @@ def _schema(state: schema.SchemaState, found: inspection.Inspection, *, auto_mig
         return checks.warning(name, detail, remedy=_MIGRATE)
     if state.absent:
         detail = f"indexes are absent: {', '.join(each.name for each in state.absent)}; statements are slow"
-        return checks.warning(name, detail, remedy=_RESTORE)
+        return checks.warning(name, detail, remedy=objects.REMEDY)
     if state.newer:
         detail = f"the database has migrations that this version does not know: {', '.join(state.newer)}"
         return checks.warning(name, detail, remedy="upgrade this version when you can")
@@ -164,7 +155,10 @@ def _listening(name: str, pooling: pooler.Pooling) -> checks.Check:
 async def _broker(settings: ServerSettings, *, clock: clocks.Clock) -> Sequence[checks.Check]:
     match settings.message_broker:
         case "mqtt":
-            endpoint = mqtt_config.read(settings.broker.config_file, flag=_FLAG).endpoint
+            try:
+                endpoint = mqtt_config.read(settings.broker.config_file, flag=_FLAG).endpoint
+            except SettingsError as error:
+                return [checks.failed("message-broker-config", str(error))]
             return await mqtt_inspection.inspect(
                 endpoint, client_id=settings.instance.instance_id, flag=_FLAG, now=clock.now()
             )

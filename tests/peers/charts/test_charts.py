@@ -1,6 +1,7 @@
 """The charts: what they render is taken by a real API server and by the programs, and bad values by nobody."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from maestropy.agent import settings as agent_settings
 from maestropy.agent.settings import FLAGS as AGENT_FLAGS
@@ -18,8 +20,10 @@ from maestropy.flags import Flag
 from maestropy.sdk._manifests.sources import plural
 from maestropy.server import settings as server_settings
 from maestropy.server.settings.load import FLAGS as SERVER_FLAGS
+from scripts import play_page
 from tests.peers import pubsub_emulator
-from tests.peers.charts.rendering import CHARTS, NAMESPACES, Helm, Manifest, containers, of_kind
+from tests.peers.charts.bad_values import BAD
+from tests.peers.charts.rendering import CHARTS, KUBERNETES, NAMESPACES, Helm, Manifest, containers, of_kind
 from tests.peers.kube_cluster import KubeCluster
 from tests.upstream import installation
 
@@ -88,6 +92,17 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
         for broker, tls in (("grpc", True), ("mqtt", True), ("pubsub", False))
     },
     "agent-defaults": (AGENT, {}, ()),
+    # The authority of the broker may be one that every system knows.
+    "agent-mqtt-certificate-without-authority": (
+        AGENT,
+        {
+            "messageBroker": {
+                "type": "mqtt",
+                "mqtt": {"clientCert": "/secrets/mqtt-certs/client.crt", "clientKey": "/secrets/mqtt-certs/client.key"},
+            }
+        },
+        (),
+    ),
     "agent-production": (
         AGENT,
         {"rbac": {"rules": [{"apiGroups": ["x"], "resources": ["y"], "verbs": ["get"]}]}},
@@ -165,11 +180,21 @@ def test_every_file_a_flag_names_is_mounted(case: str, release: list[Manifest]) 
     for container in containers(release, DEPLOYMENTS[CASES[case][0]]):
         places = tuple(f"{each['mountPath']}/" for each in container["volumeMounts"])
         named = [word.partition("=")[2] for word in container["command"] if "=/" in word]
+        if any(path.endswith("/config.yaml") for path in named):
+            named += broker_files(release)
         assert [path for path in named if not path.startswith(places)] == []
         mounted |= {each["name"] for each in container["volumeMounts"]}
         assert {each["name"] for each in container["volumes"]} >= mounted
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert mounted == {each["name"] for each in container["volumes"]}
+
+
+def broker_files(release: list[Manifest]) -> list[str]:
+    """Return the files that the configuration of the broker names."""
+    texts = [secret.get("stringData", {}).get("config.yaml", "") for secret in of_kind(release, "Secret").values()]
+    return [
+        path for text in texts for name, path in (yaml.safe_load(text) or {}).items() if path and name.endswith("File")
+    ]
 
 
 def test_configuration_of_the_broker_is_what_the_programs_read(helm: Helm) -> None:
@@ -269,117 +294,28 @@ def test_network_policy_of_the_production_values(chart: str, helm: Helm) -> None
     assert open_to_all == ([[{"protocol": "TCP", "port": "grpc-broker"}]] if chart == SERVER else [])
 
 
-BAD: dict[str, tuple[str, Mapping[str, Any], str]] = {
-    "misspelt": (SERVER, {"replica": 2}, "replica"),
-    "misspelt-inside": (SERVER, {"database": {"sslmode": "disable"}}, "sslmode"),
-    "broker": (SERVER, {"messageBroker": {"type": "kafka"}}, "messageBroker"),
-    "port": (SERVER, {"server": {"http": {"bindPort": 70000}}}, "bindPort"),
-    "replicas": (SERVER, {"replicas": "two"}, "replicas"),
-    "timeout": (SERVER, {"server": {"httpReadTimeout": "5 seconds"}}, "httpReadTimeout"),
-    "flag": (SERVER, {"server": {"extraArgs": ["workers=2"]}}, "extraArgs"),
-    "source": (SERVER, {"sources": [{"name": "a"}]}, "serviceAccount"),
-    "identity-without-tls": (
-        SERVER,
-        {"messageBroker": {"type": "grpc", "grpc": {"agentIdentity": "exact"}}},
-        "set messageBroker.grpc.tls.enabled=true",
-    ),
-    "token-without-tls": (
-        SERVER,
-        {"server": {"grpc": {"authentication": "token"}}},
-        "set server.grpc.tls.enabled=true",
-    ),
-    "jwt-without-keys": (
-        SERVER,
-        {"server": {"http": {"authentication": {"type": "jwt"}}}},
-        "set server.http.authentication.jwksURL",
-    ),
-    "login-without-jwt": (
-        SERVER,
-        {"server": {"console": {"enabled": True, "oidc": {"issuerURL": "https://login.example"}}}},
-        "set server.http.authentication.type=jwt",
-    ),
-    "login-without-console": (
-        SERVER,
-        {"server": {"console": {"oidc": {"issuerURL": "https://login.example"}}}},
-        "set server.console.enabled=true",
-    ),
-    "pubsub-without-names": (SERVER, {"messageBroker": {"type": "pubsub"}}, "needs messageBroker.pubsub.projectID"),
-    "cloud-sql": (SERVER, {"database": {"cloudSqlProxy": {"enabled": True}}}, "instanceConnectionName"),
-    "consumer": (AGENT, {"consumerName": ""}, "consumerName"),
-    "agent-broker": (AGENT, {"messageBroker": {"type": "nats"}}, "messageBroker"),
-    "half-a-certificate": (
-        AGENT,
-        {"messageBroker": {"grpc": {"tls": {"clientCert": "/a"}}}},
-        "clientCert and clientKey belong together",
-    ),
-    "no-address": (AGENT, {"messageBroker": {"type": "grpc", "grpc": {"url": ""}}}, "messageBroker.grpc.url is empty"),
-    "rules-of-an-admin": (AGENT, {"rbac": {"rules": [{"verbs": ["get"]}]}}, "set rbac.clusterAdmin=false"),
-    "metrics-without-token": (AGENT, {"podMonitor": {"enabled": True}}, "set podMonitor.tokenSecret.name"),
-}
-
-
-BAD |= {
-    "password-to-listen": (
-        SERVER,
-        {"database": {"listenDSN": "postgresql://me:secret@db/m"}},
-        "listenDSN has a password",
-    ),
-    "password-in-query": (SERVER, {"database": {"listenDSN": "postgresql://db/m?password=x"}}, "leave it out"),
-    "password-in-words": (
-        SERVER,
-        {"database": {"listenDSN": "host=db password = x"}},
-        "db.password in database.secretName",
-    ),
-    "equal-ports": (
-        SERVER,
-        {"server": {"http": {"bindPort": 8080}}},
-        "server.http.bindPort and server.metrics.bindPort are both 8080",
-    ),
-    "port-of-agents": (
-        SERVER,
-        {"messageBroker": {"type": "grpc"}, "server": {"grpc": {"bindPort": 8091}}},
-        "server.grpc.bindPort and the port for agents (messageBroker.type=grpc) are both 8091",
-    ),
-    "sources-with-certificates": (
-        SERVER,
-        {
-            "sources": [{"name": "a", "serviceAccount": "a", "namespace": "a"}],
-            "server": {"grpc": {"authentication": "mtls", "tls": {"enabled": True, "clientCAFile": "/a"}}},
-        },
-        "set server.grpc.authentication=token",
-    ),
-    "every-client": (
-        SERVER,
-        {"networkPolicy": {"enabled": True, "clients": {"matchLabels": None}}},
-        "networkPolicy.clients is empty and would admit every namespace",
-    ),
-    "no-client-selector": (
-        SERVER,
-        {"networkPolicy": {"enabled": True, "clients": None}},
-        "networkPolicy.clients is empty",
-    ),
-    "every-reader": (
-        AGENT,
-        {"networkPolicy": {"enabled": True, "monitoring": {"matchLabels": None}}},
-        "networkPolicy.monitoring is empty",
-    ),
-    "host-of-route": (SERVER, {"route": {"enabled": True, "host": "a b"}}, "host"),
-    "allowed-hosts": (SERVER, {"server": {"http": {"allowedHosts": ["a b"]}}}, "allowedHosts"),
-    "hostname": (SERVER, {"server": {"hostname": "a\n- --enable-db-debug"}}, "hostname"),
-    "image": (SERVER, {"image": {"registry": "a #"}}, "registry"),
-    "secret": (SERVER, {"database": {"secretName": "a: b"}}, "secretName"),
-    "keys": (SERVER, {"server": {"http": {"authentication": {"jwksURL": "https://a b"}}}}, "jwksURL"),
-    "audience": (SERVER, {"server": {"http": {"authentication": {"audience": "a\nb"}}}}, "audience"),
-    "broker-address": (AGENT, {"messageBroker": {"grpc": {"url": "a b:1"}}}, "url"),
-    "client-id": (AGENT, {"cloudeventsClientId": "a\n- --b"}, "cloudeventsClientId"),
-    "argument": (AGENT, {"extraArgs": ["--a=\n- b"]}, "extraArgs"),
-}
-
-
 @pytest.mark.parametrize(("chart", "values", "text"), BAD.values(), ids=BAD)
 def test_bad_values_are_named(chart: str, values: Mapping[str, Any], text: str, helm: Helm) -> None:
     said = helm.try_template(chart, values)
     assert text in said, said
+
+
+# Helm ends its errors of templates with an advice.
+HINT = re.compile(r"\n\nUse --debug flag .*")
+
+
+def test_page_shows_what_helm_says_against_bad_values(helm: Helm) -> None:
+    page = (CHARTS.parent / "docs" / "deploy.md").read_text()
+    played = list(
+        play_page.commands(page.partition("## Bad values")[2].partition("```console\n")[2].partition("```")[0])
+    )
+    assert len(played) == 2
+    for command, shown in played:
+        program, *words = shlex.split(command)
+        assert program == "helm"
+        words = [word if not word.startswith("charts/") else str(CHARTS.parent / word) for word in words]
+        done = helm.run(*words, "--kube-version", KUBERNETES)
+        assert (done.returncode, done.stdout + HINT.sub("", done.stderr).strip()) == (1, shown.strip())
 
 
 STRANGE = ["a#b", "a: b", "a #b", 'a"b', "{a}", "*a", "$x", "\\n"]

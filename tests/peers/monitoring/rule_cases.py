@@ -165,7 +165,9 @@ CASES: dict[str, list[Case]] = {
         Case({f'maestropy_agent_held_works{{reason="OtherDatabase",{A}}}': "3+0x60"}, quiet_at=(60,)),
     ],
     "MaestroServersGone": [
-        Case({UP: "1+0x30 stale"}, fires_at=(60, 360), quiet_at=(30, 34, 420)),
+        # For a week after the last sample: an outage over a long weekend does not resolve by itself.
+        Case({UP: "1+0x30 stale"}, fires_at=(60, 420, 10100), quiet_at=(30, 34, 10120)),
+        Case({UP: "1+0x30 _x600 1+0x10"}, fires_at=(600,), quiet_at=(635,)),
         # One of two is there, also one without its database.
         Case({UP: "1+0x30 stale", f'maestropy_database_up{{instance="b",{NS}}}': "0+0x60"}, quiet_at=(60,)),
         # Another installation is there.

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = 10.0
 """For connecting, the request and the whole answer."""
+_OTHER_SCHEME_SECONDS: Final = 2.0
 _MAX_BYTES: Final = 1024**2
+_PORTS: Final = {
+    "server": "8083 by default (--health-check-server-bindport)",
+    "agent": "8443 by default (--listen)",
+}
 _LINE: Final = re.compile(
     r"\[(?P<mark>[-+!])\](?P<name>.+?) (?P<outcome>ok|warning|failed|not seen)(?:: (?P<detail>.*))?"
 )
@@ -83,10 +88,15 @@ def _host(host: str) -> str:
 
 
 def _show(kind: str, url: str, *, output_format: str) -> int:
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"--url={url} has no scheme; give http://HOST:PORT or https://HOST:PORT")
     status_code, body = _read(kind, url.rstrip("/"))
     results = parse(body)
     if not results:
-        raise CommandError(f"{url}/readyz does not list its dependencies; is it the health port of a Maestro {kind}?")
+        raise CommandError(
+            f"{url} answers, and not as the health port of a Maestro {kind} does; give --url with that port, "
+            f"{_PORTS[kind]}"
+        )
     if output_format == "json":
         return output.write(results, title="", output="json")
     reasons = [check for check in results if check.outcome is checks.Outcome.FAILED]
@@ -112,9 +122,36 @@ def _read(kind: str, url: str) -> tuple[int, str]:
         ) from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         reason = str(error) or type(error).__name__
-        raise CommandError(
-            f"the {kind} at {url} does not answer: {reason}; check that it runs, and give --url of its health port"
-        ) from error
+        raise CommandError(f"the {kind} at {url} does not answer: {reason}; {_advice(kind, url, error)}") from error
+
+
+def _advice(kind: str, url: str, error: "httpx.HTTPError | httpx.InvalidURL") -> str:
+    """Return what to change, if nobody answers as a health port does."""
+    import asyncio
+
+    import httpx
+
+    scheme, _, rest = url.partition("://")
+    other = f"{'http' if scheme == 'https' else 'https'}://{rest}"
+    if isinstance(error, httpx.TransportError) and asyncio.run(_speaks(other)):
+        return f"it answers over {other.partition(':')[0]}: give --url {other}"
+    if isinstance(error, httpx.RemoteProtocolError):
+        return f"it may be a port of gRPC; give --url with the health port, {_PORTS[kind]}"
+    return f"check that it runs, and give --url of its health port, {_PORTS[kind]}"
+
+
+async def _speaks(url: str) -> bool:
+    """Return whether HTTP is spoken at this address."""
+    import asyncio
+
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(verify=False, timeout=_OTHER_SCHEME_SECONDS, trust_env=False) as client:  # noqa: S501 - as in _ask
+            await asyncio.wait_for(client.head(f"{url}/livez"), _OTHER_SCHEME_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
+        return False
+    return True
 
 
 async def _ask(kind: str, url: str) -> tuple[int, str]:
@@ -126,6 +163,8 @@ async def _ask(kind: str, url: str) -> tuple[int, str]:
         if status_code != 404 or kind != "server":
             return status_code, body
         status_code, body = await _get(client, f"{url}/healthcheck")
+        if status_code == 404:
+            return status_code, ""
         outcome = "ok" if status_code == 200 else "failed"
         return status_code, f"[{'+' if outcome == 'ok' else '-'}]healthcheck {outcome}: {body}"
 

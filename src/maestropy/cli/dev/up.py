@@ -86,7 +86,7 @@ def execute(  # noqa: PLR0913 - one parameter per flag
     if kubeconfig is not None and not kubeconfig.exists():
         raise UsageError(f"--kubeconfig={kubeconfig} does not exist")
     if with_traces:
-        _check_traces()
+        _prepare_traces()
     kubeconfig_file = kubeconfig.absolute() if kubeconfig else None
     # Before the event loop handles signals: it would handle none while these modules are imported.
     importlib.import_module("maestropy.sandbox.shown_trace" if with_traces else "maestropy.sandbox.fleet")
@@ -119,7 +119,8 @@ class _UpOptions:
     with_traces: bool
 
 
-def _check_traces() -> None:
+def _prepare_traces() -> None:
+    """Leave the OTEL_* variables to `shown_trace`, which sets its own: the SDK may fail at its import with others."""
     import os
 
     from maestropy import installation
@@ -129,6 +130,8 @@ def _check_traces() -> None:
         raise UsageError("--with-traces collects the traces itself; unset OTEL_TRACES_EXPORTER, or leave the flag out")
     if not configuration.is_installed():
         raise CommandError(f"--with-traces needs the extra otel: {installation.hint('otel')}")
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        del os.environ[name]
 
 
 async def _run_alone(options: _UpOptions, *, stop: lifecycle.Stop) -> int:

@@ -20,7 +20,9 @@ Examples:
       the embedded PostgreSQL
 
   MAESTRO_DB_DSN=postgresql://maestro@db/maestro maestro migration
-      an existing PostgreSQL; safe to repeat, also while servers run"""
+      an existing PostgreSQL; safe to repeat, also while servers run
+
+Exit codes: 0 migrated, 1 failed or the schema is incomplete, 2 a mistake in the command line."""
 
 MIGRATION_FLAGS = {name: flag for name, flag in FLAGS.items() if flag.group in {"database", "log"}}
 
@@ -49,6 +51,7 @@ def _embedded(settings: configuration.ServerSettings) -> AbstractAsyncContextMan
 
 async def _migrate_and_report(address: Dsn) -> None:
     from maestropy.store.errors import StoreError
+    from maestropy.store.migrations import objects
     from maestropy.store.migrations.migrate import migrate
     from maestropy.store.postgres import remedies
 
@@ -61,6 +64,14 @@ async def _migrate_and_report(address: Dsn) -> None:
     for name in report.repaired:
         sys.stdout.write(f"repaired {name}\n")
     sys.stdout.write(f"{len(report.applied)} applied, {len(report.already_there)} were already there\n")
+    if incomplete := objects.needed(report.absent):
+        raise CommandError(
+            f"the schema of {address} is incomplete although its migrations are recorded: {incomplete}; "
+            f"{objects.REMEDY}"
+        )
+    if report.absent:
+        names = ", ".join(each.name for each in report.absent)
+        sys.stderr.write(f"warning: indexes are absent: {names}; statements are slow; {objects.REMEDY}\n")
     if report.newer:
         sys.stderr.write(
             f"warning: the database has migrations that this version does not know: {', '.join(report.newer)}. A newer "

@@ -22,7 +22,7 @@ import asyncpg
 
 from maestropy.store import dsn as dsns
 from maestropy.store import errors, pool, sql
-from maestropy.store.migrations import schema
+from maestropy.store.migrations import objects, schema
 from maestropy.store.postgres import locks, pooler, servers
 
 names = schema.names
@@ -63,6 +63,8 @@ class MigrationReport:
     already_there: tuple[str, ...]
     repaired: tuple[str, ...] = ()
     """Columns and indexes of recorded migrations that the database lacked."""
+    absent: tuple[objects.SchemaObject, ...] = ()
+    """What recorded migrations create, and the database lacks also after this run, as after an interrupted restore."""
     newer: tuple[str, ...] = ()
     """Recorded migrations that this version does not know."""
 
@@ -165,6 +167,7 @@ async def _migrate(connection: pool.Connection) -> MigrationReport:
         applied=tuple(applied),
         already_there=tuple(name for name in names() if name not in applied),
         repaired=(*before.absent_columns, *before.unusable_indexes),
+        absent=(await schema.compare(connection)).absent,
         newer=before.newer,
     )
 

@@ -12,6 +12,12 @@ _TABLE: Final = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) (PARTITION OF|\()(
 _INDEX: Final = re.compile(r"CREATE (UNIQUE )?INDEX IF NOT EXISTS (\w+)\s+ON (\w+)")
 _CONSTRAINT: Final = re.compile(r"ALTER TABLE (\w+) ADD CONSTRAINT (\w+)")
 _DROPPED: Final = re.compile(r"DROP (?:TABLE|INDEX)(?: CONCURRENTLY)? IF EXISTS (\w+)")
+_SHOWN: Final = 5
+
+REMEDY: Final = (
+    "if the database was restored, restore it again completely, into an empty database and with pg_restore "
+    "--exit-on-error; otherwise compare its pg_dump --schema-only with that of an empty one after `maestro migration`"
+)
 
 
 class SchemaObject(NamedTuple):
@@ -27,6 +33,13 @@ class SchemaObject(NamedTuple):
         if self.kind == "table":
             return f"table {self.table}"
         return f"{self.kind} {self.name} of {self.table}" if self.name else f"{self.kind} of {self.table}"
+
+
+def needed(absent: Sequence[SchemaObject]) -> str:
+    """Return, in words, what servers cannot do without: all but indexes, which only make statements fast."""
+    names = [str(each) for each in absent if each.kind != "index"]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def created_by(texts: Sequence[str]) -> tuple[SchemaObject, ...]:
