@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from maestropy.diagnose import connections, health, works_of
+from maestropy.diagnose import causes, connections, health, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.archive import Opened
 from maestropy.diagnose.ranking import Ranked, rank
@@ -223,7 +223,13 @@ def _judge_work(traced: Traced, results: _Results, *, lines: "_Lines") -> None:
         located = replace(found, evidence=_located(found, paths))
         subject = f"work {name}{f' of {consumer}' if consumer else ''}"
         results.findings.append(
-            Ranked.of(located, engine="works", subject=subject, exit=verdict.exit if not number else None)
+            Ranked.of(
+                located,
+                engine="works",
+                subject=subject,
+                cause=causes.of_work(found, consumer=consumer),
+                exit=verdict.exit if not number else None,
+            )
         )
 
 
@@ -354,18 +360,20 @@ def _request_finding(trace: Trace, main: RequestFinding, *, evidence: Sequence[E
     key, entry = trace.key, main.entry
     is_problem = trace.verdict in PROBLEMS and not is_past
     stage = f" at stage {trace.failed_stage}" if trace.failed_stage else ""
+    version = f"version {key.version}" if key.version else "an unknown version"
     past = "; the work is healthy by now" if is_past else ""
     found = Finding(
         code=main.code,
         severity=entry.severity if is_problem else "info",
-        title=f"{key.action} of version {key.version} {trace.verdict.value}{stage}: {entry.title}{past}",
+        title=f"{key.action} of {version} {trace.verdict.value}{stage}: {entry.title}{past}",
         detail="\n".join(part for part in (main.detail, entry.cause) if part),
         evidence=tuple(evidence),
-        advice=entry.advice,
+        advice=main.advice(key),
     )
     subject = f"work {key.work_name or key.resource}{f' of {key.consumer}' if key.consumer else ''}"
     exit_code = Exit.PROBLEM if is_problem else Exit.HEALTHY
-    return Ranked.of(found, engine="requests", subject=subject, exit=exit_code)
+    cause = causes.of_request(found, main.detail, consumer=key.consumer)
+    return Ranked.of(found, engine="requests", subject=subject, cause=cause, exit=exit_code)
 
 
 def _log_line(environment: Environment, record: LogRecord, *, folder: Path) -> str:
