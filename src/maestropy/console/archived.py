@@ -18,20 +18,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from maestropy.aio.clock import Clock
-from maestropy.console import redaction, rows, sessions
+from maestropy.console import redaction, rows, sessions, work_page
 from maestropy.console.actions import OperatorPages
 from maestropy.console.app import Console
 from maestropy.console.picture import ArchiveOrigin, Picture
 from maestropy.console.requests import MOST, RequestFeed
 from maestropy.console.work_page import NoSuchWork, WorkPages
-from maestropy.diagnose import analyze, works_of
+from maestropy.diagnose import analyze, connections, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.archive import Opened
 from maestropy.sdk.consumers import Consumer
 from maestropy.sdk.history import HistoryEntry
 from maestropy.trace.errors import InputUnreadable, TraceError
 from maestropy.trace.logs import index, tracing
-from maestropy.trace.logs.model import Options
+from maestropy.trace.logs.judge import pauses
 from maestropy.trace.offline import OfflineDatabase
 from maestropy.trace.work import gather, parse
 from maestropy.trace.work.judge.facts import Expectations
@@ -75,7 +75,8 @@ async def archived(opened: Opened) -> AsyncIterator[Console]:
     logs = _logs(opened.folder)
     feed = RequestFeed(logs, on_change=picture.touch, on_problem=lambda _text: None)
     if logs:
-        picture.source.log_problem = await asyncio.to_thread(_read_requests, feed, opened.folder, now=now)
+        known = pauses.known(picture.pauses.values(), content.resources.values())
+        picture.source.log_problem = await asyncio.to_thread(_read_requests, feed, opened.folder, known=known, now=now)
     missing = [*opened.problems, *manifests.unknown(manifest), *problems]
     if opened.manifest is None:
         missing.append("what was collected: the archive has no manifest that can be read")
@@ -171,6 +172,7 @@ def _load(
     elsewhere = works_of.of_uncollected_clusters(database, readers)
     _put_consumers(opened.folder, picture, database, problems=problems)
     _put_works(opened.folder, picture, now=now, problems=problems)
+    _put_verdicts(opened, manifest, picture, now=now, problems=problems)
     if not works_of.has_rows(opened.folder):
         problems.append(f"works: {readers.database_problem}")
     history = _put_history(opened.folder, picture, problems=problems)
@@ -196,8 +198,8 @@ def _put_consumers(folder: Path, picture: Picture, database: OfflineDatabase, *,
             if found:
                 consumers[found] = Consumer(id=parse.text(document.get("id")), name=found, labels=labels)
     holds = {hold.consumer: hold for hold in dump.holds}
-    pauses = {pause.consumer: pause for pause in dump.pauses}
-    picture.put_consumers(consumers, holds, pauses)
+    paused = {pause.consumer: pause for pause in dump.pauses}
+    picture.put_consumers(consumers, holds, paused)
 
 
 def _put_works(folder: Path, picture: Picture, *, now: datetime, problems: list[str]) -> None:
@@ -216,6 +218,19 @@ def _put_works(folder: Path, picture: Picture, *, now: datetime, problems: list[
                 unusable += 1
     if unusable:
         problems.append(f"works: {unusable} cannot be understood and are left out")
+
+
+def _put_verdicts(
+    opened: Opened, manifest: manifests.Manifest, picture: Picture, *, now: datetime, problems: list[str]
+) -> None:
+    """Put the verdicts of the analysis into the list, so that it says what the page of each work says."""
+    try:
+        for traced in analyze.traced_works(opened, manifest, now=now):
+            row = picture.works.get(work_report.resource_id(traced.facts))
+            if row is not None:
+                picture.put([rows.with_verdict(row, work_page.headline(traced))])
+    except _UNUSABLE as error:
+        problems.append(f"verdicts with clusters: documents cannot be understood ({type(error).__name__})")
 
 
 def _put_history(folder: Path, picture: Picture, *, problems: list[str]) -> Mapping[str, Sequence[HistoryEntry]]:
@@ -263,13 +278,15 @@ def _logs(folder: Path) -> tuple[Path, ...]:
     return (home,) if home.is_dir() and any(path.is_file() for path in home.rglob("*")) else ()
 
 
-def _read_requests(feed: RequestFeed, folder: Path, *, now: datetime) -> str:
-    """Judge the requests of the logs and keep the newest; return why there are none."""
+def _read_requests(feed: RequestFeed, folder: Path, *, known: pauses.Known, now: datetime) -> str:
+    """Judge the requests of the logs as the analysis does, and keep the newest; return why there are none."""
     reading = index.ReadOptions(now=now.timestamp(), jobs=1)
     try:
-        logs = tracing.read_all([str(folder / "logs")], reading=reading, options=Options(), warn=lambda _text: None)
+        options = connections.options(folder)
+        logs = tracing.read_all([str(folder / "logs")], reading=reading, options=options, warn=lambda _text: None)
         # One at a time: gigabytes of logs hold more requests than memory.
         newest = heapq.nlargest(MOST, logs.traces(), key=lambda trace: trace.start)
+        newest = [pauses.with_evidence(pauses.refined(trace, known)) for trace in newest]
     except TraceError as error:
         return rows.shortened(str(error).replace(str(folder), ""))
     feed.keep(sorted(newest, key=lambda trace: trace.start), logs.environment)

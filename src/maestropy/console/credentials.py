@@ -11,16 +11,10 @@ from typing import Any, Final
 import orjson
 
 from maestropy.diagnose import detectors
-from maestropy.journal import redact
+from maestropy.journal import redact, secret_names
 from maestropy.journal.redact import HIDDEN
 
 _DEEPEST: Final = 64
-_NAMES: Final = (
-    "password", "passwd", "passphrase", "pass", "pwd", "token", "secret", "authorization", "bearer", "apikey",
-    "privatekey", "accesskey", "accesskeyid", "accountkey", "secretkey", "sharedkey", "signingkey", "subscriptionkey",
-    "sshkey", "keydata", "credential", "credentials", "creds", "cookie", "connectionstring", "kubeconfig", "dsn",
-    "auth", "auths", "pw",
-)  # fmt: skip
 _VARIABLES: Final = frozenset({"env", "envvars", "environment", "environmentvariables"})
 _REFERENCES: Final = frozenset(
     {"name", "namespace", "kind", "apiVersion", "apiGroup", "group", "path", "secretName", "fieldPath", "type"}
@@ -84,7 +78,7 @@ def _item(key: str, item: Any, *, depth: int) -> Any:
         return _arguments([_item(key, entry, depth=depth + 1) for entry in item])
     if not isinstance(item, str) or not item or item == HIDDEN:
         return item
-    if key == _LAST_APPLIED or (_names_secret(key) and key not in redact.IDENTIFIERS):
+    if key == _LAST_APPLIED or (secret_names.is_secret_in_manifest(key) and key not in redact.IDENTIFIERS):
         return HIDDEN
     return item if key in _KEPT else text(item, depth=depth)
 
@@ -92,9 +86,9 @@ def _item(key: str, item: Any, *, depth: int) -> Any:
 def _member(key: str, item: Mapping[str, Any], *, depth: int) -> dict[str, Any]:
     if "name" in item and ("value" in item or "valueFrom" in item):
         return {n: _hide(part) if n == "value" else _item(n, part, depth=depth + 1) for n, part in item.items()}
-    if _plain(key) in _VARIABLES:
+    if secret_names.plain(key) in _VARIABLES:
         return {name: _below_secret(part, depth) for name, part in item.items()}
-    if _names_secret(key):
+    if secret_names.is_secret_in_manifest(key):
         return dict(_below_secret(item, depth))
     return _mapping(item, depth=depth)
 
@@ -121,7 +115,7 @@ def _arguments(items: Sequence[Any]) -> list[Any]:
         is_text = isinstance(item, str)
         is_flag = is_text and item.startswith("-") and "=" not in item and " " not in item
         shown.append(HIDDEN if is_next and is_text and not is_flag else item)
-        is_next = is_flag and _names_secret(item)
+        is_next = is_flag and secret_names.is_secret_in_manifest(item)
     return shown
 
 
@@ -156,7 +150,7 @@ def _lines(value: str) -> str:
         block = None
         if was_name and (found := _VALUE_OF_VARIABLE.match(line)):
             line = found[1] + HIDDEN  # noqa: PLW2901 - the line that is shown
-        elif (found := _LINE.match(line)) and _names_secret(found[2]):
+        elif (found := _LINE.match(line)) and secret_names.is_secret_in_manifest(found[2]):
             if _BLOCK.fullmatch(found[4]):
                 block = indent
             else:
@@ -167,7 +161,7 @@ def _lines(value: str) -> str:
 
 
 def _hide_named(found: re.Match[str]) -> str:
-    return found[1] + found[2] + found[3] + HIDDEN if _names_secret(found[2]) else found[0]
+    return found[1] + found[2] + found[3] + HIDDEN if secret_names.is_secret_in_manifest(found[2]) else found[0]
 
 
 def _hide(value: Any) -> Any:
@@ -175,12 +169,3 @@ def _hide(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict.fromkeys(value, HIDDEN)
     return value if value is None or value == "" or isinstance(value, bool) else HIDDEN
-
-
-def _plain(key: str) -> str:
-    return re.sub(r"[^a-z]", "", key.lower())
-
-
-def _names_secret(key: str) -> bool:
-    # The end of the key counts: `clientSecret` holds a secret, `secretName` only names one.
-    return _plain(key).endswith(_NAMES) and not _plain(key).endswith(("bypass", "compass"))

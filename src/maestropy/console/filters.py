@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
-from maestropy.console.rows import HEALTHY, WorkRow
+from maestropy.console.rows import HEALTHY, NOT_READ, WorkRow
 from maestropy.trace.work.judge.facts import STUCK_AFTER
 
 _AGE: Final = re.compile(r"([<>]?)([0-9]{1,6})([smhd])")
@@ -159,7 +159,7 @@ def _aged(text: str, *, now: float) -> Callable[[WorkRow], bool]:
 def _state(state: str, *, now: float) -> Callable[[WorkRow], bool]:
     tests: Mapping[str, Callable[[WorkRow], bool]] = {
         "healthy": lambda row: row.code == HEALTHY,
-        "broken": lambda row: row.code != HEALTHY,
+        "broken": lambda row: row.code not in (HEALTHY, NOT_READ),
         "deleting": lambda row: bool(row.deleted),
         "stuck": lambda row: 0 < row.deleted <= now - STUCK_AFTER.total_seconds(),
         "behind": lambda row: not row.is_current and not row.deleted,

@@ -4,7 +4,7 @@ A row holds names, times and a verdict, never a manifest, so that a hundred thou
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from sys import intern
 from typing import Any, Final
@@ -20,8 +20,8 @@ from maestropy.untrusted.printable import escape
 
 HEALTHY: Final = "MW-001"
 PENDING: Final = "MW-002"
-_NOT_READ: Final = "MW-100"
-"""A list reads no cluster: that it did not is no finding about a work."""
+NOT_READ: Final = "MW-100"
+"""A list reads no cluster: that it did not is no finding about a work, and does not make it broken."""
 _REJECTED: Final = "MW-005"
 _LONGEST: Final = 240
 _LONGEST_ADVICE: Final = 600
@@ -120,6 +120,14 @@ def of_resource(
     )
 
 
+def with_verdict(row: WorkRow, found: Finding) -> WorkRow:
+    """Return the row with the verdict of a trace that has read more than the row, such as the cluster."""
+    if found.code == row.code:
+        return row  # what it says is about this finding, and has no secret values
+    problem = "" if found.code == HEALTHY else _problem(found)
+    return replace(row, code=found.code, severity=found.severity, problem=problem, advice=())
+
+
 def _finding(
     resource: TracedResource, *, now: datetime, hold: WorkHold | None, pause: ConsumerPause | None
 ) -> tuple[Finding | None, tuple[str, ...]]:
@@ -129,7 +137,7 @@ def _finding(
     facts = compute(data, now=now)
     verdict = verdicts.judge(facts)
     # The verdict's own finding is first, the others follow by severity.
-    found = next((item for item in verdict.findings if item.code != _NOT_READ and item.severity != "info"), None)
+    found = next((item for item in verdict.findings if item.code != NOT_READ and item.severity != "info"), None)
     if found is None or found.code != _REJECTED:
         return found, ()
     return found, tuple(intern(escape(text[:_LONGEST_ADVICE])) for text in apply_advice.advice(facts)[:_MOST_ADVICE])

@@ -19,9 +19,11 @@ from maestropy.trace import library
 from maestropy.trace.access.options import WorkAccess
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.findings.codes import CODES
+from maestropy.trace.output import Finding
 from maestropy.trace.rest_reader import RestReader
 from maestropy.trace.work import gather, parse, query
 from maestropy.trace.work.judge.facts import Expectations
+from maestropy.trace.work.judge.findings import bare_finding
 from maestropy.trace.work.judge.manifest_rows import ManifestRow
 from maestropy.trace.work.live_objects import LookupDepth
 from maestropy.trace.work.query import WorkTraceOptions
@@ -181,8 +183,7 @@ class WorkPages:
         """Return the model with the verdict on what was read: that a cluster was not read comes as a note."""
         findings = model["findings"]
         is_unread = not traced.facts.data.clusters
-        chosen = next((item for item in findings if item["severity"] != "info" and item["code"] != _NOT_READ), None)
-        if is_unread and model["code"] == _NOT_READ and chosen is None and traced.facts.data.row is not None:
+        if model["code"] == _NOT_READ != headline(traced).code:
             entry = CODES[_HEALTHY]
             # Not the title of the code: that says that everything was verified.
             model |= {"code": entry.code, "verdict": entry.name, "summary": _PARTLY_READ}
@@ -255,6 +256,15 @@ class WorkPages:
         return remedies.of_work(
             self.picture, work_id=work_id, name=name, consumer=traced.facts.consumer, code=model["code"]
         )
+
+
+def headline(traced: Traced) -> Finding:
+    """Return the finding that is the verdict on what was read: healthy, if all that is wrong is that no cluster was."""
+    verdict, data = traced.verdict, traced.facts.data
+    others = [item for item in verdict.findings if item.severity != "info" and item.code != _NOT_READ]
+    if verdict.code == _NOT_READ and not others and not data.clusters and data.row is not None:
+        return bare_finding(_HEALTHY, title=_PARTLY_READ)
+    return verdict.findings[0]
 
 
 def of_consumer(access: WorkAccess, consumer: str) -> WorkAccess:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from maestropy.diagnose import connections, health, works_of
+from maestropy.diagnose import causes, connections, health, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.archive import Opened
 from maestropy.diagnose.ranking import Ranked, rank
@@ -32,9 +32,9 @@ from maestropy.trace.stages import Stage
 from maestropy.trace.work import gather, parse
 from maestropy.trace.work.judge.facts import Expectations
 from maestropy.trace.work.live_objects import LookupDepth
-from maestropy.trace.work.model import WorkQueryResult
 from maestropy.trace.work.query import WorkQuery
 from maestropy.trace.work.report import work_report
+from maestropy.trace.work.report.work_report import Traced
 
 _AT_ONCE: Final = 1000
 _MOST_EVIDENCE: Final = 5
@@ -54,6 +54,8 @@ class JudgedWork:
     code: str
     verdict: str
     exit: Exit
+    main: Finding
+    """The finding that is the verdict, with its evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,12 +167,21 @@ def _archive_findings(opened: Opened, manifest: manifests.Manifest, results: _Re
 def _works(opened: Opened, manifest: manifests.Manifest, results: _Results, *, now: datetime) -> None:
     try:
         lines = _Lines(opened.folder)
-        database = works_of.database(opened.folder)
-        readers = works_of.readers(opened, manifest, database=database)
+        for traced in traced_works(opened, manifest, now=now):
+            _judge_work(traced, results, lines=lines)
     except InputUnreadable as error:
         results.unknown.append(f"works: {error}")
         return
     results.unknown += lines.problems
+
+
+def traced_works(opened: Opened, manifest: manifests.Manifest, *, now: datetime) -> Iterator[Traced]:
+    """Yield every work of an archive with its verdict; raise InputUnreadable if a file is too large.
+
+    Lists of works take their verdicts from here, so that they say what the report and the page of a work say.
+    """
+    database = works_of.database(opened.folder)
+    readers = works_of.readers(opened, manifest, database=database)
     ids = {row.id for row in database.dump.rows}
     unseen = works_of.of_uncollected_clusters(database, readers)
     elsewhere = {row_id for several in unseen.values() for row_id in several}
@@ -184,32 +195,42 @@ def _works(opened: Opened, manifest: manifests.Manifest, results: _Results, *, n
             query = WorkQuery(entry="file", values=tuple(sorted(values)[start : start + _AT_ONCE]))
             depth = LookupDepth(objects=bool(own_readers.clusters))
             result = asyncio.run(gather.gather(query, own_readers, depth=depth))
-            _judge_works(result, results, lines=lines, now=now)
+            yield from work_report.build(result, now=now, expectations=Expectations()).works
 
 
-def _judge_works(result: WorkQueryResult, results: _Results, *, lines: "_Lines", now: datetime) -> None:
-    report = work_report.build(result, now=now, expectations=Expectations())
-    for traced in report.works:
-        facts, verdict = traced.facts, traced.verdict
-        resource_id = work_report.resource_id(facts) or facts.data.requested
-        name, consumer = work_report.work_name(facts) or resource_id, facts.consumer or ""
-        results.works.append(
-            JudgedWork(
-                id=resource_id, name=name, consumer=consumer, code=verdict.code, verdict=verdict.name, exit=verdict.exit
+def _judge_work(traced: Traced, results: _Results, *, lines: "_Lines") -> None:
+    facts, verdict = traced.facts, traced.verdict
+    resource_id = work_report.resource_id(facts) or facts.data.requested
+    name, consumer = work_report.work_name(facts) or resource_id, facts.consumer or ""
+    results.works.append(
+        JudgedWork(
+            id=resource_id,
+            name=name,
+            consumer=consumer,
+            code=verdict.code,
+            verdict=verdict.name,
+            exit=verdict.exit,
+            main=verdict.findings[0],
+        )
+    )
+    if verdict.code == _HEALTHY:
+        return
+    paths = lines.of_work(resource_id, [applied.name for applied in facts.data.applied])
+    for number, found in enumerate(verdict.findings):
+        # The first is the verdict; others that are no more than notes would hide it.
+        if number and found.severity == "info":
+            continue
+        located = replace(found, evidence=_located(found, paths))
+        subject = f"work {name}{f' of {consumer}' if consumer else ''}"
+        results.findings.append(
+            Ranked.of(
+                located,
+                engine="works",
+                subject=subject,
+                cause=causes.of_work(found, consumer=consumer),
+                exit=verdict.exit if not number else None,
             )
         )
-        if verdict.code == _HEALTHY:
-            continue
-        paths = lines.of_work(resource_id, [applied.name for applied in facts.data.applied])
-        for number, found in enumerate(verdict.findings):
-            # The first is the verdict; others that are no more than notes would hide it.
-            if number and found.severity == "info":
-                continue
-            located = replace(found, evidence=_located(found, paths))
-            subject = f"work {name}{f' of {consumer}' if consumer else ''}"
-            results.findings.append(
-                Ranked.of(located, engine="works", subject=subject, exit=verdict.exit if not number else None)
-            )
 
 
 def _located(found: Finding, paths: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -339,18 +360,20 @@ def _request_finding(trace: Trace, main: RequestFinding, *, evidence: Sequence[E
     key, entry = trace.key, main.entry
     is_problem = trace.verdict in PROBLEMS and not is_past
     stage = f" at stage {trace.failed_stage}" if trace.failed_stage else ""
+    version = f"version {key.version}" if key.version else "an unknown version"
     past = "; the work is healthy by now" if is_past else ""
     found = Finding(
         code=main.code,
         severity=entry.severity if is_problem else "info",
-        title=f"{key.action} of version {key.version} {trace.verdict.value}{stage}: {entry.title}{past}",
+        title=f"{key.action} of {version} {trace.verdict.value}{stage}: {entry.title}{past}",
         detail="\n".join(part for part in (main.detail, entry.cause) if part),
         evidence=tuple(evidence),
-        advice=entry.advice,
+        advice=main.advice(key),
     )
     subject = f"work {key.work_name or key.resource}{f' of {key.consumer}' if key.consumer else ''}"
     exit_code = Exit.PROBLEM if is_problem else Exit.HEALTHY
-    return Ranked.of(found, engine="requests", subject=subject, exit=exit_code)
+    cause = causes.of_request(found, main.detail, consumer=key.consumer)
+    return Ranked.of(found, engine="requests", subject=subject, cause=cause, exit=exit_code)
 
 
 def _log_line(environment: Environment, record: LogRecord, *, folder: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from maestropy.trace import connections
 from maestropy.trace.connections import Connections
+from maestropy.trace.findings import placeholders
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Evidence, Finding
 from maestropy.trace.work import parse
@@ -57,16 +58,18 @@ def judge(content: Content) -> Iterator[tuple[str, Finding]]:
             yield name, finding
 
 
-def finding(code: str, *, evidence: Sequence[Evidence], title: str = "", severity: str = "") -> Finding:
-    """Return a finding of the catalogue."""
+def finding(
+    code: str, *, evidence: Sequence[Evidence], title: str = "", names: Mapping[str, str] | None = None
+) -> Finding:
+    """Return a finding of the catalogue; `names` are those of the placeholders in its advice."""
     entry = CODES[code]
     return Finding(
         code=code,
-        severity=severity or entry.severity,
+        severity=entry.severity,
         title=title or entry.title,
         detail=entry.cause,
         evidence=tuple(evidence[:_SHOWN]),
-        advice=entry.advice,
+        advice=placeholders.filled(entry.advice, names or {}),
     )
 
 
@@ -101,7 +104,9 @@ def _agents(content: Content) -> Iterator[Finding]:
     for path in _named(content, "rights.jsonl"):
         denied = [item for item in content.documents(path) if item[1].get("allowed") is False]
         if denied:
-            yield finding("MD-203", evidence=[_evidence(path, item, _right) for item in denied])
+            yield finding(
+                "MD-203", evidence=[_evidence(path, item, _right) for item in denied], names=_can_i(denied[0][1])
+            )
     works, connected = (
         _metric(content, "maestropy_consumers_with_works"),
         _metric(content, "maestropy_consumers_with_works_connected"),
@@ -135,7 +140,8 @@ def _disconnected(content: Content) -> Iterator[Finding]:
         for consumer, item in last.items():
             if not known[consumer].is_connected and (not existing or consumer in existing):
                 title = f"The agent of {consumer} is not connected."
-                yield finding("MD-201", evidence=[_evidence(path, item, _entry)], title=title)
+                names = {"CONSUMER": consumer}
+                yield finding("MD-201", evidence=[_evidence(path, item, _entry)], title=title, names=names)
 
 
 def _entry(document: Mapping[str, Any]) -> str:
@@ -170,6 +176,13 @@ def _right(document: Mapping[str, Any]) -> str:
     return f"{document.get('user')} may not {document.get('verb')} {document.get('resource')}{group}{where}"
 
 
+def _can_i(document: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return what a review was asked, as `kubectl auth can-i` takes it."""
+    group = f".{document['group']}" if document.get("group") else ""
+    resource, user = f"{document.get('resource') or ''}{group}", str(document.get("user") or "")
+    return {"VERB": str(document.get("verb") or ""), "KIND": resource, "SERVICE_ACCOUNT": user}
+
+
 def _broker(content: Content) -> Iterator[Finding]:
     path = "server/broker.jsonl"
     found: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
@@ -178,7 +191,9 @@ def _broker(content: Content) -> Iterator[Finding]:
         if code:
             found.setdefault(code, []).append(item)
     for code, items in sorted(found.items()):
-        yield finding(code, evidence=[_evidence(path, item, _check) for item in items])
+        first = str(items[0][1].get("name")).partition(" ")
+        names = {"SUBSCRIPTION": first[2]} if first[0] == "subscription" else {}
+        yield finding(code, evidence=[_evidence(path, item, _check) for item in items], names=names)
     yield from _unsubscribed(content)
     lost = [item for item in _metric(content, "maestropy_broker_connected") if item[2] == 0]
     if lost:
@@ -219,7 +234,8 @@ def _unsubscribed(content: Content) -> Iterator[Finding]:
         names = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
         says = f"{len(agents)} subscriptions on the topic of specs, none for {names}"
         title = f"Consumers with works have no subscription: {names}."
-        yield finding("MD-308", evidence=[Evidence(where=path, says=says)], title=title)
+        known = {"CONSUMER": missing[0]}
+        yield finding("MD-308", evidence=[Evidence(where=path, says=says)], title=title, names=known)
 
 
 def _check(document: Mapping[str, Any]) -> str:
@@ -277,7 +293,8 @@ def _data_safety(content: Content) -> Iterator[Finding]:
             if consumer not in seen:
                 seen.add(consumer)
                 title = f"The agent of {consumer} holds {item[1].get('work_count')} works for data safety."
-                yield finding("MD-501", evidence=[_evidence(path, item, _hold)], title=title)
+                names = {"CONSUMER": consumer}
+                yield finding("MD-501", evidence=[_evidence(path, item, _hold)], title=title, names=names)
 
 
 def _hold(document: Mapping[str, Any]) -> str:

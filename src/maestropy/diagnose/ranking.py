@@ -1,5 +1,6 @@
 """Rank findings: what breaks most first. Findings of the same kind about many works become one. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -25,6 +26,8 @@ _ENGINES: Final = (
 """Causes before their consequences: a database that is down explains agents, and these explain works."""
 _EXAMPLES: Final = 3
 _SHOWN_EVIDENCE: Final = 8
+_MOST_CAUSES: Final = 10
+_Kind = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +38,20 @@ class Ranked:
     code: str
     finding: Finding
     subjects: tuple[str, ...] = ()
-    """What it is about, such as works; many that share code and title are one finding."""
+    """What it is about, such as works; many that share code, title and cause are one finding."""
+    cause: str = ""
+    """What is behind it, as far as that is known; findings with different causes stay apart."""
     exit: Exit = Exit.PROBLEM
 
     @staticmethod
-    def of(finding: Finding, *, engine: str, subject: str = "", exit: Exit | None = None) -> "Ranked":  # noqa: A002 - as in the catalogue
+    def of(
+        finding: Finding,
+        *,
+        engine: str,
+        subject: str = "",
+        cause: str = "",
+        exit: Exit | None = None,  # noqa: A002 - as in the catalogue
+    ) -> "Ranked":
         """Return a finding about at most one subject."""
         entry = CODES.get(finding.code)
         code_exit = exit if exit is not None else (entry.exit if entry else Exit.PROBLEM)
@@ -48,6 +60,7 @@ class Ranked:
             code=finding.code,
             finding=finding,
             subjects=(subject,) if subject else (),
+            cause=cause,
             exit=Exit.HEALTHY
             if exit is None and finding.severity == "info" and code_exit is Exit.PROBLEM
             else code_exit,
@@ -65,14 +78,23 @@ class Ranked:
 
 def rank(findings: Iterable[Ranked]) -> list[Ranked]:
     """Return the findings, joined and in order."""
-    joined: dict[tuple[str, str, str, str], Ranked] = {}
+    joined: dict[tuple[_Kind, str], Ranked] = {}
     for item in findings:
-        key = (item.engine, item.code, item.finding.severity, item.finding.title if item.subjects else repr(item))
-        if key in joined:
-            joined[key] = _join(joined[key], item)
-        else:
-            joined[key] = item
-    return sorted(joined.values(), key=_order)
+        _put(joined, (_kind(item), item.cause), item)
+    causes = Counter(kind for kind, _ in joined)
+    # Nobody reads hundreds of causes one by one, such as agents that are all away because the broker is.
+    found: dict[tuple[_Kind, str], Ranked] = {}
+    for (kind, cause), item in joined.items():
+        _put(found, (kind, cause if causes[kind] <= _MOST_CAUSES else ""), item)
+    return sorted(found.values(), key=_order)
+
+
+def _kind(item: Ranked) -> _Kind:
+    return (item.engine, item.code, item.finding.severity, item.finding.title if item.subjects else repr(item))
+
+
+def _put(joined: dict[tuple[_Kind, str], Ranked], key: tuple[_Kind, str], item: Ranked) -> None:
+    joined[key] = _join(joined[key], item) if key in joined else item
 
 
 def _join(first: Ranked, other: Ranked) -> Ranked:

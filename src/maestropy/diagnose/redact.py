@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from maestropy.diagnose import detectors, named_secrets
-from maestropy.journal import redact
+from maestropy.journal import redact, secret_names
 from maestropy.journal.redact import HIDDEN
 from maestropy.wire.events.event import OPERATION_ID_KEY
 
@@ -133,6 +133,8 @@ class Redactor:
             item = self._counted("named", item, _LOGIN.sub(f"{HIDDEN}@", item))
         if item[:1] in "{[" and item[: len(HIDDEN)] != HIDDEN:
             return self._json(item)
+        if is_spec and secret_names.is_secret_in_manifest(key):
+            return self._hide("named", item)
         if is_spec and not _WORD.fullmatch(item):
             return self._hide("text", item)
         return self.text(item)

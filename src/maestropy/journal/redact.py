@@ -9,12 +9,11 @@ hold little else.
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final
 
 import orjson
 
-from maestropy.journal import chain
+from maestropy.journal import chain, secret_names
 from maestropy.journal.fields import LogKey
 
 HIDDEN: Final = "[redacted]"
@@ -53,32 +52,12 @@ IDENTIFIERS: Final = frozenset(
 
 _MAX_DEPTH = 64
 _SEQUENCES: Final = (list, tuple, set, frozenset)
-_SECRET_KEYS: Final = (
-    "password",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "token",
-    "secret",
-    "authorization",
-    "apikey",
-    "privatekey",
-    "accesskey",
-    "accountkey",
-    "secretkey",
-    "sharedkey",
-    "signingkey",
-    "subscriptionkey",
-    "credential",
-    "credentials",
-    "cookie",
-)
 _SECRET_DATA: Final = ("data", "stringData")
 _NAMED_VALUE: Final = frozenset({"name", "value"})
 """The members of an environment variable of a container, and of HTTP headers and parameters."""
 
 _KEY = r"(?:api|private|access|account|secret|shared|signing|subscription)[-_]?key"
-_NAME = rf"(?:password|passwd|passphrase|pwd|token|secret|authorization|{_KEY})"
+_NAME = rf"(?:password|passwd|passphrase|pwd|token|secret|authorization|credentials?|cookie|{_KEY})"
 _VALUE_NAME = (
     rf"(?:password|passwd|passphrase|authorization|{_KEY}|\w[-_]secret|client[-_]?secret|\w[-_]token"
     r"|(?:access|refresh|id|auth|api|session|bearer)token)"
@@ -167,7 +146,7 @@ def _mapping_is_suspect(values: Mapping[str, object], depth: int) -> bool:
         if key in IDENTIFIERS:
             continue
         if type(value) is str:
-            if _text_is_suspect(value) or _names_secret(key):
+            if _text_is_suspect(value) or secret_names.is_secret_in_log(key):
                 return True
         elif type(value) is dict and depth < _MAX_DEPTH:
             if _mapping_is_suspect(value, depth + 1):
@@ -184,7 +163,7 @@ def _is_suspect(key: str, value: object, depth: int) -> bool:
         return _mapping_is_suspect({str(name): item for name, item in value.items()}, depth + 1)
     if isinstance(value, _SEQUENCES):
         return any(_mapping_is_suspect({key: item}, depth + 1) for item in value)
-    return _names_secret(key) or _text_is_suspect(_as_text(value))
+    return secret_names.is_secret_in_log(key) or _text_is_suspect(_as_text(value))
 
 
 def _text_is_suspect(value: str) -> bool:
@@ -221,7 +200,8 @@ def _text_is_suspect(value: str) -> bool:
         or "sk_live_" in low
         or "sig=" in low
         or "signature=" in low
-        or "cookie:" in low
+        or "cookie" in low
+        or "credential" in low
         or "-u " in low
         or "-user" in low
     )
@@ -234,7 +214,7 @@ def _clean(key: str, value: object, depth: int) -> object:
         return _clean_mapping(value, depth)
     if isinstance(value, _SEQUENCES):
         return [_clean(key, item, depth + 1) for item in value]
-    if key not in IDENTIFIERS and _names_secret(key):
+    if key not in IDENTIFIERS and secret_names.is_secret_in_log(key):
         # None, booleans and empty strings reveal nothing, and show whether a secret was set.
         return value if value is None or isinstance(value, bool) or value == "" else HIDDEN
     return _clean_leaf(value, depth)
@@ -335,9 +315,3 @@ def _as_text(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return chain.describe(value) if isinstance(value, BaseException) else ""
-
-
-@lru_cache(maxsize=4096)
-def _names_secret(key: object) -> bool:
-    # The end of the key counts: `clientSecret` holds a secret, `secretName` only names one.
-    return re.sub(r"[^a-z]", "", str(key).lower()).endswith(_SECRET_KEYS)

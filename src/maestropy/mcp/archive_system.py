@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from maestropy.console import rows
 from maestropy.console.picture import Picture
 from maestropy.diagnose import analyze as analysing
 from maestropy.diagnose import archive as archives
-from maestropy.diagnose import diff, works_of
+from maestropy.diagnose import connections, diff, works_of
 from maestropy.diagnose import manifest as manifests
 from maestropy.diagnose.analyze import Analysis
 from maestropy.mcp import definitions as arguments
@@ -44,7 +44,6 @@ from maestropy.trace.work.live_objects import LookupDepth
 from maestropy.trace.work.model import TracedResource
 from maestropy.trace.work.report import work_report
 
-_NOT_READ: Final = "MW-100"
 _HISTORIES: Final = ("server/history.jsonl", "database/history.jsonl")
 
 
@@ -198,9 +197,10 @@ class ArchiveSession:
         analysis = await self._archive.analysis()
         dump = self._archive.database.dump
         known = pauses.known(dump.pauses, dump.rows)
-        return await requests.trace(
-            [folder], asked, self._store, names=names, now=analysis.now.timestamp(), known=known
-        )
+        options = await asyncio.to_thread(connections.options, self._archive.opened.folder)
+        now = analysis.now.timestamp()
+        logs = requests.Logs(roots=[folder], names=names, now=now, known=known, options=options)
+        return await requests.trace(logs, asked, self._store)
 
     async def trace_hcp(self, asked: arguments.TraceHcp) -> Result:
         """Walk a hosted control plane from the documents of the archive."""
@@ -321,15 +321,13 @@ def picture_of(archive: OpenArchive, analysis: Analysis) -> Picture:
     pauses = {pause.consumer: pause for pause in dump.pauses}
     listed = [Consumer.from_dict(document) for _, document in archive.documents("server/consumers.jsonl")]
     picture.put_consumers({consumer.name: consumer for consumer in listed}, holds, pauses)
-    judged = {work.id: work.code for work in analysis.works if work.code != _NOT_READ and work.code in CODES}
+    judged = {work.id: work.main for work in analysis.works if work.code in CODES}
     for resource in dump.rows:
         row = rows.of_resource(
             resource, now=analysis.now, hold=holds.get(resource.consumer), pause=pauses.get(resource.consumer)
         )
         # The analysis has seen clusters too; the list of a console has not.
-        code = judged.get(row.id, row.code)
-        severity = CODES[code].severity
-        picture.put([row if code == row.code else replace(row, code=code, severity=severity)])
+        picture.put([rows.with_verdict(row, judged[row.id]) if row.id in judged else row])
     entries = archive.history()
     for _, entry in reversed(entries):
         moment = parse.moment(entry.time)

@@ -207,7 +207,8 @@ class LiveSession:
             known = pauses.Known(pauses=(await self._pictured()).pauses)
         except ToolError:
             known = pauses.Known()  # the logs can be traced without the server
-        return await requests.trace(paths, asked, self._store, names=names, now=self._clock.epoch(), known=known)
+        logs = requests.Logs(roots=paths, names=names, now=self._clock.epoch(), known=known)
+        return await requests.trace(logs, asked, self._store)
 
     async def trace_hcp(self, asked: arguments.TraceHcp) -> Result:
         """Walk a hosted control plane."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from maestropy.mcp import log_lines
@@ -16,16 +17,20 @@ from maestropy.trace.logs.selection import RequestQuery
 from maestropy.trace.logs.tracing import RequestTracer, TracedLogs
 
 
-async def trace(
-    roots: Sequence[Path],
-    asked: TraceRequest,
-    store: EvidenceStore,
-    *,
-    names: Mapping[Path, str],
-    now: float,
-    known: pauses.Known,
-) -> Result:
-    """Trace the requests of an identifier; `names` are those of files that can be opened, `known` what logs lack."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    """Logs to trace in, and what is known besides them."""
+
+    roots: Sequence[Path]
+    names: Mapping[Path, str]
+    """The names of files that can be opened."""
+    now: float
+    known: pauses.Known
+    options: Options = field(default_factory=Options)
+
+
+async def trace(source: Logs, asked: TraceRequest, store: EvidenceStore) -> Result:
+    """Trace the requests of an identifier."""
     if not asked.identifier:
         raise ToolError(
             "identifier is missing", remedy="Give a resource ID or the name of a work; call find to search for one."
@@ -40,16 +45,16 @@ async def trace(
     )
 
     def read() -> TracedLogs:
-        tracer = RequestTracer([str(root) for root in roots], options=Options(), now=now)
-        return tracing.trace_requests(tracer, wanted, options=Options(), warn=warnings.append)
+        tracer = RequestTracer([str(root) for root in source.roots], options=source.options, now=source.now)
+        return tracing.trace_requests(tracer, wanted, options=source.options, warn=warnings.append)
 
     logs = await asyncio.to_thread(read)
     openable = {
-        number: names[writer.origin.resolve()]
+        number: source.names[writer.origin.resolve()]
         for number, writer in enumerate(logs.environment.writers)
-        if writer.origin is not None and writer.origin.resolve() in names
+        if writer.origin is not None and writer.origin.resolve() in source.names
     }
-    traces = [pauses.with_evidence(pauses.refined(trace, known)) for trace in logs.traces]
+    traces = [pauses.with_evidence(pauses.refined(trace, source.known)) for trace in logs.traces]
     return trace_results.of_requests(traces, logs.environment, store, names=openable, warnings=warnings)
 
 

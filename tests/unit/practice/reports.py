@@ -9,6 +9,7 @@ from maestropy.diagnose.ranking import Ranked
 from maestropy.trace.exit_codes import Exit
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Finding
+from maestropy.trace.work.judge.findings import bare_finding
 
 
 def analysis(report: dict[str, Any]) -> Analysis:
@@ -25,6 +26,7 @@ def analysis(report: dict[str, Any]) -> Analysis:
                 code=each["code"],
                 verdict=each["verdict"],
                 exit=CODES[each["code"]].exit,
+                main=bare_finding(each["code"]),
             )
             for each in report["works"]
         ),

@@ -10,6 +10,7 @@ from maestropy.diagnose.ranking import Ranked
 from maestropy.practice.model import Answer, Incident, Truth
 from maestropy.trace.exit_codes import Exit
 from maestropy.trace.output import Evidence
+from maestropy.trace.work.judge.findings import bare_finding
 
 TRUTH = Truth(
     work="web",
@@ -50,7 +51,7 @@ def request(**changes: Any) -> JudgedRequest:
 
 def work(code: str, verdict: str, *, ending: Exit = Exit.PROBLEM, **changes: Any) -> JudgedWork:
     values: dict[str, Any] = {"id": "id-1", "name": "web", "consumer": "c1"}
-    return JudgedWork(code=code, verdict=verdict, exit=ending, **values | changes)
+    return JudgedWork(code=code, verdict=verdict, exit=ending, main=bare_finding(code), **values | changes)
 
 
 def system(code: str, engine: str) -> Ranked:

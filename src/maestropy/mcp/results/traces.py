@@ -125,7 +125,7 @@ def _request(
     model = redaction.anything(trace_model(trace, environment))
     files = {environment.writers[number].path: name for number, name in names.items()}
     key = _without_empty(model["key"])
-    request = f"{trace.key.action} of version {trace.key.version}"
+    request = f"{trace.key.action} of version {trace.key.version or 'unknown'}"
     first: dict[str, Any] = {
         "request": key,
         "verdict": Ours(trace.verdict.value),

@@ -168,8 +168,12 @@ WORK_CODES: Final = (
     ),
     _code(
         code="MW-110", name="SEVERAL OWNERS", severity="warn", title="An object belongs to several works.",
-        cause="Several AppliedManifestWorks own it; it is deleted only with the last of them.",
-        advice=("maestro trace work --applied-work NAME   # each of the owners",),
+        cause="Several AppliedManifestWorks own it; it is deleted only with the last of them. Where "
+        "their manifests differ, one overwrites what the other has written.",
+        advice=(
+            "Keep the object in one of the works, and take it out of the others.",
+            "maestro trace work --applied-work {owner} {access}   # another owner",
+        ),
     ),
     _code(
         code="MW-111", name="NOT AVAILABLE", severity="warn", title="Applied, but not available.",

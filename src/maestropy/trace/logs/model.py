@@ -1,14 +1,17 @@
 """The result of a trace: what is known of each request and each of its stages. Values only."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from maestropy.trace.findings import placeholders
 from maestropy.trace.findings.codes import CODES, Entry
 from maestropy.trace.logs.log_records import LogRecord
 
+_TERMINATING: Final = re.compile(r"in namespace \\*\"?(?P<name>[a-z0-9-]+)\\*\"? because it is being terminated")
 Confidence = Literal["certain", "likely", "possible"]
 
 
@@ -85,6 +88,12 @@ class RequestFinding:
     def entry(self) -> Entry:
         """The code's explanation."""
         return CODES[self.code]
+
+    def advice(self, key: "RequestKey") -> tuple[str, ...]:
+        """Return what to do about a request, with its names in the place of placeholders."""
+        namespace = _TERMINATING.search(self.detail)
+        names = {"CONSUMER": key.consumer, "NAME": namespace["name"] if namespace else ""}
+        return placeholders.filled(self.entry.advice, names)
 
 
 class RequestKey(NamedTuple):

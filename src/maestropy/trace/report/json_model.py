@@ -8,7 +8,7 @@ from typing import Any, Final
 from maestropy.trace.findings.codes import SQL
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, count_of
 from maestropy.trace.logs.match import log_environment
-from maestropy.trace.logs.model import RequestFinding, StageResult, Trace, timeline
+from maestropy.trace.logs.model import RequestFinding, RequestKey, StageResult, Trace, timeline
 from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 from maestropy.trace.report.formatting import describe
 from maestropy.trace.report.statistics import Statistics
@@ -83,7 +83,7 @@ def brief_model(trace: Trace, environment: Environment) -> dict[str, Any]:
         "start": stamp(trace.start),
         "end": stamp(trace.end),
         "durationMs": round(trace.duration * 1000, 3),
-        "findings": [finding_model(finding, environment) for finding in trace.findings],
+        "findings": [finding_model(finding, environment, trace.key) for finding in trace.findings],
     }
 
 
@@ -177,8 +177,8 @@ def _evidence(record: LogRecord, environment: Environment) -> dict[str, Any]:
     }
 
 
-def finding_model(finding: RequestFinding, environment: Environment) -> dict[str, Any]:
-    """Return one finding."""
+def finding_model(finding: RequestFinding, environment: Environment, key: RequestKey | None = None) -> dict[str, Any]:
+    """Return one finding; of a request, with its names in the advice."""
     entry = finding.entry
     return {
         "code": finding.code,
@@ -189,7 +189,7 @@ def finding_model(finding: RequestFinding, environment: Environment) -> dict[str
         "detail": finding.detail,
         "cause": entry.cause,
         "evidence": [_evidence(record, environment) for record in finding.evidence],
-        "advice": list(entry.advice),
+        "advice": list(finding.advice(key) if key else entry.advice),
         "sql": [SQL[name] for name in entry.sql],
     }
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from maestropy.trace.logs.log_records import LogRecord
-from maestropy.trace.logs.model import RequestFinding, Trace
+from maestropy.trace.logs.model import RequestFinding, RequestKey, Trace
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.markdown_text import code, code_block, escaped, table
 from maestropy.trace.report.formatting import clock, describe, span
@@ -59,7 +59,7 @@ def one(trace: Trace, environment: Environment, *, quote: Quote = describe) -> s
     ]  # fmt: skip
     lines += [*table(("#", "stage", "state", "time", "+hop", "pod", ""), rows), ""]
     for finding in trace.findings:
-        lines += _finding(finding, environment, quote=quote)
+        lines += _finding(finding, environment, trace.key, quote=quote)
     shown, left_out = shown_records(trace.timeline)
     records = [
         (
@@ -76,13 +76,13 @@ def one(trace: Trace, environment: Environment, *, quote: Quote = describe) -> s
     return "\n".join(lines)
 
 
-def _finding(finding: RequestFinding, environment: Environment, *, quote: Quote) -> list[str]:
+def _finding(finding: RequestFinding, environment: Environment, key: RequestKey, *, quote: Quote) -> list[str]:
     entry = finding.entry
     lines = [f"### {entry.code} {escaped(entry.title)} ({entry.severity}, {finding.confidence})", ""]
     if entry.severity == "error" and entry.stage:
         lines += [f"ERROR: {STAGES[entry.stage][2]}", ""]
     lines += [*code_block(finding.detail.splitlines()[:5]), ""] if finding.detail else []
-    lines += [escaped(entry.cause), "", *(f"- {escaped(command)}" for command in entry.advice), ""]
+    lines += [escaped(entry.cause), "", *(f"- {escaped(command)}" for command in finding.advice(key)), ""]
     for record in finding.evidence:
         lines += [*code_block([f"{environment.writers[record.file].path}:{record.line}", quote(record)]), ""]
     return lines

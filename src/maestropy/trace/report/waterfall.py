@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from maestropy.trace.findings.codes import SQL
 from maestropy.trace.logs.log_records import LogRecord
-from maestropy.trace.logs.model import RequestFinding, RequestVerdict, StageResult, StageState, Trace
+from maestropy.trace.logs.model import RequestFinding, RequestKey, RequestVerdict, StageResult, StageState, Trace
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.output import printable, table
 from maestropy.trace.report.formatting import clock, describe, short, span
@@ -86,7 +86,7 @@ def text(
     """Return the whole report on one request."""
     lines = [headline(trace), inputs_line(environment), "", *stages(trace, environment), ""]
     for finding in trace.findings:
-        lines += _finding(finding, environment, quote=quote, around=around, resource=trace.key.resource)
+        lines += _finding(finding, environment, quote=quote, around=around, key=trace.key)
     if with_timeline:
         lines += ["Timeline", *timeline(trace, environment), ""]
     return "\n".join(lines) + "\n"
@@ -126,11 +126,11 @@ def _bar(stage: StageResult, *, begin: float, length: float) -> str:
 
 def finding_lines(finding: RequestFinding, environment: Environment, trace: Trace) -> list[str]:
     """Return a finding of a request: what, why, on what evidence, and what to do."""
-    return _finding(finding, environment, quote=describe, around=no_context, resource=trace.key.resource)
+    return _finding(finding, environment, quote=describe, around=no_context, key=trace.key)
 
 
 def _finding(
-    finding: RequestFinding, environment: Environment, *, quote: Quote, around: Around, resource: str
+    finding: RequestFinding, environment: Environment, *, quote: Quote, around: Around, key: RequestKey
 ) -> list[str]:
     entry = finding.entry
     # Runbooks are searched by this sentence, so it starts its line.
@@ -142,9 +142,9 @@ def _finding(
         near = around(record) if index < _MOST_SURROUNDED else ()
         lines += [f"  {number:>8}  {printable(line)}" for number, line in near]
     lines.append(f"  why       {entry.cause}")
-    lines += [f"  do        {command}" for command in entry.advice]
+    lines += [f"  do        {command}" for command in map(printable, finding.advice(key))]
     if entry.severity == "error":
-        lines += [f"  check     {SQL[name].replace('$1', _sql_text(resource))}" for name in entry.sql]
+        lines += [f"  check     {SQL[name].replace('$1', _sql_text(key.resource))}" for name in entry.sql]
     return [*lines, ""]
 
 

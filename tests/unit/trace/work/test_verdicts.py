@@ -368,3 +368,14 @@ def test_object_that_was_never_applied_is_not_missing(
 def test_object_that_is_reported_as_applied_is_missing_whatever_lists_it() -> None:
     applied = status(manifests=(ManifestReport(key=KEY, conditions=conditions()),))
     assert verdict(data(row=row(status=applied), applied=(LISTED,), live_objects=(ABSENT,))).code == "MW-104"
+
+
+def test_fields_that_another_work_sets_are_no_drift() -> None:
+    """The agent does not correct them: the owners' manifests have to be."""
+    shared = replace(SHARED, content={**LIVE.content, "data": {"a": "other"}})
+    found = verdict(data(live_objects=(shared,)), Expectations(compare=True))
+    assert [item.code for item in found.findings] == ["MW-110"]
+    assert any("desired" in item.says for item in found.findings[0].evidence)
+    assert [text for text in found.findings[0].advice if text.startswith("maestro ")] == [
+        "maestro trace work --applied-work other   # another owner"
+    ]

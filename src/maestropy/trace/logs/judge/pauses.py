@@ -13,6 +13,7 @@ from maestropy.trace.work.model import ConsumerPause, TracedResource
 
 _UNPUBLISHED: Final = frozenset(("MT-203", "MT-208", "MT-209"))
 _PAUSED: Final = "MT-213"
+_STORED_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +32,25 @@ def known(pauses: Iterable[ConsumerPause], rows: Iterable[TracedResource] = ()) 
 
 
 def refined(trace: Trace, known: Known) -> Trace:
-    """Return the trace with the pause in the place of guesses why nothing was published, and names that rows have."""
+    """Return the trace with the pause in the place of guesses, and names and versions that rows have."""
     row = known.rows.get(trace.key.resource)
     if row is not None:
         key = trace.key
-        trace = replace(
-            trace, key=key._replace(work_name=key.work_name or row.work_name, consumer=key.consumer or row.consumer)
-        )
+        name, consumer = key.work_name or row.work_name, key.consumer or row.consumer
+        version = key.version or _version(trace, row)
+        trace = replace(trace, key=key._replace(work_name=name, consumer=consumer, version=version))
     return _paused(trace, known.pauses.get(trace.key.consumer), row)
+
+
+def _version(trace: Trace, row: TracedResource) -> int:
+    """Return the version of a request whose records have none; 0 if the row is not certain to be of this request.
+
+    A creation makes version 1. Any other is stored at once, so that the row it wrote was updated just after it.
+    """
+    if trace.key.action == "create":
+        return 1
+    stored = row.updated.timestamp() if row.updated is not None else 0.0
+    return row.version if 0 <= stored - trace.start < _STORED_SECONDS else 0
 
 
 def _paused(trace: Trace, pause: ConsumerPause | None, row: TracedResource | None) -> Trace:

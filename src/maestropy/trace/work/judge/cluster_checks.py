@@ -142,31 +142,41 @@ def _check_objects(facts: Facts) -> Iterator[Finding]:
     for live in facts.terminating:
         says = f"deleted {live.deleting}, waits for {', '.join(live.finalizers) or 'nothing'}"
         yield finding("MW-114", facts, evidence=[Evidence(where=str(live.key), says=says)], about=live)
-    own = {applied_work.name for applied_work in facts.data.applied}
-    shared = [
-        manifest_row
-        for manifest_row in facts.manifest_rows
-        if len(manifest_row.owners) > 1 and set(manifest_row.owners) - own
-    ]
+    shared = [manifest_row for manifest_row in facts.manifest_rows if _others(facts, manifest_row)]
     if shared:
         evidence = [Evidence(where=str(line.key), says=f"owned by {', '.join(line.owners)}") for line in shared]
-        yield finding("MW-110", facts, evidence=evidence)
+        if facts.expectations.compare:
+            evidence += [item for line in shared for live in line.live_objects for item in _changed(line, live)]
+        yield finding("MW-110", facts, evidence=evidence, owner=_others(facts, shared[0])[0])
+
+
+def _others(facts: Facts, manifest_row: ManifestRow) -> list[str]:
+    """Return the AppliedManifestWorks of other works that own the same object."""
+    own = {applied_work.name for applied_work in facts.data.applied}
+    return [name for name in manifest_row.owners if name not in own] if len(manifest_row.owners) > 1 else []
 
 
 def _check_changes(facts: Facts) -> Iterator[Finding]:
     for manifest_row in facts.manifest_rows if facts.expectations.compare else ():
+        if _others(facts, manifest_row):
+            continue  # the other work sets the fields: no drift that the agent corrects, and MW-110 names them
         for live in manifest_row.live_objects:
-            if manifest_row.desired is None or not live.content or manifest_row.strategy in {"ReadOnly", "CreateOnly"}:
-                continue
-            changed_fields = differences(manifest_row.desired, live.content)
-            if changed_fields:
-                shown = [
-                    f"{difference.path}: desired {difference.desired}, actual {difference.actual}"
-                    for difference in changed_fields[:_SHOWN]
-                ]
-                more = [f"and {len(changed_fields) - _SHOWN} more fields"] if len(changed_fields) > _SHOWN else []
-                evidence = [Evidence(where=str(manifest_row.key), says=text) for text in (*shown, *more)]
+            evidence = _changed(manifest_row, live)
+            if evidence:
                 yield finding("MW-112", facts, evidence=evidence, about=live)
+
+
+def _changed(manifest_row: ManifestRow, live: LiveObject) -> list[Evidence]:
+    """Return the fields of a live object that differ from its manifest."""
+    if manifest_row.desired is None or not live.content or manifest_row.strategy in {"ReadOnly", "CreateOnly"}:
+        return []
+    changed_fields = differences(manifest_row.desired, live.content)
+    shown = [
+        f"{difference.path}: desired {difference.desired}, actual {difference.actual}"
+        for difference in changed_fields[:_SHOWN]
+    ]
+    more = [f"and {len(changed_fields) - _SHOWN} more fields"] if len(changed_fields) > _SHOWN else []
+    return [Evidence(where=str(manifest_row.key), says=text) for text in (*shown, *more)]
 
 
 def _check_nested(facts: Facts, nested: NestedWork) -> Iterator[Finding]:

@@ -21,14 +21,15 @@ def finding(
     *,
     evidence: Iterable[Evidence] = (),
     about: LiveObject | None = None,
+    owner: str = "",
     first_advice: Iterable[str] = (),
 ) -> Finding:
-    """Return the finding `code` about a work; `about` is the object that commands are to name.
+    """Return the finding `code` about a work; `about` and `owner` are what commands are to name.
 
     `first_advice` is shown before the advice of the catalogue.
     """
     known = CODES[code]
-    names = _names(facts, about)
+    names = {**_names(facts, about), "owner": owner}
     return Finding(
         code=code,
         severity=known.severity,
