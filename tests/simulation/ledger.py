@@ -334,7 +334,13 @@ class Ledger:
             return
         if happened.before is None and incarnation is None and not self._has_lost(resource):
             self._break("deleted-stays-away", f"{resource.name}: {stored.name} came back after the removal")
-        elif happened.before is None and incarnation is not None and self._is_unwanted_return(incarnation, stored):
+        elif (
+            happened.before is None
+            and incarnation is not None
+            # A wrong database, from which the servers are back, has asked for it.
+            and not self._is_of_lost_incarnation(resource, stored)
+            and self._is_unwanted_return(incarnation, stored)
+        ):
             self._break("deleted-stays-away", f"{resource.name}: {stored.name} came back while it is being deleted")
         self._check_order(resource, happened)
 
