@@ -32,9 +32,17 @@ async def held_consumers(tx: "Transaction", consumers: Iterable[str]) -> "list[R
 
 
 async def held(tx: "Transaction") -> "list[Row]":
-    # `columns` begin with the ID; the number of works is the fifth.
-    counts = [row["columns"][4] for row in tx.rows("holds") if row["columns"][4] > 0]
-    return [{"works": sum(counts), "consumers": len(counts), "pending_evictions": 0, "next_eviction": 0.0}]
+    # As `write_hold` has them: ID, reason, message, database, count, works, now, pending count, works, since, deadline.
+    columns = [row["columns"] for row in tx.rows("holds")]
+    deadlines = [each[10].timestamp() for each in columns if each[7] > 0 and each[10] is not None]
+    return [
+        {
+            "works": sum(each[4] for each in columns),
+            "consumers": sum(each[4] > 0 for each in columns),
+            "pending_evictions": sum(each[7] for each in columns),
+            "next_eviction": min(deadlines, default=0.0),
+        }
+    ]
 
 
 async def adopted(tx: "Transaction", hold_ids: Iterable[str]) -> "list[Row]":

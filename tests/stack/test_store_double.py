@@ -19,6 +19,7 @@ import pytest
 from maestropy.store import (
     actions,
     consumers,
+    data_safety,
     delete_recovery,
     errors,
     events,
@@ -32,6 +33,7 @@ from maestropy.store import history as history_rows
 from maestropy.store.dsn import Dsn
 from maestropy.store.notifications import ListenerCallbacks, listen
 from maestropy.store.postgres import locks, servers
+from maestropy.wire import resync
 from maestropy.wire.events import stored_event
 from tests import waiting
 from tests.simulation.memory_data_safety import DATABASE_ID
@@ -347,8 +349,29 @@ async def act(connection: pool.Connection, dice: random.Random, number: int) -> 
     )
 
 
+async def hold(connection: pool.Connection, dice: random.Random, number: int) -> Any:
+    """Store and remove what agents hold."""
+    name, count = dice.choice(CONSUMERS), dice.randint(0, 3)
+    if dice.random() < 0.7:
+        pending = resync.PendingEvictions(count=dice.randint(0, 2), deadline=at(number).isoformat())
+        reported = resync.ReportedHold(
+            id=f"hold-{dice.randint(0, 1)}",
+            reason="database",
+            message="m",
+            database="d",
+            count=count,
+            works=IDS[:count],
+            pending=dice.choice((None, pending)),
+        )
+        await data_safety.write_hold(connection, name, reported, now=at(number))
+    else:
+        await data_safety.remove_hold(connection, name)
+    return await data_safety.held_consumers(connection, CONSUMERS), await data_safety.held(connection)
+
+
 ALL: tuple[Statement, ...] = (
     act,
+    hold,
     insert,
     insert,
     write_updates,
