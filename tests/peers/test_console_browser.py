@@ -146,8 +146,9 @@ async def test_no_page_is_wider_than_the_screen(tmp_path: Path, width: int) -> N
         await loaded(page, address, works=40)
         for fragment in PAGES:
             await go(page, fragment)
+            # A late read of the page before may have said that its data is there.
+            await page.until("document.querySelector('main').innerText.length > 20")
             assert await page.run("document.documentElement.scrollWidth <= innerWidth"), fragment
-            assert await page.run("document.querySelector('main').innerText.length > 20"), fragment
 
 
 async def test_keys_lead_everywhere(tmp_path: Path) -> None:
@@ -158,10 +159,8 @@ async def test_keys_lead_everywhere(tmp_path: Path) -> None:
         await page.press("/")
         assert await page.run("document.activeElement.matches('[data-search]')")
         await page.ask("Input.insertText", text="code:MW-005")
-        await page.until("document.querySelectorAll('.works .rows .row').length === 2")
-        await page.press("Enter")
-        assert await page.run("document.activeElement.matches('[role=grid]')")
-        await page.press("j", "Enter")
+        # Before the rows of the filter are read: the keys count when they are.
+        await page.press("Enter", "j", "Enter")
         await page.until("location.hash.startsWith('#/work/') && document.querySelector('[data-stop]')")
         assert await page.run("document.querySelector('[data-stop]').dataset.hop") == "cluster"
         await page.press("b")

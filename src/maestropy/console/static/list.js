@@ -6,6 +6,9 @@ const WINDOW = 100;
 const KEPT = 12;
 const SPARE = 8;
 const AT_ONCE = 2;
+const EARLY = 20;
+/** @type {Record<string, number>} How many rows a key moves the cursor. */
+const STEPS = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 };
 let lists = 0;
 
 /**
@@ -43,6 +46,8 @@ export function makeList(options) {
   let cursor = -1;
   let refreshes = 0;
   let query = 0;
+  /** @type {string[]} Keys that were pressed before the rows were there. */
+  let early = [];
 
   const rows = el("div.rows", { role: "rowgroup" });
   const space = el("div.space-of-rows", { role: "presentation" }, rows);
@@ -92,6 +97,7 @@ export function makeList(options) {
     readIn.clear();
     reading.clear();
     total = -1;
+    early = [];
   }
 
   /**
@@ -110,6 +116,7 @@ export function makeList(options) {
       reading.delete(number);
       take(number, page);
       readIn.set(number, round);
+      for (const key of early.splice(0)) press(key);
       draw();
       return undefined;
     }).catch((error) => {
@@ -194,20 +201,34 @@ export function makeList(options) {
   /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 }[event.key];
-    if (step !== undefined && total > 0) {
-      cursor = Math.min(total - 1, Math.max(0, (cursor < 0 && step > 0 && step < 2 ? -1 : cursor) + step));
-      const top = cursor * ROW;
-      if (top < scroll.scrollTop) scroll.scrollTop = top;
-      if (top + ROW > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + ROW - scroll.clientHeight;
-      draw();
-      event.preventDefault();
-      event.stopPropagation();
-    } else if (event.key === "Enter" && cursor >= 0 && event.target === grid) {
+    const moves = event.key in STEPS;
+    if (!moves && !(event.key === "Enter" && event.target === grid)) return;
+    // Who types faster than the rows are read means the rows that come.
+    if (total < 0) early = [...early, event.key].slice(-EARLY);
+    else if (!press(event.key)) return;
+    event.preventDefault();
+    if (moves) event.stopPropagation();
+  }
+
+  /**
+   * Move the cursor or open its row; return whether the key did something.
+   * @param {string} key
+   */
+  function press(key) {
+    if (key === "Enter") {
+      if (cursor < 0) return false;
       const row = windows.get(Math.floor(cursor / WINDOW))?.[cursor % WINDOW];
       if (row) location.hash = options.href(row);
-      event.preventDefault();
+      return true;
     }
+    if (total <= 0) return false;
+    const step = STEPS[key];
+    cursor = Math.min(total - 1, Math.max(0, (cursor < 0 && step > 0 && step < 2 ? -1 : cursor) + step));
+    const top = cursor * ROW;
+    if (top < scroll.scrollTop) scroll.scrollTop = top;
+    if (top + ROW > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + ROW - scroll.clientHeight;
+    draw();
+    return true;
   }
 
   return {

@@ -90,20 +90,24 @@ export function readFailed(problem, element, again) {
  */
 export function searchField({ label, help, value, change }) {
   let timer = 0;
+  function apply() {
+    window.clearTimeout(timer);
+    timer = 0;
+    change(input.value);
+  }
   const input = /** @type {HTMLInputElement} */ (el("input", {
     type: "search", value, "aria-label": label, placeholder: help ?? label, spellcheck: "false", autocomplete: "off",
     "data-key": "search", "data-search": "", title: help,
     input: () => {
       window.clearTimeout(timer);
-      timer = window.setTimeout(() => change(input.value), 200);
+      timer = window.setTimeout(apply, 200);
     },
     keydown: (/** @type {KeyboardEvent} */ event) => {
       if (!["Escape", "Enter", "ArrowDown"].includes(event.key)) return;
       // All three leave the field for the list, where j and k work; the browser clears a search field on Escape.
       event.preventDefault();
       event.stopPropagation();
-      window.clearTimeout(timer);
-      change(input.value);
+      if (timer) apply();
       input.blur();
       /** @type {HTMLElement|null} */ (input.closest(".page")?.querySelector("[role=grid]"))?.focus({ preventScroll: true });
     },
