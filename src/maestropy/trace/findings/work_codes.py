@@ -69,7 +69,10 @@ WORK_CODES: Final = (
     _code(
         code="MW-007", name="DELETING", severity="warn", title="The deletion is under way.",
         cause="The work is marked as deleted and the cluster still has objects of it.",
-        advice=("kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml   # see metadata.finalizers",),
+        advice=(
+            "An object with a finalizer goes when the finalizer's controller removes it: check that it runs.",
+            "kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml   # see metadata.finalizers",
+        ),
     ),
     _code(
         code="MW-008", name="STUCK DELETE", severity="error", title="Deleted for over an hour and never confirmed.",
@@ -151,6 +154,8 @@ WORK_CODES: Final = (
         code="MW-107", name="STUCK DELETION", severity="error", title="The deletion is blocked by a finalizer.",
         cause="An object has waited for its finalizer for over an hour; the finalizer's name shows its controller.",
         advice=(
+            "Start or repair the controller that the finalizer names.",
+            "Remove a finalizer by hand only if its controller is gone and you know what it would have cleaned up.",
             "kubectl {kubectl} get {kind} {name} -n {namespace} -o jsonpath='{{.metadata.finalizers}}'",
             "kubectl {kubectl} get events -n {namespace} --sort-by=.lastTimestamp",
         ),

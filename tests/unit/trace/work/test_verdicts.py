@@ -161,6 +161,17 @@ def verdict(found: WorkData, expectations: Expectations | None = None) -> WorkVe
             Exit.PROBLEM,
             id="only-another-consumers-cluster-was-asked",
         ),
+        pytest.param(
+            data(
+                row=row(status=None, created=ago(hours=2)),
+                clusters=(replace(CLUSTER, consumer="mgmt-2"),),
+                applied=(),
+                live_objects=(),
+            ),
+            "MW-003",
+            Exit.PROBLEM,
+            id="never-reported-and-only-another-consumers-cluster-was-asked",
+        ),
         pytest.param(data(live_objects=(ABSENT,)), "MW-104", Exit.PROBLEM, id="object-gone"),
         pytest.param(data(row=row(status=None)), "MW-105", Exit.PROBLEM, id="applied-but-never-reported"),
         pytest.param(
@@ -279,7 +290,8 @@ def test_apply_failure_quotes_the_api_server() -> None:
 def test_blocked_deletion_names_object_and_finalizer() -> None:
     found = verdict(data(row=row(deleted=ago(hours=2)), live_objects=(LEAVING,))).findings[0]
     assert any("example.com/keep" in each.says for each in found.evidence)
-    assert found.advice[0] == (
+    assert found.advice[0].startswith("Start or repair the controller that the finalizer names.")
+    assert found.advice[2] == (
         "kubectl --context mgmt get deployments.apps nginx -n default -o jsonpath='{.metadata.finalizers}'"
     )
 

@@ -49,11 +49,14 @@ def _check_consumer(facts: Facts, row: TracedResource) -> Iterator[Finding]:
             for applied_work in strangers
         ]
         yield finding("MW-103", facts, evidence=evidence)
-    elif not facts.candidate_clusters:
-        evidence += [
-            Evidence(where=cluster.description, says=f"is the cluster of {cluster.consumer}") for cluster in readable
-        ]
-        yield finding("MW-103", facts, evidence=evidence)
+    elif not facts.candidate_clusters and row.status is not None:
+        yield finding("MW-103", facts, evidence=[*evidence, *clusters_of_others(facts)])
+
+
+def clusters_of_others(facts: Facts) -> list[Evidence]:
+    """Return whose the given clusters are if none is the consumer's; a work without a status may have no cluster."""
+    readable = [] if facts.candidate_clusters else [each for each in facts.data.clusters if each.is_readable]
+    return [Evidence(where=cluster.description, says=f"is the cluster of {cluster.consumer}") for cluster in readable]
 
 
 def _check_applied_works(facts: Facts, row: TracedResource) -> Iterator[Finding]:

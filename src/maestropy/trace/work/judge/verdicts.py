@@ -186,6 +186,7 @@ def _report(facts: Facts, row: TracedResource) -> Iterator[Finding]:
         if facts.data.applied:
             yield finding("MW-105", facts, evidence=evidence)
         else:
+            evidence += cluster_checks.clusters_of_others(facts)
             is_young = facts.age(row.created) < UNDELIVERED_AFTER
             yield finding("MW-002" if is_young else "MW-003", facts, evidence=evidence)
         return
