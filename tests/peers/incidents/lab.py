@@ -315,6 +315,11 @@ class Lab:
         """Wait until the agent has written that it received the work."""
         self.logged("agent", lambda line: '"Received event"' in line and self.asked[name] in line)
 
+    def told(self, name: str) -> None:
+        """Wait until the first server has sent a status of the work to a client, which may have had to reconnect."""
+        sent = "send the event to status subscribers"
+        self.logged("server-0", lambda line: sent in line and self.asked[name] in line)
+
     def logged(self, part: str, wanted: Callable[[str], bool], *, seconds: float = PATIENCE) -> str:
         """Wait for a line in a program's log: agent, server-0, server-1."""
         path = self.logs()[part]

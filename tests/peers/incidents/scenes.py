@@ -203,6 +203,7 @@ def server_killed(lab: Lab) -> None:
     lab.unmute("events")
     lab.start_server()
     lab.applied("unpublished")
+    lab.told("unpublished")
     lab.collect("server-back")
 
 

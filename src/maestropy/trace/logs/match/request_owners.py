@@ -87,7 +87,8 @@ class RequestOwners:
 
     def attribute(self, record: LogRecord, *, consumer: str) -> None:
         """Add a record that is about no status to its request; `consumer` is that of its agent."""
-        request = self._owner(record, self._of_consumer(consumer))
+        of_consumer = self._of_consumer(consumer)
+        request = self._owner(record, lambda request: of_consumer(request) and not _is_later(request, record))
         if request is None:
             return
         request.records.append(record)
@@ -167,10 +168,11 @@ class RequestOwners:
 
     def of_update(self, update: StatusUpdateRecords, *, consumer: str) -> TracedRequest | None:
         """Return the request that a status reports on."""
-        is_own, at = self._of_consumer(consumer), update.at
+        of_consumer, at = self._of_consumer(consumer), update.at
 
         def fits(request: TracedRequest) -> bool:
-            return _is_accepted(request) and is_own(request)
+            is_own = _is_accepted(request) and of_consumer(request)
+            return is_own and not any(_is_later(request, record) for record in update.records)
 
         if update.is_deleting or update.confirms_deletion:
             return self._by_action["delete"].latest(at, fits) or self._all.latest(at, fits)
@@ -184,6 +186,12 @@ class RequestOwners:
 
 def _any(_: TracedRequest) -> bool:
     return True
+
+
+def _is_later(request: TracedRequest, record: LogRecord) -> bool:
+    """Say whether a request arrived after a record was written, by the clock of one server: that has no tolerance."""
+    arrival = request.arrival
+    return arrival is not None and arrival.file == record.file and record.at < arrival.at
 
 
 def _is_accepted(request: TracedRequest) -> bool:

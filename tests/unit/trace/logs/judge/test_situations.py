@@ -466,6 +466,20 @@ def test_recreated_work_is_judged_by_its_own_records(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_work_that_is_recreated_at_once_keeps_the_status_of_the_first(tmp_path: Path) -> None:
+    # The second create arrives half a second after the first status: one server's clock orders both without tolerance.
+    delete = LoggedRequest(work="nginx", action="delete", at=BASE + 0.2)
+    again = LoggedRequest(work="nginx", at=BASE + 0.4, until=3, op_id="again")
+    read = scan.scan_all(
+        [str(write(tmp_path, [*lines_of(CREATE, delete, again), *alive(SERVER), *alive(AGENT)]))], now=BASE + 86400
+    )
+    environment = tracer.read_environment(read.records, read.writers, options=Options())
+    judged = sorted(tracer.traces(read.records, environment, options=Options()), key=lambda trace: trace.start)
+    assert [(each.key.action, each.key.incarnation, each.verdict.value, each.failed_stage) for each in judged] == [
+        ("create", 1, "complete", None), ("delete", 1, "complete", None), ("create", 2, "incomplete", 4),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("applied", "verdict", "stage"), [("True", "complete", None), ("False", "failed", 4)])
 def test_stored_status_shows_what_the_logs_do_not(
     tmp_path: Path, applied: str, verdict: str, stage: int | None
