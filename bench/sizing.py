@@ -64,6 +64,7 @@ FLEETS = (
     Fleet(agents=200, works=1_000, changes=60),
     Fleet(agents=1_000, works=200, changes=60),
     Fleet(agents=1_000, works=1_000, changes=300),
+    Fleet(agents=10_000, works=100, changes=300),
 )
 
 
