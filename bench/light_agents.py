@@ -63,6 +63,12 @@ def call(stream: int, path: str, authority: str, message: bytes) -> bytes:
     return frame(HEADERS, END_HEADERS, stream, headers(path, authority)) + frame(DATA, END_STREAM, stream, body)
 
 
+def _is_failure(payload: bytes) -> bool:
+    """Say whether a call was rejected; a rejection has no headers but its trailers, whose fields are written out."""
+    _, name, code = payload.partition(b"grpc-status\x01")
+    return bool(name) and not code.startswith(b"0")
+
+
 @dataclass(slots=True)
 class Fleet:
     """What all agents of this process share, and what is counted since `begin`."""
@@ -152,7 +158,8 @@ class Connection(asyncio.Protocol):
                 self._data(stream, payload)
             case _:
                 pass
-        if stream == 1 and (kind == RST_STREAM or (kind in (DATA, HEADERS) and flags & END_STREAM)):
+        is_end = kind == RST_STREAM or (kind in (DATA, HEADERS) and flags & END_STREAM)
+        if is_end and (stream == 1 or _is_failure(payload)):
             self._transport.close()
 
     def _data(self, stream: int, payload: bytes) -> None:

@@ -7,6 +7,7 @@ decompressed before that.
 from dataclasses import dataclass
 
 _MAX_PENDING = 5_000
+"""Calls of few connections that wait at the same time."""
 MAX_METADATA_BYTES = 32 * 1024
 _SETTINGS_SECONDS = 10
 _READ_BYTES = 64 * 1024
@@ -68,10 +69,11 @@ class GrpcLimits:
             ("grpc.http2.settings_timeout", _SETTINGS_SECONDS * 1000),
             # What was read is parsed even after the guard has ended the connection; by default that is up to 4 MiB.
             ("grpc.experimental.tcp_max_read_chunk_size", _READ_BYTES),
-            # Beyond these numbers the library cancels calls before the service sees them. Its defaults of 1000 and 3000
-            # are too small for a fleet of agents that reconnects; the service rejects overload with a reason.
-            ("grpc.server.max_pending_requests", _MAX_PENDING),
-            ("grpc.server.max_pending_requests_hard_limit", 2 * _MAX_PENDING),
+            # From the first number on the library cancels some calls before the service sees them, from the second on
+            # all. Its defaults of 1000 and 3000 are too small for a fleet of agents that reconnects, each with a call.
+            # The service rejects overload with a reason.
+            ("grpc.server.max_pending_requests", max(_MAX_PENDING, self.max_connections)),
+            ("grpc.server.max_pending_requests_hard_limit", 2 * max(_MAX_PENDING, self.max_connections)),
         ]
         if self.max_connection_age_seconds is not None:
             options.append(("grpc.max_connection_age_ms", round(self.max_connection_age_seconds * 1000)))
