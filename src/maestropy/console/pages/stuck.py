@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from maestropy.console import remedies
+from maestropy.console.pages import remedies
 from maestropy.console.picture import Picture
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.trace.findings.codes import CODES

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from maestropy.console import remedies
+from maestropy.console.pages import remedies
 from maestropy.console.picture import (
     WINDOW_SECONDS,
     ConsumerCounts,

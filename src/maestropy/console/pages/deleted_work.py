@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from maestropy.console import hops
+from maestropy.console.pages import hops
 from maestropy.console.rows import shortened
 from maestropy.sdk.history import HistoryEntry
 from maestropy.trace.findings.codes import CODES

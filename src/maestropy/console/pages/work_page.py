@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from maestropy.aio.clock import Clock
-from maestropy.console import deleted_work, hops, redaction, remedies
+from maestropy.console import redaction
+from maestropy.console.pages import deleted_work, hops, remedies
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.sdk.client import AsyncMaestro
