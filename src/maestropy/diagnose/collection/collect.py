@@ -18,12 +18,14 @@ from typing import Any, Final
 
 from maestropy import __version__
 from maestropy.aio.clock import Clock
-from maestropy.diagnose import anonymise, archive, pack, works_of
+from maestropy.diagnose import archive, works_of
 from maestropy.diagnose import manifest as manifests
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.sources import broker as broker_source
-from maestropy.diagnose.sources import clusters, database, logs, pod_ports, server
-from maestropy.diagnose.staging import SizeLimitReached, Staging, check_free
+from maestropy.diagnose.collection import pack
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.sources import broker as broker_source
+from maestropy.diagnose.collection.sources import clusters, database, logs, pod_ports, server
+from maestropy.diagnose.collection.staging import SizeLimitReached, Staging, check_free
+from maestropy.diagnose.redaction import anonymise
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.errors import MaestroError
 from maestropy.trace import library

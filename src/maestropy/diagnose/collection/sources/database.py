@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.staging import DocumentFile, Staging
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.staging import DocumentFile, Staging
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.work import query, statements
 from maestropy.trace.work.readers import StatementRunner
@@ -92,6 +92,6 @@ async def collect_facts(runner: StatementRunner, staging: Staging, *, scope: Sco
 
 @cache
 def _statements() -> Mapping[str, str]:
-    content = files("maestropy.diagnose").joinpath("queries.sql").read_text(encoding="utf-8")
+    content = files("maestropy.diagnose.collection").joinpath("queries.sql").read_text(encoding="utf-8")
     parts = re.split(r"^-- name: (\w+)\n", content, flags=re.MULTILINE)[1:]
     return {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}

@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from maestropy.diagnose import anonymise, archive, works_of
+from maestropy.diagnose import archive, works_of
 from maestropy.diagnose import manifest as manifests
-from maestropy.diagnose.staging import Staging
+from maestropy.diagnose.collection.staging import Staging
+from maestropy.diagnose.redaction import anonymise
 from maestropy.trace.errors import InputUnreadable
 from maestropy.untrusted import files
 

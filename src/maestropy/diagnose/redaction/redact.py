@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from maestropy.diagnose import detectors, named_secrets
+from maestropy.diagnose.redaction import detectors, named_secrets
 from maestropy.journal import redact, secret_names
 from maestropy.journal.redact import HIDDEN
 from maestropy.wire.events.event import OPERATION_ID_KEY

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.staging import DocumentFile, Staging
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.staging import DocumentFile, Staging
 from maestropy.kube import errors
 from maestropy.kube.discovery import read_catalogue
 from maestropy.kube.request import ObjectSelector, ResourceType

@@ -4,8 +4,8 @@ from collections import Counter
 from html import escape
 from typing import Any, Final
 
-from maestropy.diagnose.analyze import Analysis
-from maestropy.diagnose.ranking import Ranked
+from maestropy.diagnose.analysis.analyze import Analysis
+from maestropy.diagnose.analysis.ranking import Ranked
 from maestropy.trace.exit_codes import Exit
 from maestropy.trace.output import document_text, finding_lines, finding_model, printable
 

@@ -14,9 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Final
 
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.sources import left_out
-from maestropy.diagnose.staging import LogFile, SizeLimitReached, Staging
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.sources import left_out
+from maestropy.diagnose.collection.staging import LogFile, SizeLimitReached, Staging
 from maestropy.kube import errors
 from maestropy.trace.access import pod_logs
 from maestropy.trace.access.cluster import ClusterTarget, TracedCluster

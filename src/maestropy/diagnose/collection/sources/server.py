@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.sources.database import MOST_WORKS, TooManyWorks
-from maestropy.diagnose.staging import DocumentFile, Staging
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.sources.database import MOST_WORKS, TooManyWorks
+from maestropy.diagnose.collection.staging import DocumentFile, Staging
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.errors import MaestroError, Unsupported
 from maestropy.trace.errors import NoAccess

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from maestropy.diagnose import causes, connections, health, works_of
+from maestropy.diagnose import connections, works_of
 from maestropy.diagnose import manifest as manifests
+from maestropy.diagnose.analysis import causes, health
+from maestropy.diagnose.analysis.ranking import Ranked, rank
 from maestropy.diagnose.archive import Opened
-from maestropy.diagnose.ranking import Ranked, rank
 from maestropy.trace import library, offline
 from maestropy.trace.access.options import HcpAccess
 from maestropy.trace.errors import InputUnreadable, TraceError

@@ -12,7 +12,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final
 
-from maestropy.diagnose import named_secrets
+from maestropy.diagnose.redaction import named_secrets
 from maestropy.journal import redact
 from maestropy.journal.redact import HIDDEN
 

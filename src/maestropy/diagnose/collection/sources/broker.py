@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from maestropy.aio import checks
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.staging import Staging
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.staging import Staging
 from maestropy.flags import SettingsError, document
 from maestropy.trace.errors import InputUnreadable, NoAccess
 from maestropy.transport.mqtt import config as mqtt_config

@@ -16,7 +16,7 @@ import msgspec
 import orjson
 
 from maestropy.diagnose import manifest as manifests
-from maestropy.diagnose.redact import LogRedactor, Redactor
+from maestropy.diagnose.redaction.redact import LogRedactor, Redactor
 from maestropy.trace.errors import InvalidArguments
 
 _STATE: Final = ".state.json"

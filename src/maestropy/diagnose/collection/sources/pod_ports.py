@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from maestropy.diagnose.sources import server
-from maestropy.diagnose.staging import Staging
+from maestropy.diagnose.collection.sources import server
+from maestropy.diagnose.collection.staging import Staging
 from maestropy.trace.access import pod_logs, port_forward
 from maestropy.trace.access.cluster import TracedCluster
 from maestropy.trace.access.pod_logs import ComponentPods
