@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
-from maestropy.server.controllers.status_dispatcher import StatusDispatcher
+from maestropy.server.controllers.status.status_dispatcher import StatusDispatcher
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import pool
 from maestropy.wire.events import event, grpc_binding

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from maestropy.server.controllers.history_retention import HistoryRetention
+from maestropy.server.controllers.history.history_retention import HistoryRetention
 from maestropy.server.decide.history import retention
 from maestropy.store import errors, history, history_partitions, pool, rows
 from maestropy.store.dsn import Dsn

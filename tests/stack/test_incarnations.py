@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from maestropy.aio.tasks import TaskOwner
 from maestropy.server.context import Context
-from maestropy.server.controllers.status_writer import StatusWriter
+from maestropy.server.controllers.status.status_writer import StatusWriter
 from maestropy.server.decide import status_intake
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import pool, resources, rows

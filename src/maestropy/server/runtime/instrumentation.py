@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from maestropy.journal.fields import LifecyclePhrase, LogKey, SpecWriterPhrase
 from maestropy.server.context import Context
-from maestropy.server.controllers.membership import Membership
+from maestropy.server.controllers.instances.membership import Membership
 from maestropy.server.primary_watch import PrimaryWatch
 from maestropy.server.runtime.health import NotReady, Readiness
 from maestropy.server.telemetry.metrics import CallMetrics, Metrics, Rpc

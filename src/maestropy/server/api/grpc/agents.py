@@ -13,9 +13,9 @@ from maestropy.server.auth.expiry import check_certificate
 from maestropy.server.brokers import port
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
-from maestropy.server.controllers.history_writer import HistoryWriter
-from maestropy.server.controllers.resync import Resync
-from maestropy.server.controllers.status_intake import StatusIntake
+from maestropy.server.controllers.agents.resync import Resync
+from maestropy.server.controllers.history.history_writer import HistoryWriter
+from maestropy.server.controllers.status.status_intake import StatusIntake
 from maestropy.server.decide import admission, status_intake
 from maestropy.server.decide.history import kinds, refusals
 from maestropy.server.telemetry import log_fields

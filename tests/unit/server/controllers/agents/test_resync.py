@@ -10,7 +10,7 @@ import pytest
 from maestropy.aio.tasks import TaskOwner
 from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
-from maestropy.server.controllers.resync import Resync
+from maestropy.server.controllers.agents.resync import Resync
 from maestropy.server.dispatch.spec_sender import SpecSender
 from maestropy.store import actions, data_safety, pool, resources
 from maestropy.wire import errors, resync

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from datetime import timedelta
 
-from maestropy.server.controllers.membership import Membership
+from maestropy.server.controllers.instances.membership import Membership
 from maestropy.store import instances
 from tests.simulation.memory_postgres import Contents
 from tests.unit.server.controllers.scripted_broker import Database

@@ -6,8 +6,8 @@ import pytest
 
 from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
-from maestropy.server.controllers import spec_dispatcher
-from maestropy.server.controllers.spec_dispatcher import SpecDispatcher
+from maestropy.server.controllers.spec import spec_dispatcher
+from maestropy.server.controllers.spec.spec_dispatcher import SpecDispatcher
 from maestropy.server.dispatch.spec_sender import SpecSender
 from maestropy.store import resources, statuses
 from maestropy.store.rows import NewStatus

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from maestropy.server.brokers import port
-from maestropy.server.controllers import resync_queue
-from maestropy.server.controllers.resync_queue import ResyncQueue, SpecResyncRequest
+from maestropy.server.controllers.agents import resync_queue
+from maestropy.server.controllers.agents.resync_queue import ResyncQueue, SpecResyncRequest
 from maestropy.wire import errors
 from tests import waiting
 from tests.unit.server.controllers.scripted_broker import Database

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from maestropy.aio import batches
-from maestropy.server.controllers.agent_messages import AgentMessages, Handlers
-from maestropy.server.controllers.status_intake import StatusIntake
+from maestropy.server.controllers.agents.agent_messages import AgentMessages, Handlers
+from maestropy.server.controllers.status.status_intake import StatusIntake
 from maestropy.server.decide import status_intake
 from maestropy.store import errors as store_errors
 from maestropy.wire import errors

@@ -6,12 +6,12 @@ import pytest
 
 from maestropy.aio.tasks import TaskOwner
 from maestropy.server.brokers import port
-from maestropy.server.controllers.status_recheck import StatusRecheck
+from maestropy.server.controllers.status.status_recheck import StatusRecheck
 from maestropy.wire import resync
 from maestropy.wire.events import event
 from tests import waiting
+from tests.unit.server.controllers.agents.test_resync import started
 from tests.unit.server.controllers.scripted_broker import CONNECTED_AGENTS, MESSAGE_BROKER, Database, ScriptedBroker
-from tests.unit.server.controllers.test_resync import started
 
 
 async def test_questions_to_one_consumer_are_gathered_and_repeated_after_a_failure() -> None:
