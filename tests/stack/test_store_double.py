@@ -16,22 +16,11 @@ from typing import Any
 
 import pytest
 
-from maestropy.store import (
-    actions,
-    consumers,
-    data_safety,
-    delete_recovery,
-    errors,
-    events,
-    instances,
-    pool,
-    resources,
-    rows,
-    statuses,
-)
-from maestropy.store import history as history_rows
+from maestropy.store import actions, consumers, data_safety, delete_recovery, errors, events, instances, resources, rows, statuses
+from maestropy.store.history import history_entries
+from maestropy.store.postgres import pool
 from maestropy.store.dsn import Dsn
-from maestropy.store.notifications import ListenerCallbacks, listen
+from maestropy.store.postgres.notifications import ListenerCallbacks, listen
 from maestropy.store.postgres import locks, servers
 from maestropy.wire import resync
 from maestropy.wire.events import stored_event
@@ -221,7 +210,7 @@ async def mark_deleting(connection: pool.Connection, dice: random.Random, number
         records=[record(number) for _ in held],
     )
     entry = rows.HistoryEntry(kind="agent.connected", at=at(number), consumer="c1", result="", detail="{}")
-    await history_rows.record(connection, [entry])
+    await history_entries.record(connection, [entry])
     return held, sorted((await statuses.read_status_data(connection, list(held))).items())
 
 

@@ -24,8 +24,7 @@ from maestropy.server.settings import ServerSettings, certificates, listening_ad
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.server.telemetry.request_spans import RequestSpans
 from maestropy.store import dsn as dsns
-from maestropy.store import notifications
-from maestropy.store.postgres import servers
+from maestropy.store.postgres import notifications, servers
 from maestropy.telemetry import process
 from maestropy.telemetry.span_metrics import MEASURE_EVERY_SECONDS, SpanMetrics
 from maestropy.transport.tls import expiry

@@ -15,8 +15,9 @@ from maestropy.journal.fields import DatabasePhrase, Logger, LogKey
 from maestropy.server.context import Context
 from maestropy.server.decide import read_routing
 from maestropy.server.decide.read_routing import Problem, Reason
-from maestropy.store import data_safety, errors, pool, replicas
+from maestropy.store import data_safety, errors, replicas
 from maestropy.store import dsn as dsns
+from maestropy.store.postgres import pool
 from maestropy.wire import positions
 
 _Result = TypeVar("_Result")

@@ -9,9 +9,8 @@ import httpx
 import pytest
 
 from maestropy.journal.fields import DatabasePhrase
-from maestropy.store import notifications
 from maestropy.store.migrations import migrate
-from maestropy.store.postgres import pooler, servers
+from maestropy.store.postgres import notifications, pooler, servers
 from maestropy.trace.database import DsnDatabase
 from maestropy.trace.errors import NoAccess
 from tests import waiting

@@ -18,8 +18,8 @@ from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context
 from maestropy.server.decide import delete_recovery, delivery
 from maestropy.server.telemetry import log_fields, request_spans
-from maestropy.store import actions, data_safety, pool, resources, rows
-from maestropy.store.postgres import locks
+from maestropy.store import actions, data_safety, resources, rows
+from maestropy.store.postgres import locks, pool
 from maestropy.wire import codec, errors, resync
 from maestropy.wire.events import event
 

@@ -12,7 +12,8 @@ from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import asked_positions, error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.api.rest.stream_slots import StreamSlots
-from maestropy.store import errors, resource_lists, search
+from maestropy.store import errors, search
+from maestropy.store.lists import resource_lists
 
 
 class ResourceBundleHandlers:

@@ -12,7 +12,8 @@ from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide.history import kinds, retention
 from maestropy.store import errors as store_errors
-from maestropy.store import history_partitions, rows
+from maestropy.store import rows
+from maestropy.store.history import history_partitions
 
 EVERY: Final = timedelta(minutes=2)
 _PURGE_LIMIT: Final = 5000

@@ -14,7 +14,8 @@ from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide.history import kinds, rate
 from maestropy.store import errors as store_errors
-from maestropy.store import history, rows
+from maestropy.store import rows
+from maestropy.store.history import history_entries
 
 _MAX_WAITING: Final = 2000
 _BATCH: Final = 500
@@ -99,7 +100,7 @@ class HistoryWriter:
 
     async def _write(self, entries: Sequence[rows.HistoryEntry]) -> None:
         async with self._context.database.connection() as connection:
-            await history.record(connection, entries)
+            await history_entries.record(connection, entries)
 
 
 def _storable(entry: rows.HistoryEntry) -> rows.HistoryEntry:

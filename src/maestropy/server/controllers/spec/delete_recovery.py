@@ -14,7 +14,8 @@ from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import delete_recovery as rules
 from maestropy.server.telemetry.delete_recovery import Outcome
-from maestropy.store import delete_recovery, errors, instances, pool, rows
+from maestropy.store import delete_recovery, errors, instances, rows
+from maestropy.store.postgres import pool
 
 REPORT_EVERY = timedelta(seconds=60)
 _ROUND_SECONDS = 30.0

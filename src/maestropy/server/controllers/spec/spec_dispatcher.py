@@ -15,7 +15,8 @@ from maestropy.server.context import Context
 from maestropy.server.decide import fairness
 from maestropy.server.dispatch.dispatch_loop import DispatchLoop
 from maestropy.server.dispatch.spec_sender import RESOURCES_AT_ONCE, SpecSender
-from maestropy.store import events, pool, resources, rows, statuses
+from maestropy.store import events, resources, rows, statuses
+from maestropy.store.postgres import pool
 from maestropy.wire import resync
 
 _PER_CONSUMER = 256

@@ -16,7 +16,8 @@ from maestropy.server.decide.history import kinds, spec_changes
 from maestropy.server.resource_locks import locked
 from maestropy.server.telemetry import log_fields
 from maestropy.store import errors as store_errors
-from maestropy.store import pool, resources, rows
+from maestropy.store import resources, rows
+from maestropy.store.postgres import pool
 from maestropy.wire.events import event, stored_event
 
 Outcome = admission.Verdict | store_errors.StoreError

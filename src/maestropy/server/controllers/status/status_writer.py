@@ -17,7 +17,8 @@ from maestropy.server.status_transitions import FoundTransition, StatusTransitio
 from maestropy.server.telemetry import log_fields
 from maestropy.server.unordered_updates import UnorderedUpdates
 from maestropy.store import errors as store_errors
-from maestropy.store import pool, rows, statuses
+from maestropy.store import rows, statuses
+from maestropy.store.postgres import pool
 from maestropy.wire.events import stored_event
 
 Outcome = status_intake.Verdict | store_errors.StoreError

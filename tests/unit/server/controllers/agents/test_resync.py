@@ -12,7 +12,8 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.controllers.agents.resync import Resync
 from maestropy.server.dispatch.spec_sender import SpecSender
-from maestropy.store import actions, data_safety, pool, resources
+from maestropy.store import actions, data_safety, resources
+from maestropy.store.postgres import pool
 from maestropy.wire import errors, resync
 from maestropy.wire.events import event
 from tests.unit.server.controllers.scripted_broker import (

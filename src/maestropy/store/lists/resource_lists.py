@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from maestropy.store import errors, pool, sql
+from maestropy.store import errors, sql
 from maestropy.store.lists import outline as outlines
 from maestropy.store.lists.query import ListQuery, narrow
+from maestropy.store.postgres import pool
 from maestropy.store.search import Reach
 
 _STATEMENTS = sql.load("listing")

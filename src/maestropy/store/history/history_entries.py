@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from maestropy.store import pool, rows, sql
+from maestropy.store import rows, sql
 from maestropy.store.lists import query as queries
+from maestropy.store.postgres import pool
 
 _STATEMENTS = sql.load("history")
 _ORDERS = {False: "at, id", True: "at DESC, id DESC"}

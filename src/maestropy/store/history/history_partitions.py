@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from maestropy.store import pool, rows, sql
-from maestropy.store.postgres import locks
+from maestropy.store import rows, sql
+from maestropy.store.postgres import locks, pool
 
 DEFAULT: Final = "maestropy_history_default"
 _STATEMENTS = sql.load("history")

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from maestropy.store import errors, pool
-from maestropy.store.postgres import pooler, servers
+from maestropy.store import errors
+from maestropy.store.postgres import pool, pooler, servers
 
 # A silently dead connection looks like an idle one; the probe finds it within this time.
 PROBE_SECONDS = 5.0
