@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from maestropy.journal import Journal
-from maestropy.journal.fields import DatabasePhrase
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.sandbox import ports
 from maestropy.server import settings as configuration
 from maestropy.server.context import Context

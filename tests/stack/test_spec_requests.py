@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from maestropy.journal import spool
-from maestropy.journal.fields import SpecWriterPhrase
+from maestropy.journal.phrases import SpecWriterPhrase
 from maestropy.store import resources, rows
 from maestropy.store.dsn import Dsn
 from maestropy.store.postgres import pool

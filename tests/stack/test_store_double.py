@@ -16,12 +16,22 @@ from typing import Any
 
 import pytest
 
-from maestropy.store import actions, consumers, data_safety, delete_recovery, errors, events, instances, resources, rows, statuses
-from maestropy.store.history import history_entries
-from maestropy.store.postgres import pool
+from maestropy.store import (
+    actions,
+    consumers,
+    data_safety,
+    delete_recovery,
+    errors,
+    events,
+    instances,
+    resources,
+    rows,
+    statuses,
+)
 from maestropy.store.dsn import Dsn
+from maestropy.store.history import history_entries
+from maestropy.store.postgres import locks, pool, servers
 from maestropy.store.postgres.notifications import ListenerCallbacks, listen
-from maestropy.store.postgres import locks, servers
 from maestropy.wire import resync
 from maestropy.wire.events import stored_event
 from tests import waiting

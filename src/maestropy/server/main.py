@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from maestropy.aio import backoff, checks, tasks
 from maestropy.aio import clock as clocks
-from maestropy.journal.fields import LifecyclePhrase, ListenerPhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import LifecyclePhrase, ListenerPhrase
 from maestropy.server.context import Context
 from maestropy.server.database_clock import COMPARE_EVERY_SECONDS, DatabaseClock
 from maestropy.server.primary_watch import CHECK_EVERY_SECONDS

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from maestropy.aio import batches
-from maestropy.journal.fields import DatabasePhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import read_routing
 from maestropy.server.decide.read_routing import Problem, Reason

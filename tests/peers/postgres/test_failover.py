@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from maestropy.journal.fields import DatabasePhrase, ListenerPhrase
+from maestropy.journal.phrases import DatabasePhrase, ListenerPhrase
 from maestropy.store import errors
 from maestropy.store.dsn import Dsn
 from maestropy.store.migrations import migrate

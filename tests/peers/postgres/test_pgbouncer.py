@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from maestropy.journal.fields import DatabasePhrase
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.store.migrations import migrate
 from maestropy.store.postgres import notifications, pooler, servers
 from maestropy.trace.database import DsnDatabase

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from maestropy.journal import fields
+from maestropy.journal import fields, phrases
 
 _TOKEN: Final = re.compile(
     r"%[0-9A-Fa-f]{2}|\\(?:[bfnrt]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})|(?P<token>[A-Za-z0-9]+(?:[._-]+[A-Za-z0-9]+)*)"
@@ -54,9 +54,9 @@ _KEPT: Final = frozenset(
 _WORD: Final = re.compile(r"[a-z]+")
 _RESERVED: Final = _KEPT | {
     word
-    for phrases in vars(fields).values()
-    if isinstance(phrases, type)
-    for text in vars(phrases).values()
+    for names in (*vars(fields).values(), *vars(phrases).values())
+    if isinstance(names, type)
+    for text in vars(names).values()
     if isinstance(text, str)
     for word in (text.lower(), *_WORD.findall(text.lower()))
 }

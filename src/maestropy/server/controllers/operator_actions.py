@@ -7,7 +7,8 @@ it queues are one transaction, so that it is done as a whole or not at all, also
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from maestropy.journal.fields import Logger, LogKey, RestPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import RestPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide.actions import delivery, retirement, sweep
 from maestropy.server.decide.actions.plans import Plan, Refusal

@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from maestropy.journal.fields import Logger, LogKey, SpecDispatcherPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import SpecDispatcherPhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from maestropy.journal import emit
-from maestropy.journal.fields import DatabasePhrase, LifecyclePhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import DatabasePhrase, LifecyclePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide.read_routing import Reason
 from maestropy.server.read_replica import ReadReplica, ReplicaSettings

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from maestropy.aio import tasks
-from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import MaintenancePhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.grpc_streams import GrpcStreams
 from maestropy.server.brokers.subscribers import Subscribers

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from maestropy.journal.fields import BrokerPhrase, LogKey, SpecWriterPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import BrokerPhrase, SpecWriterPhrase
 from maestropy.server.api.grpc import rejections, subscriptions
 from maestropy.server.auth import requesters
 from maestropy.server.auth.agents import AgentIdentityPolicy, UnnamedConsumers, authorize_agent, identify_agent

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from maestropy.journal.fields import LogKey, SpecWriterPhrase, StatusDispatcherPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import SpecWriterPhrase, StatusDispatcherPhrase
 from maestropy.server.api.grpc import rejections, subscriptions
 from maestropy.server.auth import requesters
 from maestropy.server.auth.denied import Denied

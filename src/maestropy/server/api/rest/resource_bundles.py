@@ -6,7 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from maestropy.journal.fields import LogKey, RestPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import RestPhrase
 from maestropy.server.api.rest import field_selection, list_parameters, representations, resource_bundle_list
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import asked_positions, error_catalogue, routing

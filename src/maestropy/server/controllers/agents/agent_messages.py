@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from maestropy.aio import batches
-from maestropy.journal.fields import Logger, LogKey, ResyncPhrase, StatusWriterPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import ResyncPhrase, StatusWriterPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import status_intake
 from maestropy.server.telemetry import log_fields

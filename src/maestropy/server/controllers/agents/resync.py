@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from maestropy.aio import batches, tasks
-from maestropy.journal.fields import Logger, LogKey, ResyncPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import ResyncPhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from maestropy.aio import keyed_queue
-from maestropy.journal.fields import Logger, LogKey, ResyncPhrase, SpecWriterPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import ResyncPhrase, SpecWriterPhrase
 from maestropy.server.brokers import port
 from maestropy.server.context import Context
 from maestropy.wire import errors

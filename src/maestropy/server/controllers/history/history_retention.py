@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
-from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import MaintenancePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide.history import kinds, retention
 from maestropy.store import errors as store_errors

@@ -7,7 +7,8 @@ do not agree yet, all of them may skip an update. So an instance that gains a co
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from maestropy.journal.fields import Logger, LogKey, MembershipPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import MembershipPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import hash_ring
 from maestropy.store import consumers, instances

@@ -7,7 +7,8 @@ read and write the same rows by the same rules.
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
-from maestropy.journal.fields import Logger, LogKey, MembershipPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import MembershipPhrase
 from maestropy.server.context import Context
 from maestropy.store import data_safety, instances
 from maestropy.store.postgres import locks

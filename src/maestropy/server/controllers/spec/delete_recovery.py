@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import MaintenancePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import delete_recovery as rules
 from maestropy.server.telemetry.delete_recovery import Outcome

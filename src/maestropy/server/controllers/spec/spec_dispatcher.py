@@ -9,7 +9,8 @@ are now, so a superfluous wake-up is harmless and maintenance makes up for a los
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from maestropy.journal.fields import BrokerPhrase, Logger, LogKey, SpecDispatcherPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import BrokerPhrase, SpecDispatcherPhrase
 from maestropy.server.brokers import port
 from maestropy.server.context import Context
 from maestropy.server.decide import fairness

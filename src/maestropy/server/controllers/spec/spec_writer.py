@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from maestropy.aio import batches
-from maestropy.journal.fields import LogKey, SpecWriterPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import SpecWriterPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import admission, rejection
 from maestropy.server.decide.history import kinds, spec_changes

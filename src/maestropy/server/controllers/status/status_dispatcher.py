@@ -9,7 +9,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from maestropy.journal.fields import Logger, LogKey, StatusDispatcherPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import StatusDispatcherPhrase
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
 from maestropy.server.decide import admission, delivery

@@ -7,7 +7,8 @@ One path for all brokers. How an agent learns that its update was rejected or fa
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from maestropy.journal.fields import Logger, LogKey, StatusWriterPhrase, Verbosity
+from maestropy.journal.fields import Logger, LogKey, Verbosity
+from maestropy.journal.phrases import StatusWriterPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import admission, status_intake
 from maestropy.server.telemetry import log_fields

@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection
 
 from maestropy.aio import keyed_queue
-from maestropy.journal.fields import Logger, LogKey, ResyncPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import ResyncPhrase
 from maestropy.server.context import Context
 
 _GATHER_SECONDS = 0.25

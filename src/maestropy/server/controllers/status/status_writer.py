@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from maestropy.aio import batches
-from maestropy.journal.fields import Logger, LogKey, StatusWriterPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import StatusWriterPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import status_intake, status_order
 from maestropy.server.decide.history import kinds, spec_changes
