@@ -1,4 +1,4 @@
-"""Hold what the reconciler, the finalizer and the evictor share: dependencies, intervals and helpers.
+"""Hold what the reconciler, the pruner, the finalizer and the evictor share: dependencies, intervals and helpers.
 
 Nothing here decides anything about a work.
 """
