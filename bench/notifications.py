@@ -25,9 +25,10 @@ from rich.table import Table
 
 from bench import usage
 from maestropy.sandbox.postgres import EmbeddedPostgres
-from maestropy.store import instances, pool, resources, rows
+from maestropy.store import instances, resources, rows
 from maestropy.store.dsn import Dsn
 from maestropy.store.migrations import migrate
+from maestropy.store.postgres import pool
 from maestropy.wire.events import stored_event
 
 WRITERS = 4

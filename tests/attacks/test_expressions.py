@@ -22,7 +22,7 @@ from maestropy.agent.expressions import budget
 from maestropy.agent.runtime import health
 from maestropy.agent.settings import ListenAddress
 from maestropy.agent.telemetry.metrics import AgentMetrics
-from maestropy.journal.fields import AgentPhrase
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube.config import load as kube_config
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
 from maestropy.wire.works import options, work

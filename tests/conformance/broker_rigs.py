@@ -16,7 +16,7 @@ from maestropy.server.brokers.mqtt import MqttBroker
 from maestropy.server.brokers.subscribers import ServerStopping, Subscriber, Subscribers
 from maestropy.server.context import Context
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import pool
+from maestropy.store.postgres import pool
 from maestropy.transport.mqtt import config as mqtt_config
 from maestropy.transport.mqtt import connection
 from maestropy.wire.events import event, grpc_binding, mqtt_binding, mqtt_topics

@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from maestropy.console import remedies, sessions
+from maestropy.console import sessions
 from maestropy.console.actions import ActionAccess, Actor
+from maestropy.console.pages import remedies
 from maestropy.console.picture import AgentContact, Picture
 from maestropy.console.serve import ConsoleOptions, console
 from maestropy.console.sessions import CSRF_HEADER, Gate, Viewer, loopback_host

@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from maestropy.console import filters, rows
-from maestropy.console.filters import InvalidFilter
+from maestropy.console import rows
+from maestropy.console.pages import filters
+from maestropy.console.pages.filters import InvalidFilter
 from tests.console.fake_api import NOW, bundle, condition, stamp, status
 
 _DELETED = stamp(NOW - timedelta(hours=2))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from maestropy.console import hops
-from maestropy.console.hops import Known
+from maestropy.console.pages import hops
+from maestropy.console.pages.hops import Known
 from maestropy.trace.findings.codes import CODES
 
 HEALTHY = Known(

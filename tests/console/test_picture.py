@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from maestropy.aio.tasks import TaskOwner
-from maestropy.console import fleet, stuck
 from maestropy.console.collector import Collector
+from maestropy.console.pages import fleet, stuck
 from maestropy.console.picture import Picture, count_by_consumer
 from maestropy.console.rows import row
 from maestropy.sdk.errors import MaestroError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from maestropy.journal.fields import ListenerPhrase
+from maestropy.journal.phrases import ListenerPhrase
 from tests import waiting
 from tests.faults import fault_programs
 from tests.faults.fault_ledger import GONE, Ledger

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from maestropy import AsyncMaestro, Work, errors
-from maestropy.journal.fields import AgentPhrase
+from maestropy.journal.phrases import AgentPhrase
 from tests import waiting
 from tests.faults import fault_programs
 from tests.peers import peer_build

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from maestropy import Maestro, Work
-from maestropy.journal.fields import BrokerPhrase
+from maestropy.journal.phrases import BrokerPhrase
 from tests import certificates
 from tests.peers import peer_build, peer_postgres
 from tests.peers.kube_agents import configured_agent

@@ -82,7 +82,7 @@ def test_output_in_runbook_has_our_messages_and_metrics(alert: str) -> None:
     page = (RUNBOOKS / f"{alert}.md").read_text(encoding="utf-8")
     blocks = "\n".join(re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL))
     messages = set(re.findall(r'^[^$\n]*\.py:\d+\] "([^"]+)"', blocks, flags=re.MULTILINE))
-    assert messages - texts_of(ROOT / "src" / "maestropy" / "journal" / "fields.py") == set()
+    assert messages - texts_of(ROOT / "src" / "maestropy" / "journal" / "phrases.py") == set()
     series = set(re.findall(r"^([a-z_]+)(?:\{[^}]*\})? [0-9.e+-]+$", blocks, flags=re.MULTILINE))
     assert series - metric_names() == set()
 
@@ -93,7 +93,7 @@ def test_page_of_differences_names_log_lines_that_we_write() -> None:
     ours = [row.split("|")[3] for row in section.splitlines() if row.startswith("| ")][1:]
     phrases = {found for cell in ours for found in re.findall(r"`([^`]+ [^`]+)`", cell)}
     source = ROOT / "src" / "maestropy"
-    written = texts_of(source / "journal" / "fields.py")
+    written = texts_of(source / "journal" / "phrases.py")
     listeners = texts_of(source / "server" / "runtime" / "listeners.py")
     assert phrases
     assert {phrase for phrase in phrases - written if phrase.removeprefix("Serving ") not in listeners} == set()

@@ -30,7 +30,7 @@ from maestropy.server.context import Context
 from maestropy.server.runtime.wiring import Controllers
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import errors as store_errors
-from maestropy.store import pool
+from maestropy.store.postgres import pool
 from maestropy.transport import port as base
 from maestropy.transport.grpc.agent import _GrpcConnection
 from maestropy.transport.grpc.client import StreamTimeout

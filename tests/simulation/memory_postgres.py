@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from maestropy.store import pool
+from maestropy.store.postgres import pool
 from tests.simulation import memory_data_safety, memory_rows, memory_statements
 
 Row = dict[str, Any]
@@ -322,7 +322,7 @@ class Block:
 
 
 class Pool:
-    """Sessions of one owner, for `maestropy.store.pool.Database`."""
+    """Sessions of one owner, for `maestropy.store.postgres.pool.Database`."""
 
     def __init__(self, engine: Engine, owner: str, *, may_connect: Callable[[], bool] = lambda: True) -> None:
         self._engine = engine

@@ -15,7 +15,9 @@ from maestropy.agent.controllers import finalizer, inbox, reconciler
 from maestropy.agent.decide import data_safety, ownership
 from maestropy.agent.state import work_cache
 from maestropy.aio import tasks
-from maestropy.server.controllers import agent_messages, resync_queue, spec_dispatcher, spec_writer, status_dispatcher
+from maestropy.server.controllers.agents import agent_messages, resync_queue
+from maestropy.server.controllers.spec import spec_dispatcher, spec_writer
+from maestropy.server.controllers.status import status_dispatcher
 from maestropy.server.decide import admission, status_intake
 from maestropy.server.runtime import wiring
 from maestropy.store import events, resources, sql, statuses

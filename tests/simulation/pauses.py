@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from maestropy.store import actions, errors, pool, rows
+from maestropy.store import actions, errors, rows
+from maestropy.store.postgres import pool
 from tests.simulation.memory_postgres import Pool
 from tests.simulation.schedule import Step
 

@@ -4,7 +4,7 @@ Real: the controllers of the server and its gRPC services (`server/runtime/wirin
 whole store above a connection (`store/`), the whole agent (`agent/`), the Kubernetes client above its connection
 (`kube/`), the MQTT client to the last byte (`transport/mqtt`), the wire formats, and the sandbox's Kubernetes API.
 Simulated: time, chance, the network with its gRPC calls (`network`) and bytes (`memory_pipes`), the MQTT broker,
-PostgreSQL (`memory_postgres`), `store.notifications`, the sources, and the restarts of killed processes.
+PostgreSQL (`memory_postgres`), `store.postgres.notifications`, the sources, and the restarts of killed processes.
 """
 
 import asyncio

@@ -15,7 +15,8 @@ from maestropy.server.context import Context
 from maestropy.server.decide import status_intake
 from maestropy.server.runtime.wiring import Controllers
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import pool, resources, rows
+from maestropy.store import resources, rows
+from maestropy.store.postgres import pool
 from maestropy.wire import ordering
 from maestropy.wire.events import event, grpc_binding, stored_event
 from tests.simulation.actors import _SETTINGS, Listener

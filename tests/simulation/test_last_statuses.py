@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
-from maestropy.server.controllers.status_dispatcher import StatusDispatcher
+from maestropy.server.controllers.status.status_dispatcher import StatusDispatcher
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import pool
+from maestropy.store.postgres import pool
 from maestropy.wire.events import event, grpc_binding
 from tests.simulation.actors import Listener
 from tests.simulation.memory_postgres import Engine, Pool

@@ -13,7 +13,8 @@ from maestropy.server.brokers.subscribers import Subscriber
 from maestropy.server.context import Context
 from maestropy.server.runtime.wiring import Controllers
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import pool, resources, rows, statuses
+from maestropy.store import resources, rows, statuses
+from maestropy.store.postgres import pool
 from maestropy.wire.events import event, grpc_binding, stored_event
 from tests.simulation.actors import _SETTINGS, Listener
 from tests.simulation.memory_postgres import Engine, Pool

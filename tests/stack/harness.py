@@ -33,8 +33,8 @@ from maestropy.server.runtime.database import open_replica
 from maestropy.server.runtime.wiring import Controllers
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.store import dsn as dsns
-from maestropy.store import pool
 from maestropy.store.migrations import migrate
+from maestropy.store.postgres import pool
 from tests import waiting
 
 BASE = "/api/maestro/v1"

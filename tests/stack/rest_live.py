@@ -30,8 +30,9 @@ from maestropy.server.context import Context
 from maestropy.server.controllers.operator_actions import OperatorActions
 from maestropy.server.decide.rejection import Rejection
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import dsn, pool, rows
+from maestropy.store import dsn, rows
 from maestropy.store.migrations import migrate
+from maestropy.store.postgres import pool
 
 BASE = "/api/maestro/v1"
 DATA = Path(__file__).parent.parent / "data"

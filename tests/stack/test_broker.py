@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from maestropy.server.controllers import spec_dispatcher
+from maestropy.server.controllers.spec import spec_dispatcher
 from maestropy.store.dsn import Dsn
 from maestropy.transport import port
 from maestropy.transport.mqtt import config as mqtt_config

@@ -13,17 +13,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from maestropy.journal import Journal
-from maestropy.journal.fields import DatabasePhrase
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.sandbox import ports
 from maestropy.server import settings as configuration
 from maestropy.server.context import Context
 from maestropy.server.primary_watch import PrimaryWatch
 from maestropy.server.runtime.database import DatabaseUnusable, open_database
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import errors, pool
+from maestropy.store import errors
 from maestropy.store.dsn import Dsn, Host
 from maestropy.store.migrations import migrate
-from maestropy.store.postgres import pooler, servers
+from maestropy.store.postgres import pool, pooler, servers
 from maestropy.wire.events import event
 from tests import waiting
 from tests.stack import harness

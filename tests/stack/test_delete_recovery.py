@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import pytest
 
-from maestropy.server.controllers.delete_recovery import DeleteRecovery
+from maestropy.server.controllers.spec.delete_recovery import DeleteRecovery
 from maestropy.server.decide.delete_recovery import RecoveryPolicy
 from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event

@@ -16,10 +16,12 @@ import pytest
 from maestropy import Work, trace
 from maestropy.aio.clock import Clock
 from maestropy.console.archived import archived
-from maestropy.diagnose import analyze, archive, collect
-from maestropy.diagnose.analyze import Analysis
-from maestropy.diagnose.collect import CollectOptions
-from maestropy.diagnose.scope import Scope
+from maestropy.diagnose import archive
+from maestropy.diagnose.analysis import analyze
+from maestropy.diagnose.analysis.analyze import Analysis
+from maestropy.diagnose.collection import collect
+from maestropy.diagnose.collection.collect import CollectOptions
+from maestropy.diagnose.collection.scope import Scope
 from maestropy.kube.client import KubeClient
 from maestropy.kube.config import load as config
 from maestropy.kube.request import ResourceType

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from maestropy import Work
-from maestropy.diagnose import archive, detectors
+from maestropy.diagnose import archive
+from maestropy.diagnose.redaction import detectors
 from maestropy.kube.client import KubeClient
 from maestropy.kube.config import load as config
 from maestropy.kube.request import Patch, ResourceType

@@ -9,10 +9,12 @@ from typing import Any
 import asyncpg
 import pytest
 
-from maestropy.server.controllers.history_retention import HistoryRetention
+from maestropy.server.controllers.history.history_retention import HistoryRetention
 from maestropy.server.decide.history import retention
-from maestropy.store import errors, history, history_partitions, pool, rows
+from maestropy.store import errors, rows
 from maestropy.store.dsn import Dsn
+from maestropy.store.history import history_entries, history_partitions
+from maestropy.store.postgres import pool
 from tests.stack import harness
 
 NOW = datetime.now(UTC).replace(minute=30, second=0, microsecond=0)
@@ -31,7 +33,7 @@ async def opened(address: Dsn) -> AsyncIterator[pool.Database]:
 async def write(database: pool.Database, *moments: datetime, detail: str = "{}") -> None:
     entries = [rows.HistoryEntry(kind="work.created", at=moment, subject_id="w", detail=detail) for moment in moments]
     async with database.connection() as connection:
-        await history.record(connection, entries)
+        await history_entries.record(connection, entries)
 
 
 async def placed(address: Dsn) -> dict[str, int]:

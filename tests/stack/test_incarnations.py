@@ -8,11 +8,12 @@ from prometheus_client import CollectorRegistry
 
 from maestropy.aio.tasks import TaskOwner
 from maestropy.server.context import Context
-from maestropy.server.controllers.status_writer import StatusWriter
+from maestropy.server.controllers.status.status_writer import StatusWriter
 from maestropy.server.decide import status_intake
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import pool, resources, rows
+from maestropy.store import resources, rows
 from maestropy.store.dsn import Dsn
+from maestropy.store.postgres import pool
 from maestropy.wire import ordering
 from maestropy.wire.events import event, stored_event
 from tests.simulation.actors import Listener

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import asyncpg
 
-from maestropy.store import instances, pool
+from maestropy.store import instances
 from maestropy.store.dsn import Dsn
-from maestropy.store.notifications import ListenerCallbacks, listen
-from maestropy.store.postgres import servers
+from maestropy.store.postgres import pool, servers
+from maestropy.store.postgres.notifications import ListenerCallbacks, listen
 from tests import waiting
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)

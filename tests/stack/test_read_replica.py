@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from maestropy import AsyncMaestro, Work
-from maestropy.journal.fields import DatabasePhrase
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.server.runtime.database import DatabaseUnusable
 from maestropy.store.dsn import Dsn
 from maestropy.wire import positions

@@ -11,8 +11,9 @@ import asyncpg
 import httpx
 import pytest
 
-from maestropy.store import dsn, pool
+from maestropy.store import dsn
 from maestropy.store.lists import outline
+from maestropy.store.postgres import pool
 from tests import waiting
 from tests.stack import rest_live
 from tests.stack.rest_live import BASE, Live

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from maestropy.server.controllers.resync import ReportedVersions, ResyncDiff
+from maestropy.server.controllers.agents.resync import ReportedVersions, ResyncDiff
 from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event
 from tests import waiting

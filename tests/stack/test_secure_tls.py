@@ -8,7 +8,7 @@ import grpc
 import httpx
 import pytest
 
-from maestropy.journal.fields import BrokerPhrase
+from maestropy.journal.phrases import BrokerPhrase
 from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event, grpc_binding
 from tests import certificates

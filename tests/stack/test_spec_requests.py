@@ -9,9 +9,10 @@ import grpc
 import pytest
 
 from maestropy.journal import spool
-from maestropy.journal.fields import SpecWriterPhrase
-from maestropy.store import pool, resources, rows
+from maestropy.journal.phrases import SpecWriterPhrase
+from maestropy.store import resources, rows
 from maestropy.store.dsn import Dsn
+from maestropy.store.postgres import pool
 from maestropy.wire.events import event, stored_event
 from tests import waiting
 from tests.stack import harness

@@ -24,15 +24,14 @@ from maestropy.store import (
     errors,
     events,
     instances,
-    pool,
     resources,
     rows,
     statuses,
 )
-from maestropy.store import history as history_rows
 from maestropy.store.dsn import Dsn
-from maestropy.store.notifications import ListenerCallbacks, listen
-from maestropy.store.postgres import locks, servers
+from maestropy.store.history import history_entries
+from maestropy.store.postgres import locks, pool, servers
+from maestropy.store.postgres.notifications import ListenerCallbacks, listen
 from maestropy.wire import resync
 from maestropy.wire.events import stored_event
 from tests import waiting
@@ -221,7 +220,7 @@ async def mark_deleting(connection: pool.Connection, dice: random.Random, number
         records=[record(number) for _ in held],
     )
     entry = rows.HistoryEntry(kind="agent.connected", at=at(number), consumer="c1", result="", detail="{}")
-    await history_rows.record(connection, [entry])
+    await history_entries.record(connection, [entry])
     return held, sorted((await statuses.read_status_data(connection, list(held))).items())
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from maestropy.journal.fields import ListenerPhrase
-from maestropy.server.controllers import status_dispatcher
+from maestropy.journal.phrases import ListenerPhrase
+from maestropy.server.controllers.status import status_dispatcher
 from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event
 from tests import waiting

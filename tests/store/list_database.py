@@ -11,8 +11,8 @@ from typing import Any
 import asyncpg
 
 from maestropy.server.api.rest.list_parameters import ListParameters
-from maestropy.store import dsn, resource_lists, search
-from maestropy.store.lists import outline
+from maestropy.store import dsn, search
+from maestropy.store.lists import outline, resource_lists
 from maestropy.store.migrations import migrate
 
 Run = Callable[[Callable[[asyncpg.Connection], Coroutine[Any, Any, Any]]], Any]

@@ -21,7 +21,8 @@ from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import backoff, checks, tasks
 from maestropy.aio import clock as clocks
 from maestropy.journal import emit
-from maestropy.journal.fields import AgentPhrase, BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase, BrokerPhrase
 from maestropy.kube import leases
 from maestropy.kube.client import ClientSettings, KubeClient
 from maestropy.kube.config import load as kube_config

@@ -34,12 +34,12 @@ app.command(
     name="diagnose",
     help="Collect an archive of everything, and analyse it offline.",
 )
-app.command("maestropy.cli.mcp:app", name="mcp", help="Offer tools to an assistant (MCP).")
+app.command("maestropy.cli.assistants.mcp:app", name="mcp", help="Offer tools to an assistant (MCP).")
 app.command(
     "maestropy.cli.practice.group:app", name="practice", help="Practise on packaged incidents, and grade answers."
 )
 app.command("maestropy.cli.adapter.group:app", name="adapter", help="Create, check and run HyperFleet adapters.")
-app.command("maestropy.cli.skills:app", name="skills", help="List and install skills for assistants.")
+app.command("maestropy.cli.assistants.skills:app", name="skills", help="List and install skills for assistants.")
 app.command("maestropy.cli.completion.command:app", name="completion", help="Print a shell completion script.")
 
 

@@ -16,10 +16,10 @@ import msgspec
 from starlette.requests import Request
 
 from maestropy.aio import clock
-from maestropy.console import remedies
+from maestropy.console.pages import remedies
+from maestropy.console.pages.work_page import entry_model
 from maestropy.console.picture import Picture
 from maestropy.console.sessions import Gate, Refused, Viewer
-from maestropy.console.work_page import entry_model
 from maestropy.sdk import errors
 from maestropy.sdk.actions import ActionWork, OperatorAction
 from maestropy.sdk.client import AsyncMaestro

@@ -15,13 +15,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from maestropy import __version__
 from maestropy.aio.clock import Clock
-from maestropy.console import assets, filters, fleet, sessions, stuck
+from maestropy.console import assets, sessions
 from maestropy.console.actions import OperatorPages
 from maestropy.console.oidc.login import Login
+from maestropy.console.pages import filters, fleet, stuck
+from maestropy.console.pages.work_page import NoSuchWork, WorkPages
 from maestropy.console.picture import FleetReader, Picture, count_by_consumer
 from maestropy.console.requests import RequestFeed
 from maestropy.console.rows import WorkRow, moment_of
-from maestropy.console.work_page import NoSuchWork, WorkPages
 from maestropy.sdk.errors import Invalid, MaestroError
 from maestropy.trace.errors import TraceError
 from maestropy.trace.findings.codes import CODES

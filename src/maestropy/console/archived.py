@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from maestropy.aio.clock import Clock
-from maestropy.console import redaction, rows, sessions, work_page
+from maestropy.console import redaction, rows, sessions
 from maestropy.console.actions import OperatorPages
 from maestropy.console.app import Console
+from maestropy.console.pages import work_page
+from maestropy.console.pages.work_page import NoSuchWork, WorkPages
 from maestropy.console.picture import ArchiveOrigin, Picture
 from maestropy.console.requests import MOST, RequestFeed
-from maestropy.console.work_page import NoSuchWork, WorkPages
-from maestropy.diagnose import analyze, connections, works_of
+from maestropy.diagnose import connections, works_of
 from maestropy.diagnose import manifest as manifests
+from maestropy.diagnose.analysis import analyze
 from maestropy.diagnose.archive import Opened
 from maestropy.sdk.consumers import Consumer
 from maestropy.sdk.history import HistoryEntry

@@ -1,7 +1,7 @@
 """Find credentials in manifests and feedback by their position, their name and their format. Pure.
 
 `maestropy.journal.redact` is for logs, where `token: expired` is the cause of an error. In a manifest it is a token:
-here in doubt a value is hidden. Formats and random texts are those of `maestropy.diagnose.detectors`.
+here in doubt a value is hidden. Formats and random texts are those of `maestropy.diagnose.redaction.detectors`.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from maestropy.diagnose import detectors
+from maestropy.diagnose.redaction import detectors
 from maestropy.journal import redact, secret_names
 from maestropy.journal.redact import HIDDEN
 

@@ -11,9 +11,9 @@ from maestropy.console.actions import ActionAccess, OperatorPages
 from maestropy.console.app import Console
 from maestropy.console.collector import Collector
 from maestropy.console.oidc.login import Login
+from maestropy.console.pages.work_page import RestWorks, WorkPages
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
-from maestropy.console.work_page import RestWorks, WorkPages
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.trace.access.options import WorkAccess
 from maestropy.transport.http.limits import HttpLimits

@@ -1,7 +1,7 @@
 """Write log records at or below the configured verbosity.
 
 `Journal` adds time, process ID and caller to a record, redacts it and queues the formatted line. Messages are constants
-of `fields`; details go into fields, never into the message. Logging never raises and never blocks.
+of `phrases`; details go into fields, never into the message. Logging never raises and never blocks.
 """
 
 import os
@@ -12,7 +12,8 @@ from types import CodeType, FrameType
 from typing import BinaryIO, Final, Literal, NamedTuple, Protocol, cast
 
 from maestropy.journal import chain, jsonl, klog, redact
-from maestropy.journal.fields import JournalPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import JournalPhrase
 from maestropy.journal.record import LogSeverity, Record
 from maestropy.journal.spool import LogSink, Spool
 

@@ -13,11 +13,12 @@ import orjson
 
 from maestropy.console import rows
 from maestropy.console.picture import Picture
-from maestropy.diagnose import analyze as analysing
 from maestropy.diagnose import archive as archives
-from maestropy.diagnose import connections, diff, works_of
+from maestropy.diagnose import connections, works_of
 from maestropy.diagnose import manifest as manifests
-from maestropy.diagnose.analyze import Analysis
+from maestropy.diagnose.analysis import analyze as analysing
+from maestropy.diagnose.analysis import diff
+from maestropy.diagnose.analysis.analyze import Analysis
 from maestropy.mcp import definitions as arguments
 from maestropy.mcp import log_lines, requests
 from maestropy.mcp.answers import Result, ToolError

@@ -17,8 +17,8 @@ from maestropy.aio.clock import Clock
 from maestropy.console.collector import Collector
 from maestropy.console.picture import Picture
 from maestropy.diagnose import archive as archives
-from maestropy.diagnose import collect
-from maestropy.diagnose.scope import Scope
+from maestropy.diagnose.collection import collect
+from maestropy.diagnose.collection.scope import Scope
 from maestropy.mcp import archive_system, log_lines, requests
 from maestropy.mcp import definitions as arguments
 from maestropy.mcp.actions import Actions

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from maestropy.diagnose.redact import LogRedactor, Redactor
-from maestropy.diagnose.sources import logs
+from maestropy.diagnose.collection.sources import logs
+from maestropy.diagnose.redaction.redact import LogRedactor, Redactor
 from maestropy.mcp.answers import Result, ToolError
 from maestropy.mcp.texts import Ours, Quoted
 

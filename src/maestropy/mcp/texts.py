@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from maestropy.diagnose import detectors
+from maestropy.diagnose.redaction import detectors
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.stages import STAGES
 from maestropy.untrusted import printable

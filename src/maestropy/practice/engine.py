@@ -6,7 +6,7 @@ which of these verdicts is the answer to a question about one work.
 
 from typing import Final
 
-from maestropy.diagnose.analyze import Analysis, JudgedRequest, JudgedWork
+from maestropy.diagnose.analysis.analyze import Analysis, JudgedRequest, JudgedWork
 from maestropy.practice.model import NONE, Answer
 from maestropy.practice.scoring import is_settled
 from maestropy.trace.exit_codes import Exit

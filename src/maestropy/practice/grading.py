@@ -23,8 +23,8 @@ from typing import Any, Final, Protocol
 import msgspec
 import yaml
 
-from maestropy.diagnose import analyze
 from maestropy.diagnose import archive as archives
+from maestropy.diagnose.analysis import analyze
 from maestropy.practice import catalogue, engine, scoring
 from maestropy.practice.model import Answer, Answers, Incident
 from maestropy.trace.errors import InputUnreadable, InvalidArguments

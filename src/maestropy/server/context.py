@@ -8,7 +8,7 @@ from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.server.telemetry.request_spans import RequestSpans
-from maestropy.store import pool
+from maestropy.store.postgres import pool
 from maestropy.wire import timestamps
 
 

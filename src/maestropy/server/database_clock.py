@@ -7,9 +7,11 @@ the time of the host.
 
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import LifecyclePhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import LifecyclePhrase
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import instances, pool
+from maestropy.store import instances
+from maestropy.store.postgres import pool
 
 COMPARE_EVERY_SECONDS = 10.0
 """How often the clocks are compared: a clock may be set while the server runs."""

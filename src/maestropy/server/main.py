@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 
 from maestropy.aio import backoff, checks, tasks
 from maestropy.aio import clock as clocks
-from maestropy.journal.fields import LifecyclePhrase, ListenerPhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import LifecyclePhrase, ListenerPhrase
 from maestropy.server.context import Context
 from maestropy.server.database_clock import COMPARE_EVERY_SECONDS, DatabaseClock
 from maestropy.server.primary_watch import CHECK_EVERY_SECONDS
@@ -24,8 +25,7 @@ from maestropy.server.settings import ServerSettings, certificates, listening_ad
 from maestropy.server.telemetry.metrics import Metrics
 from maestropy.server.telemetry.request_spans import RequestSpans
 from maestropy.store import dsn as dsns
-from maestropy.store import notifications
-from maestropy.store.postgres import servers
+from maestropy.store.postgres import notifications, servers
 from maestropy.telemetry import process
 from maestropy.telemetry.span_metrics import MEASURE_EVERY_SECONDS, SpanMetrics
 from maestropy.transport.tls import expiry

@@ -6,7 +6,8 @@ request fails. A promoted standby may lack the last transactions of the former p
 
 from collections.abc import Awaitable, Callable
 
-from maestropy.journal.fields import DatabasePhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.server.context import Context
 from maestropy.store import errors
 from maestropy.store.postgres import servers

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from maestropy.aio import batches
-from maestropy.journal.fields import DatabasePhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide import read_routing
 from maestropy.server.decide.read_routing import Problem, Reason
-from maestropy.store import data_safety, errors, pool, replicas
+from maestropy.store import data_safety, errors, replicas
 from maestropy.store import dsn as dsns
+from maestropy.store.postgres import pool
 from maestropy.wire import positions
 
 _Result = TypeVar("_Result")

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Literal
 
 from maestropy.server.context import Context
-from maestropy.store import pool, resources
-from maestropy.store.postgres import locks
+from maestropy.store import resources
+from maestropy.store.postgres import locks, pool
 
 LockKind = Literal["resources", "resource_status"]
 _KEYS = {"resources": locks.RESOURCES, "resource_status": locks.RESOURCE_STATUS}

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from maestropy.store import pool, rows, sql
+from maestropy.store import rows, sql
+from maestropy.store.postgres import pool
 
 _STATEMENTS = sql.load("actions")
 

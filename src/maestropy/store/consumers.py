@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from maestropy.store import history, pool, rows, sql
+from maestropy.store import rows, sql
+from maestropy.store.history import history_entries
 from maestropy.store.lists import query as queries
+from maestropy.store.postgres import pool
 
 _STATEMENTS = sql.load("consumers")
 
@@ -97,7 +99,7 @@ async def delete(database: pool.Database, consumer_id: str, *, entry_of: EntryOf
 async def _recorded(connection: pool.Connection, record: pool.Connection, entry_of: EntryOf) -> ConsumerRow:
     row = ConsumerRow._make(record)
     entry = entry_of(row)
-    await history.record(connection, [] if entry is None else [entry])
+    await history_entries.record(connection, [] if entry is None else [entry])
     return row
 
 

@@ -7,7 +7,9 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
-from maestropy.store import history, pool, rows, sql
+from maestropy.store import rows, sql
+from maestropy.store.history import history_entries
+from maestropy.store.postgres import pool
 from maestropy.wire import errors, resync, timestamps
 
 _STATEMENTS = sql.load("data_safety")
@@ -107,7 +109,7 @@ async def adopt(
     async with database.transaction() as connection:
         is_adopted = bool(await connection.fetchval(_STATEMENTS["adopt"], hold.consumer, hold.id, by, now, *reviewed))
         if is_adopted and entry is not None:
-            await history.record(connection, [entry])
+            await history_entries.record(connection, [entry])
     return is_adopted
 
 

@@ -7,7 +7,8 @@ and for each deletion when it is sent again and its delay in nanoseconds. Rules 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from maestropy.store import pool, rows, sql
+from maestropy.store import rows, sql
+from maestropy.store.postgres import pool
 
 _QUERIES = sql.load("delete_recovery")
 

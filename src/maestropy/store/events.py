@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from maestropy.store import pool, rows, sql
-from maestropy.store.postgres import locks
+from maestropy.store import rows, sql
+from maestropy.store.postgres import locks, pool
 
 _QUERIES = sql.load("events")
 

@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from maestropy.store import pool, sql
+from maestropy.store import sql
+from maestropy.store.postgres import pool
 
 _QUERIES = sql.load("instances")
 

@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from maestropy.store import data_safety, errors, pool, sql
+from maestropy.store import data_safety, errors, sql
 from maestropy.store import dsn as dsns
-from maestropy.store.postgres import pooler
+from maestropy.store.postgres import pool, pooler
 from maestropy.wire import positions
 
 _STATEMENTS = sql.load("replicas")

@@ -6,8 +6,9 @@ Every write includes its spec event and its notification in the same transaction
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from maestropy.store import history, pool, rows, sql
-from maestropy.store.postgres import locks
+from maestropy.store import rows, sql
+from maestropy.store.history import history_entries
+from maestropy.store.postgres import locks, pool
 from maestropy.wire import resync
 from maestropy.wire.events import stored_event
 
@@ -29,7 +30,7 @@ async def insert_new(connection: pool.Connection, specs: Sequence[rows.NewSpec],
         [spec.event_id for spec in specs],
         [spec.created_by for spec in specs],
         now,
-        *history.columns([spec.history for spec in specs]),
+        *history_entries.columns([spec.history for spec in specs]),
     )
     return {row["id"] for row in records}
 
@@ -71,7 +72,7 @@ async def write_updates(connection: pool.Connection, specs: Sequence[rows.NewSpe
         *_contents(specs),
         [spec.event_id for spec in specs],
         now,
-        *history.columns([spec.history for spec in specs]),
+        *history_entries.columns([spec.history for spec in specs]),
     )
 
 
@@ -84,7 +85,7 @@ async def mark_deleting(
     records: Sequence[rows.Record | None] = (),
 ) -> None:
     """Mark resources that `read_for_change` has locked for deletion; `records` are those of the IDs, if any."""
-    columns = history.columns(records or [None] * len(ids))
+    columns = history_entries.columns(records or [None] * len(ids))
     await connection.execute(_QUERIES["mark_deleting"], list(ids), list(event_ids), now, *columns)
 
 

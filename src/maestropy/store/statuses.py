@@ -3,7 +3,9 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from maestropy.store import history, pool, rows, sql
+from maestropy.store import rows, sql
+from maestropy.store.history import history_entries
+from maestropy.store.postgres import pool
 from maestropy.wire import resync
 
 _QUERIES = sql.load("statuses")
@@ -44,7 +46,7 @@ async def write_statuses(connection: pool.Connection, statuses: Sequence[rows.Ne
         [status.event_id for status in statuses],
         [status.source for status in statuses],
         now,
-        *history.columns([status.history for status in statuses]),
+        *history_entries.columns([status.history for status in statuses]),
     )
 
 
@@ -56,7 +58,7 @@ async def remove(connection: pool.Connection, statuses: Sequence[rows.NewStatus]
         [status.document for status in statuses],
         [status.event_id for status in statuses],
         now,
-        *history.columns([status.history for status in statuses]),
+        *history_entries.columns([status.history for status in statuses]),
     )
 
 

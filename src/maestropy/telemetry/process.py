@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from maestropy.journal import emit
-from maestropy.journal.fields import LifecyclePhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import LifecyclePhrase
 from maestropy.telemetry import configuration, tracing
 
 

@@ -14,10 +14,10 @@ import pytest
 from maestropy.aio import clock as clocks
 from maestropy.aio.checks import Check, Outcome
 from maestropy.cli import main
-from maestropy.diagnose import health
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.sources import broker as broker_source
-from maestropy.diagnose.staging import Staging
+from maestropy.diagnose.analysis import health
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.sources import broker as broker_source
+from maestropy.diagnose.collection.staging import Staging
 from maestropy.server import broker_preflight
 from maestropy.server import settings as configuration
 from maestropy.transport.mqtt import config, connection

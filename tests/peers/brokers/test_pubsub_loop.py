@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from maestropy.server.controllers import spec_dispatcher
+from maestropy.server.controllers.spec import spec_dispatcher
 from maestropy.store.dsn import Dsn
 from maestropy.transport import port
 from maestropy.wire import resync

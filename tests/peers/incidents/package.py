@@ -29,9 +29,10 @@ import msgspec
 
 from maestropy import trace
 from maestropy.aio.clock import Clock
-from maestropy.diagnose import archive, collect
-from maestropy.diagnose.collect import CollectOptions
-from maestropy.diagnose.scope import Scope
+from maestropy.diagnose import archive
+from maestropy.diagnose.collection import collect
+from maestropy.diagnose.collection.collect import CollectOptions
+from maestropy.diagnose.collection.scope import Scope
 from maestropy.practice import catalogue, model
 from maestropy.trace.access.confirmation import NoConfirmer
 from maestropy.trace.access.options import HcpAccess, WorkAccess

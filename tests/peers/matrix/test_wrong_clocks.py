@@ -14,7 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from maestropy.journal.fields import StatusWriterPhrase
+from maestropy.journal.phrases import StatusWriterPhrase
 from maestropy.wire import ordering
 from tests.peers import peer_postgres
 from tests.peers.matrix.combination import Combination

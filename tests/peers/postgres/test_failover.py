@@ -12,11 +12,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from maestropy.journal.fields import DatabasePhrase, ListenerPhrase
-from maestropy.store import errors, pool
+from maestropy.journal.phrases import DatabasePhrase, ListenerPhrase
+from maestropy.store import errors
 from maestropy.store.dsn import Dsn
 from maestropy.store.migrations import migrate
-from maestropy.store.postgres import servers
+from maestropy.store.postgres import pool, servers
 from maestropy.wire.events import event
 from tests import waiting
 from tests.faults import fault_programs

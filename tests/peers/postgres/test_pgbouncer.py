@@ -8,10 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from maestropy.journal.fields import DatabasePhrase
-from maestropy.store import notifications
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.store.migrations import migrate
-from maestropy.store.postgres import pooler, servers
+from maestropy.store.postgres import notifications, pooler, servers
 from maestropy.trace.database import DsnDatabase
 from maestropy.trace.errors import NoAccess
 from tests import waiting

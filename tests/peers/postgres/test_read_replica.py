@@ -13,11 +13,12 @@ import httpx
 import pytest
 
 from maestropy import AsyncMaestro, Work
-from maestropy.journal.fields import DatabasePhrase
+from maestropy.journal.phrases import DatabasePhrase
 from maestropy.server.runtime.database import DatabaseUnusable
-from maestropy.store import pool, resource_lists
 from maestropy.store.dsn import Dsn
+from maestropy.store.lists import resource_lists
 from maestropy.store.migrations import migrate
+from maestropy.store.postgres import pool
 from maestropy.wire import positions
 from tests import waiting
 from tests.faults import fault_programs

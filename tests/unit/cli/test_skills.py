@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from maestropy.cli import main, skills
+from maestropy.cli import main
+from maestropy.cli.assistants import skills
 
 ROOT = Path(__file__).parents[3] / "src" / "maestropy" / "skills"
 NAMES = ["analyze-logs", "check-agent-health", "check-mqtt-broker", "check-server-health", "trace-manifestwork",

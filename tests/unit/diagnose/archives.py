@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from maestropy.diagnose import analyze, archive, manifest
+from maestropy.diagnose import archive, manifest
+from maestropy.diagnose.analysis import analyze
 from maestropy.trace.logs.read import archives
 
 NOW = "2026-08-20T11:00:00+00:00"

@@ -2,8 +2,8 @@
 
 import json
 
-from maestropy.diagnose import anonymise
-from maestropy.diagnose.anonymise import Key, Pseudonyms
+from maestropy.diagnose.redaction import anonymise
+from maestropy.diagnose.redaction.anonymise import Key, Pseudonyms
 
 KEY = Key(key="00" * 32)
 

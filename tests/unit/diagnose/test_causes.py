@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maestropy.diagnose.analyze import Analysis
+from maestropy.diagnose.analysis.analyze import Analysis
 from tests.trace_request_logs import BASE
 from tests.unit.diagnose import test_requests
 from tests.unit.diagnose.archives import analysed, lines, of_files, row

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from maestropy.diagnose import diff, manifest, report
+from maestropy.diagnose import manifest
+from maestropy.diagnose.analysis import diff, report
 from maestropy.trace.exit_codes import Exit
 from maestropy.trace.findings.codes import CODES
 from tests.unit.diagnose.archives import NOW, analysed, lines, of_files, row

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from maestropy.cli.diagnose import analyze
-from maestropy.diagnose.staging import Staging, check_free
+from maestropy.diagnose.collection.staging import Staging, check_free
 from maestropy.trace.errors import InvalidArguments
 
 

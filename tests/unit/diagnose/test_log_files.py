@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from maestropy.diagnose.scope import Scope
-from maestropy.diagnose.sources import logs
-from maestropy.diagnose.staging import Staging
+from maestropy.diagnose.collection.scope import Scope
+from maestropy.diagnose.collection.sources import logs
+from maestropy.diagnose.collection.staging import Staging
 from maestropy.trace.errors import InputUnreadable
 
 RECORD = 'I1117 10:00:00.000000       1 x.go:1] "Publishing" resourceID="r"'

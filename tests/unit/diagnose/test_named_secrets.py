@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from maestropy.diagnose import detectors
-from maestropy.diagnose.redact import LogRedactor, Redactor
+from maestropy.diagnose.redaction import detectors
+from maestropy.diagnose.redaction.redact import LogRedactor, Redactor
 
 PLAIN = "hunter2"
 

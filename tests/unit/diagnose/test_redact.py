@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from maestropy.diagnose import detectors
-from maestropy.diagnose.redact import LogRedactor, Redactor
+from maestropy.diagnose.redaction import detectors
+from maestropy.diagnose.redaction.redact import LogRedactor, Redactor
 from tests.unit.diagnose import planted
 
 PLAIN = "hunter2"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from maestropy.diagnose import manifest
-from maestropy.diagnose.analyze import Analysis
+from maestropy.diagnose.analysis.analyze import Analysis
 from tests.trace_request_logs import AGENT, BASE, LoggedRequest, klog, lines_g4
 from tests.unit.diagnose.archives import NOW, analysed, lines, of_files, row
 

@@ -10,7 +10,8 @@ import threading
 import pytest
 
 from maestropy.journal import Journal, spool
-from maestropy.journal.fields import JournalPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import JournalPhrase
 
 MORNING = 1768467600.0
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from maestropy.journal import fields
+from maestropy.journal import fields, phrases
 
 PHRASES = {
     text
-    for group in vars(fields).values()
+    for group in (*vars(fields).values(), *vars(phrases).values())
     if isinstance(group, type)
     for text in vars(group).values()
     if isinstance(text, str)

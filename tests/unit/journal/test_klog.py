@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maestropy.journal import klog
-from maestropy.journal.fields import (
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import (
     AgentPhrase,
     BrokerPhrase,
-    Logger,
-    LogKey,
     MaintenancePhrase,
     SpecDispatcherPhrase,
     SpecWriterPhrase,

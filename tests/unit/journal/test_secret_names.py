@@ -3,7 +3,7 @@
 import pytest
 
 from maestropy.console import credentials
-from maestropy.diagnose.redact import LogRedactor, Redactor
+from maestropy.diagnose.redaction.redact import LogRedactor, Redactor
 from maestropy.journal import redact, secret_names
 
 PLAIN = "hunter2"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from maestropy.console.archived import archived
-from maestropy.diagnose import analyze, archive, manifest
+from maestropy.diagnose import archive, manifest
+from maestropy.diagnose.analysis import analyze
 from maestropy.mcp import tools
 from tests.unit.diagnose import archives, test_requests
 

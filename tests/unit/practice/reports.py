@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
-from maestropy.diagnose.analyze import Analysis, JudgedRequest, JudgedWork
+from maestropy.diagnose.analysis.analyze import Analysis, JudgedRequest, JudgedWork
+from maestropy.diagnose.analysis.ranking import Ranked
 from maestropy.diagnose.manifest import Manifest
-from maestropy.diagnose.ranking import Ranked
 from maestropy.trace.exit_codes import Exit
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Finding

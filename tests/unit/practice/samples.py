@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from maestropy.diagnose import health
-from maestropy.diagnose.analyze import Analysis, JudgedRequest, JudgedWork
+from maestropy.diagnose.analysis import health
+from maestropy.diagnose.analysis.analyze import Analysis, JudgedRequest, JudgedWork
+from maestropy.diagnose.analysis.ranking import Ranked
 from maestropy.diagnose.manifest import Manifest
-from maestropy.diagnose.ranking import Ranked
 from maestropy.practice.model import Answer, Incident, Truth
 from maestropy.trace.exit_codes import Exit
 from maestropy.trace.output import Evidence

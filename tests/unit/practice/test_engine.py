@@ -2,7 +2,7 @@
 
 import pytest
 
-from maestropy.diagnose.analyze import Analysis
+from maestropy.diagnose.analysis.analyze import Analysis
 from maestropy.practice import engine
 from maestropy.trace.exit_codes import Exit
 from tests.unit.practice.samples import analysis, request, system, work

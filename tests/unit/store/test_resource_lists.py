@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from maestropy.store import resource_lists
 from maestropy.store.lists import query as queries
+from maestropy.store.lists import resource_lists
 
 SIZES = st.lists(st.integers(min_value=0, max_value=5_000_000), max_size=60)
 LIMITS = st.integers(min_value=1, max_value=4_000_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import maestropy
-from maestropy.journal import fields
+from maestropy.journal import phrases as journal_phrases
 from maestropy.trace.findings import explain
 from maestropy.trace.findings.codes import CODES, SQL, Entry
 from maestropy.trace.logs.read import phrases
@@ -66,7 +66,7 @@ def emitted() -> set[str]:
 
 
 def journal() -> list[str]:
-    groups = [group for name, group in inspect.getmembers(fields, inspect.isclass) if name.endswith("Phrase")]
+    groups = [group for name, group in inspect.getmembers(journal_phrases, inspect.isclass) if name.endswith("Phrase")]
     texts = [text for group in groups for name, text in vars(group).items() if name.isupper() and isinstance(text, str)]
     patterns = [one.pattern.pattern.decode().replace("\\", "") for one in phrases.UNSTRUCTURED]
     return [*texts, *(text.decode() for text in phrases.STRUCTURED), *patterns]

@@ -16,7 +16,8 @@ from maestropy.agent.expressions.budget import Budget
 from maestropy.agent.state.access_reviews import ExecutorAccess, ExecutorAction, ExecutorRead
 from maestropy.agent.state.drift_backoff import DriftBackoff
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import errors, objects
 from maestropy.kube.client import KubeClient
 from maestropy.kube.discovery import Discovery

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from maestropy.agent.telemetry import log_fields
 from maestropy.aio import tasks
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase, BrokerPhrase
 from maestropy.transport import port
 from maestropy.wire.events import event
 

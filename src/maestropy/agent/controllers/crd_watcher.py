@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from maestropy.aio import tasks
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import errors, watch
 from maestropy.kube.client import KubeClient
 from maestropy.kube.request import ObjectSelector, ResourceType

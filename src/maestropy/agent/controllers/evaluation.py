@@ -13,7 +13,8 @@ from typing import Final, TypeVar
 from maestropy.agent.expressions.budget import Budget, BudgetExceeded, Limit
 from maestropy.agent.state.expression_throttle import ExpressionThrottle
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.wire.works.status import WorkStatus
 
 SLICE_STEPS: Final = 10_000

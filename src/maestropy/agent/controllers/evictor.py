@@ -8,7 +8,8 @@ from dataclasses import replace
 from maestropy.agent.controllers.reconcile_context import ReconcileContext
 from maestropy.agent.decide import data_safety, eviction
 from maestropy.aio.keyed_queue import RequeueAfter
-from maestropy.journal.fields import AgentPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube.objects import Json
 from maestropy.wire import timestamps
 

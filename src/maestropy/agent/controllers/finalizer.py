@@ -12,7 +12,8 @@ from maestropy.agent.decide import data_safety, deletion, ownership
 from maestropy.agent.state.applied_manifest_works import APPLIED_MANIFEST_WORKS
 from maestropy.agent.state.work_cache import CachedWork
 from maestropy.aio.keyed_queue import RequeueAfter
-from maestropy.journal.fields import AgentPhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import objects
 from maestropy.kube.objects import Json
 

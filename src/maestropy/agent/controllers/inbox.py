@@ -12,7 +12,8 @@ from maestropy.agent.telemetry import log_fields
 from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase, BrokerPhrase
 from maestropy.wire import codec, errors, resync
 from maestropy.wire.events import event
 from maestropy.wire.works import work

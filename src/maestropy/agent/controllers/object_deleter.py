@@ -7,7 +7,8 @@ from maestropy.agent.controllers.applier import Applier, object_fields
 from maestropy.agent.controllers.watcher import ObjectRef
 from maestropy.agent.decide import deletion, ownership
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import errors, objects
 from maestropy.kube.objects import Json
 

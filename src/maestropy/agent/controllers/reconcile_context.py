@@ -1,4 +1,4 @@
-"""Hold what the reconciler, the finalizer and the evictor share: dependencies, intervals and helpers.
+"""Hold what the reconciler, the pruner, the finalizer and the evictor share: dependencies, intervals and helpers.
 
 Nothing here decides anything about a work.
 """
@@ -22,7 +22,8 @@ from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import clock as clocks
 from maestropy.aio.keyed_queue import RequeueAfter
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube.objects import Json
 from maestropy.wire import timestamps
 

@@ -13,6 +13,7 @@ from maestropy.agent.controllers.evaluation import Evaluation
 from maestropy.agent.controllers.evictor import Evictor
 from maestropy.agent.controllers.finalizer import Finalizer
 from maestropy.agent.controllers.object_deleter import PendingDeletions
+from maestropy.agent.controllers.pruner import Pruner, applied_resource, resource_entry
 from maestropy.agent.controllers.reconcile_context import (
     PENDING_SECONDS,
     ReconcileContext,
@@ -24,7 +25,6 @@ from maestropy.agent.controllers.watcher import ObjectRef
 from maestropy.agent.decide import (
     agent_records,
     data_safety,
-    deletion,
     manifest_configs,
     manifest_identity,
     ownership,
@@ -65,6 +65,7 @@ class Reconciler:
         """Lists to be written when the queue has room."""
         self._finalizer = Finalizer(context)
         self._evictor = Evictor(context)
+        self._pruner = Pruner(context)
 
     @property
     def deferred_count(self) -> int:
@@ -195,7 +196,7 @@ class Reconciler:
         if cached.manifest_work is not manifest_work:
             return RequeueAfter(0)
         created = [step.meta for step in planned.steps if step.meta.resource and step.is_owned and _is_written(step)]
-        planned_resources = [_resource_entry(meta, uid="") for meta in created]
+        planned_resources = [resource_entry(meta, uid="") for meta in created]
         origin = cached.origin
         applied_work = await self._evictor.cancel_eviction(
             await self._context.applied_works.ensure(manifest_work, planned=planned_resources, origin=origin)
@@ -208,7 +209,7 @@ class Reconciler:
         await self._watch_before_writing(key, planned)
         listed = {resource.key for resource in ownership.applied_resources(applied_work)}
         if cached.reconciled is not manifest_work:
-            applied_work = await self._announce(applied_work, planned_resources)
+            applied_work = await self._pruner.announce(applied_work, planned_resources)
         log_fields = self._log_fields(cached)
         evaluation = self._context.evaluator.begin(key, spec=_spec_of(cached), log_fields=log_fields)
         reported = cached.status.manifests
@@ -250,7 +251,7 @@ class Reconciler:
             self._deferred[key] = _deferred(manifest_work, applied_work, outcomes)
             return RequeueAfter(_DEFERRED_LIST_SECONDS * (1 + self._context.jitter()), _DEFERRED_LIST_PATIENCE_SECONDS)
         announced = ownership.announced_resources(applied_work) if cached.reconciled is None else ()
-        pending = await self._record_and_prune(
+        pending = await self._pruner.record_and_prune(
             applied_work, outcomes, name=manifest_work.name, log_fields=log_fields, announced=announced
         )
         await self._context.watch(key, _refs(outcomes), pending.resources)
@@ -279,17 +280,6 @@ class Reconciler:
     def _mark_reconciled(self, cached: CachedWork) -> None:
         cached.reconciled = cached.manifest_work
         cached.reconciled_until = self._context.clock.monotonic() + self._context.resync_seconds()
-
-    async def _announce(self, applied_work: Json, planned_resources: Sequence[ownership.AppliedResource]) -> Json:
-        """List the objects about to be created, so that they are found and deleted with the work after a crash."""
-        previous = ownership.applied_resources(applied_work)
-        known = {resource.key for resource in [*previous, *ownership.announced_resources(applied_work)]}
-        unlisted = [resource for resource in planned_resources if resource.key not in known]
-        return (
-            await self._context.applied_works.set_applied_resources(applied_work, [*previous, *unlisted])
-            if unlisted
-            else applied_work
-        )
 
     async def _watch_before_writing(self, key: str, planned: plan.ApplyPlan) -> None:
         """Start the watches before the first write, so that no change is missed."""
@@ -382,52 +372,6 @@ class Reconciler:
             for entry, observation, config in observations
         )
 
-    async def _record_and_prune(
-        self,
-        applied_work: Json,
-        outcomes: Sequence[ApplyOutcome],
-        *,
-        name: str,
-        log_fields: dict[str, object],
-        announced: Sequence[ownership.AppliedResource],
-    ) -> PendingDeletions:
-        """List the objects of the work in its AppliedManifestWork, and prune those it no longer contains."""
-        if objects.is_terminating(applied_work):
-            return PendingDeletions()
-        current = [
-            _applied_resource(outcome) for outcome in outcomes if outcome.ref is not None and outcome.live is not None
-        ]
-        unresolved = [
-            ownership.UnresolvedManifest(group=meta.group, namespace=meta.namespace, name=meta.name)
-            for meta in (outcome.step.meta for outcome in outcomes if outcome.ref is None or outcome.problem)
-        ]
-        previous = [*ownership.applied_resources(applied_work), *announced]
-        # An object that has a manifest and does not exist needs no pruning. A record of the agent, which a work could
-        # once contain, loses our owner reference.
-        manifest_keys = {
-            manifest_identity.key_of(outcome.step.meta)
-            for outcome in outcomes
-            if outcome.ref is not None and not outcome.problem and not agent_records.problem(outcome.step.meta)
-        }
-        previous = [resource for resource in previous if resource.key not in manifest_keys]
-        untracked = ownership.untracked(previous, current, unresolved=unresolved)
-        possibly_referenced = [resource for resource in previous if resource not in untracked]
-        if untracked:
-            # Listed before anything is deleted, so that a crash in between loses no object.
-            applied_work = await self._context.applied_works.set_applied_resources(
-                applied_work, [*current, *possibly_referenced, *untracked]
-            )
-        pending = await self._context.object_deleter.delete_all(
-            untracked,
-            owner=owner_reference(applied_work, is_owned=False),
-            reason=deletion.pruned_reason(name),
-            base_fields=log_fields,
-        )
-        await self._context.applied_works.set_applied_resources(
-            applied_work, [*current, *possibly_referenced, *pending.resources]
-        )
-        return pending
-
     def _next_seconds(
         self, cached: CachedWork, outcomes: Sequence[ApplyOutcome], *, has_pending_deletions: bool
     ) -> float:
@@ -455,26 +399,10 @@ def _deferred(manifest_work: work.ManifestWork, applied_work: Json, outcomes: Se
     return _DeferredList(
         manifest_work=manifest_work,
         owner=objects.uid(applied_work),
-        resources=tuple(_applied_resource(outcome) for outcome in outcomes),
+        resources=tuple(applied_resource(outcome) for outcome in outcomes),
         sightings=tuple(
             (outcome.ref, freshness.version_of(outcome.live)) for outcome in outcomes if outcome.ref and outcome.live
         ),
-    )
-
-
-def _applied_resource(outcome: ApplyOutcome) -> ownership.AppliedResource:
-    assert outcome.live is not None
-    return _resource_entry(outcome.step.meta, uid=outcome.live["metadata"]["uid"])
-
-
-def _resource_entry(meta: status.ResourceMeta, *, uid: str) -> ownership.AppliedResource:
-    return ownership.AppliedResource(
-        group=meta.group,
-        version=meta.version,
-        resource=meta.resource,
-        namespace=meta.namespace,
-        name=meta.name,
-        uid=uid,
     )
 
 

@@ -16,7 +16,8 @@ from maestropy.agent.decide.slow_lanes import Lane
 from maestropy.agent.state.watch_event_buffer import ObjectChange, WatchHold
 from maestropy.aio import tasks
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import errors, freshness, objects, watch
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json

@@ -6,7 +6,7 @@ from importlib import resources
 import yaml
 
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import errors
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json

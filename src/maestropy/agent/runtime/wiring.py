@@ -35,7 +35,8 @@ from maestropy.agent.telemetry.work_spans import WorkSpans
 from maestropy.aio import backoff, checks, keyed_queue
 from maestropy.aio import clock as clocks
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import errors, objects
 from maestropy.kube.client import KubeClient
 from maestropy.kube.discovery import Discovery

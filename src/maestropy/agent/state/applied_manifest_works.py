@@ -13,7 +13,7 @@ from typing import NamedTuple
 from maestropy.agent.decide import data_safety, ownership
 from maestropy.agent.state.watch_event_buffer import ObjectChange, WatchHold
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import AgentPhrase
+from maestropy.journal.phrases import AgentPhrase
 from maestropy.kube import errors, freshness, objects, watch
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json

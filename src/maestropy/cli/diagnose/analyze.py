@@ -13,7 +13,7 @@ from maestropy.cli.trace import endings
 from maestropy.trace.errors import InputUnreadable, InvalidArguments, TraceError
 
 if TYPE_CHECKING:
-    from maestropy.diagnose.analyze import Analysis
+    from maestropy.diagnose.analysis.analyze import Analysis
 
 _EXITS = """\
 Exit codes: 0 healthy, 1 something is wrong, 2 usage, 3 the archive cannot be read, 6 nothing wrong was found, but a
@@ -92,7 +92,7 @@ def analyze_archive(
         End with 0 whatever was found, for reporting jobs.
     """
     try:
-        from maestropy.diagnose import report
+        from maestropy.diagnose.analysis import report
 
         _check(out, force=force)
         with ExitStack() as stack:
@@ -135,7 +135,7 @@ def diff_archives(
         Replace the file of --out.
     """
     try:
-        from maestropy.diagnose import diff as comparison
+        from maestropy.diagnose.analysis import diff as comparison
 
         _check(out, force=force)
         with ExitStack() as stack:
@@ -159,7 +159,8 @@ def reveal_names(file: Path | None = None, *, key: Path) -> int:
     key
         The key file that the collection wrote.
     """
-    from maestropy.diagnose import anonymise, pack
+    from maestropy.diagnose.collection import pack
+    from maestropy.diagnose.redaction import anonymise
 
     try:
         if not key.exists():
@@ -188,8 +189,8 @@ def _write(text: str, out: Path | None, *, force: bool) -> None:
 
 
 def _analysis(archive: Path, stack: ExitStack) -> "Analysis":
-    from maestropy.diagnose import analyze as analysing
     from maestropy.diagnose import archive as archives
+    from maestropy.diagnose.analysis import analyze as analysing
 
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maestro-diagnose-")))
     opened = stack.enter_context(archives.opened(archive, folder=folder))

@@ -16,7 +16,7 @@ from maestropy.trace.errors import InvalidArguments, TraceError
 from maestropy.trace.exit_codes import Exit
 
 if TYPE_CHECKING:
-    from maestropy.diagnose.collect import CollectOptions, Result
+    from maestropy.diagnose.collection.collect import CollectOptions, Result
 
 EXAMPLES = """\
 Examples:
@@ -132,8 +132,8 @@ def _options(
 ) -> "CollectOptions":
     from maestropy.aio.clock import Clock
     from maestropy.cli.trace.logs import inputs
-    from maestropy.diagnose.collect import CollectOptions
-    from maestropy.diagnose.scope import Scope
+    from maestropy.diagnose.collection.collect import CollectOptions
+    from maestropy.diagnose.collection.scope import Scope
 
     if access.offline is not None:
         raise InvalidArguments(
@@ -178,7 +178,7 @@ def _bytes(text: str) -> int:
 def _run(options: "CollectOptions", *, is_quiet: bool) -> "Result | None":
     from maestropy.aio.clock import Clock
     from maestropy.cli.terminal import Terminal
-    from maestropy.diagnose import collect as collecting
+    from maestropy.diagnose.collection import collect as collecting
 
     terminal = Terminal()
     results: list[Result] = []

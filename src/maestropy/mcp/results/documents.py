@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from maestropy.diagnose.redact import Redactor
+from maestropy.diagnose.redaction.redact import Redactor
 from maestropy.mcp.answers import Result
 
 _AT_ONCE: Final = 15

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from maestropy.diagnose.analyze import Analysis
-from maestropy.diagnose.diff import Difference
-from maestropy.diagnose.ranking import Ranked
+from maestropy.diagnose.analysis.analyze import Analysis
+from maestropy.diagnose.analysis.diff import Difference
+from maestropy.diagnose.analysis.ranking import Ranked
 from maestropy.mcp.answers import Result, ToolError
 from maestropy.mcp.evidence import EvidenceStore
 from maestropy.mcp.texts import Ours, known

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from maestropy.console import filters, fleet, stuck
+from maestropy.console.pages import filters, fleet, stuck
 from maestropy.console.picture import Picture
 from maestropy.console.rows import WorkRow, moment_of
 from maestropy.mcp.answers import Result, ToolError

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, Protocol, TypeVar
 
-from maestropy.journal.fields import BrokerPhrase, LifecyclePhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import BrokerPhrase, LifecyclePhrase
 from maestropy.server.brokers import port
 from maestropy.server.context import Context
 from maestropy.store import errors as store_errors

@@ -7,7 +7,8 @@ delivered to another instance where the subscription is a shared one. `connected
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 
-from maestropy.journal.fields import BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import BrokerPhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.connected import ConnectedBroker
 from maestropy.server.context import Context

@@ -8,7 +8,8 @@ is missing or denied does not end it: statuses still arrive, and events are sent
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 
-from maestropy.journal.fields import BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import BrokerPhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.connected import ConnectedBroker
 from maestropy.server.context import Context

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
-from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import MaintenancePhrase
 from maestropy.server.context import Context
 from maestropy.store import actions, consumers, data_safety, events, instances, statuses
 from maestropy.store.postgres import locks

@@ -7,12 +7,15 @@ it queues are one transaction, so that it is done as a whole or not at all, also
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from maestropy.journal.fields import Logger, LogKey, RestPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import RestPhrase
 from maestropy.server.context import Context
 from maestropy.server.decide.actions import delivery, retirement, sweep
 from maestropy.server.decide.actions.plans import Plan, Refusal
 from maestropy.server.decide.history import kinds
-from maestropy.store import actions, errors, history, pool, resources, rows, statuses
+from maestropy.store import actions, errors, resources, rows, statuses
+from maestropy.store.history import history_entries
+from maestropy.store.postgres import pool
 
 SHOWN_WORKS = 100
 """How many works a plan names."""
@@ -199,7 +202,7 @@ class OperatorActions:
                 )
                 for status in stored.values()
             ]
-            await history.record(connection, entries)
+            await history_entries.record(connection, entries)
         await actions.remove_consumer(connection, facts.name)
 
     async def _mark_deleting(
@@ -243,7 +246,7 @@ class OperatorActions:
             operation_id=kinds.short(request.operation_id),
             detail=kinds.detail(detail),
         )
-        await history.record(connection, [entry])
+        await history_entries.record(connection, [entry])
 
     def _log(self, plan: Plan, request: ActionRequest) -> None:
         fields = {

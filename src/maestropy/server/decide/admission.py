@@ -1,7 +1,7 @@
 """Decide what a spec request (create, update or delete) of a source changes.
 
 Requests arrive twice, late, and from sources that do not own the resource. Pure: no I/O, no clock.
-`maestropy.server.controllers.spec_writer` carries the verdict out.
+`maestropy.server.controllers.spec.spec_writer` carries the verdict out.
 """
 
 from dataclasses import dataclass, field

@@ -7,7 +7,7 @@ that takes long for a good reason, such as a finalizer, is repeated less and les
 
 The schedule is that of Go Maestro's delete recovery, on the same rows, with one difference: a round that has fewer
 consumers than its limit gives each of them several turns. Delays are in nanoseconds, as Go stores them. Pure: no I/O,
-no clock. `server.controllers.delete_recovery` runs the rounds.
+no clock. `server.controllers.spec.delete_recovery` runs the rounds.
 """
 
 import zlib

@@ -1,7 +1,7 @@
 """Decide what a status update from an agent changes.
 
 Updates arrive twice, late and out of order: the transport delivers at least once. Pure: no I/O, no clock.
-`maestropy.server.controllers.status_writer` carries the verdict out.
+`maestropy.server.controllers.status.status_writer` carries the verdict out.
 """
 
 import contextlib

@@ -12,14 +12,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from maestropy.journal.fields import Logger, LogKey, SpecDispatcherPhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import SpecDispatcherPhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context
 from maestropy.server.decide import delete_recovery, delivery
 from maestropy.server.telemetry import log_fields, request_spans
-from maestropy.store import actions, data_safety, pool, resources, rows
-from maestropy.store.postgres import locks
+from maestropy.store import actions, data_safety, resources, rows
+from maestropy.store.postgres import locks, pool
 from maestropy.wire import codec, errors, resync
 from maestropy.wire.events import event
 

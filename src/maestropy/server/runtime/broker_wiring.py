@@ -14,14 +14,14 @@ from maestropy.flags import SettingsError
 from maestropy.server.brokers import port
 from maestropy.server.brokers.mqtt import MqttBroker
 from maestropy.server.context import Context
-from maestropy.server.controllers.agent_messages import AgentMessages, Handlers
-from maestropy.server.controllers.agent_presence import AgentPresence
-from maestropy.server.controllers.consumer_ownership import EVERY_SECONDS, ConsumerOwnership, RingRules
-from maestropy.server.controllers.resync import Resync
-from maestropy.server.controllers.resync_queue import ResyncQueue, SpecResyncRequest
-from maestropy.server.controllers.spec_dispatcher import SpecDispatcher
-from maestropy.server.controllers.status_intake import StatusIntake
-from maestropy.server.controllers.status_writer import StatusWriter
+from maestropy.server.controllers.agents.agent_messages import AgentMessages, Handlers
+from maestropy.server.controllers.agents.agent_presence import AgentPresence
+from maestropy.server.controllers.agents.resync import Resync
+from maestropy.server.controllers.agents.resync_queue import ResyncQueue, SpecResyncRequest
+from maestropy.server.controllers.instances.consumer_ownership import EVERY_SECONDS, ConsumerOwnership, RingRules
+from maestropy.server.controllers.spec.spec_dispatcher import SpecDispatcher
+from maestropy.server.controllers.status.status_intake import StatusIntake
+from maestropy.server.controllers.status.status_writer import StatusWriter
 from maestropy.server.settings import ServerSettings
 from maestropy.transport.mqtt import config as mqtt_config
 from maestropy.transport.mqtt.endpoint import MqttEndpoint

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 
 from maestropy.journal import emit
-from maestropy.journal.fields import DatabasePhrase, LifecyclePhrase, Logger, LogKey
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import DatabasePhrase, LifecyclePhrase
 from maestropy.server.context import Context
 from maestropy.server.decide.read_routing import Reason
 from maestropy.server.read_replica import ReadReplica, ReplicaSettings
 from maestropy.server.settings import ServerSettings, listening_address, reading_address
-from maestropy.store import data_safety, errors, notifications, pool
+from maestropy.store import data_safety, errors
 from maestropy.store import dsn as dsns
 from maestropy.store.migrations import migrate
-from maestropy.store.postgres import pooler, remedies, servers
+from maestropy.store.postgres import notifications, pool, pooler, remedies, servers
 
 # For the first answer of the replica: a wrong address must be an error of the start also on a busy host.
 _OPEN_SECONDS = 15.0

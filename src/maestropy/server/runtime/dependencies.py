@@ -6,7 +6,7 @@ from typing import Final
 
 from maestropy.aio import checks
 from maestropy.server.brokers import port
-from maestropy.server.controllers.membership import Membership
+from maestropy.server.controllers.instances.membership import Membership
 from maestropy.server.primary_watch import PrimaryWatch
 from maestropy.store import errors
 from maestropy.transport.tls import expiry

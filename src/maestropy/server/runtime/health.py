@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from maestropy.aio import checks
 from maestropy.journal import Journal
-from maestropy.journal.fields import RestPhrase
+from maestropy.journal.phrases import RestPhrase
 
 CHECK_TIMEOUT_SECONDS: Final = 2.0
 _LOG_VERBOSITY: Final = 4

@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from maestropy.journal.fields import LifecyclePhrase, LogKey, SpecWriterPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import LifecyclePhrase, SpecWriterPhrase
 from maestropy.server.context import Context
-from maestropy.server.controllers.membership import Membership
+from maestropy.server.controllers.instances.membership import Membership
 from maestropy.server.primary_watch import PrimaryWatch
 from maestropy.server.runtime.health import NotReady, Readiness
 from maestropy.server.telemetry.metrics import CallMetrics, Metrics, Rpc

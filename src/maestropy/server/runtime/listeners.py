@@ -11,7 +11,8 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from maestropy.aio import tasks
-from maestropy.journal.fields import LifecyclePhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import LifecyclePhrase
 from maestropy.server.api.grpc.agents import AgentService
 from maestropy.server.api.grpc.sources import SourceService, no_position
 from maestropy.server.api.grpc.subscriptions import Heartbeats

@@ -8,27 +8,28 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from maestropy.aio import tasks
-from maestropy.journal.fields import Logger, LogKey, MaintenancePhrase
+from maestropy.journal.fields import Logger, LogKey
+from maestropy.journal.phrases import MaintenancePhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.grpc_streams import GrpcStreams
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
-from maestropy.server.controllers.agent_presence import EVERY as PRESENCE_EVERY
-from maestropy.server.controllers.agent_presence import AgentPresence
-from maestropy.server.controllers.delete_recovery import REPORT_EVERY, DeleteRecovery
-from maestropy.server.controllers.history_retention import EVERY as RETENTION_EVERY
-from maestropy.server.controllers.history_retention import HistoryRetention
-from maestropy.server.controllers.history_writer import HistoryWriter
+from maestropy.server.controllers.agents.agent_presence import EVERY as PRESENCE_EVERY
+from maestropy.server.controllers.agents.agent_presence import AgentPresence
+from maestropy.server.controllers.agents.resync import Resync
+from maestropy.server.controllers.history.history_retention import EVERY as RETENTION_EVERY
+from maestropy.server.controllers.history.history_retention import HistoryRetention
+from maestropy.server.controllers.history.history_writer import HistoryWriter
+from maestropy.server.controllers.instances.membership import Membership
 from maestropy.server.controllers.maintenance import Maintenance, Thresholds
-from maestropy.server.controllers.membership import Membership
 from maestropy.server.controllers.operator_actions import OperatorActions
-from maestropy.server.controllers.resync import Resync
-from maestropy.server.controllers.spec_dispatcher import SpecDispatcher
-from maestropy.server.controllers.spec_writer import SpecWriter
-from maestropy.server.controllers.status_dispatcher import StatusDispatcher
-from maestropy.server.controllers.status_intake import StatusIntake
-from maestropy.server.controllers.status_recheck import StatusRecheck
-from maestropy.server.controllers.status_writer import StatusWriter
+from maestropy.server.controllers.spec.delete_recovery import REPORT_EVERY, DeleteRecovery
+from maestropy.server.controllers.spec.spec_dispatcher import SpecDispatcher
+from maestropy.server.controllers.spec.spec_writer import SpecWriter
+from maestropy.server.controllers.status.status_dispatcher import StatusDispatcher
+from maestropy.server.controllers.status.status_intake import StatusIntake
+from maestropy.server.controllers.status.status_recheck import StatusRecheck
+from maestropy.server.controllers.status.status_writer import StatusWriter
 from maestropy.server.decide.delete_recovery import PAUSE, RecoveryPolicy
 from maestropy.server.decide.history.retention import Limits
 from maestropy.server.dispatch.spec_sender import SpecSender

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from maestropy.journal.emit import Journal
-from maestropy.journal.fields import LogKey, SpecDispatcherPhrase, SpecWriterPhrase, StatusDispatcherPhrase, Verbosity
+from maestropy.journal.fields import LogKey, Verbosity
+from maestropy.journal.phrases import SpecDispatcherPhrase, SpecWriterPhrase, StatusDispatcherPhrase
 from maestropy.server.decide import admission
 from maestropy.wire import errors, storable_json, timestamps
 from maestropy.wire.events import event, json_format

@@ -1,1 +1,1 @@
-"""Read one page of a list: its condition and order, the IDs on it, and where the next page begins."""
+"""Read lists: the condition and order of a page, the IDs on it, where the next begins, and its resources."""

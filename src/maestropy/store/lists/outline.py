@@ -12,10 +12,11 @@ from typing import Final
 import asyncpg
 import msgspec
 
-from maestropy.store import pool, sql
+from maestropy.store import sql
 from maestropy.store.lists import keyset
 from maestropy.store.lists import query as queries
 from maestropy.store.lists.query import ListQuery
+from maestropy.store.postgres import pool
 
 _STATEMENTS = sql.load("listing")
 

@@ -21,9 +21,9 @@ from typing import Final
 import asyncpg
 
 from maestropy.store import dsn as dsns
-from maestropy.store import errors, pool, sql
+from maestropy.store import errors, sql
 from maestropy.store.migrations import objects, schema
-from maestropy.store.postgres import locks, pooler, servers
+from maestropy.store.postgres import locks, pool, pooler, servers
 
 names = schema.names
 

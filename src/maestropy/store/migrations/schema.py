@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from maestropy.store import pool, sql
+from maestropy.store import sql
 from maestropy.store.migrations import objects
+from maestropy.store.postgres import pool
 
 OWN_PREFIX: Final = "maestropy_"
 _CONCURRENTLY: Final = "-- concurrently\n"

@@ -1,1 +1,1 @@
-"""What belongs to PostgreSQL as a server: its hosts, a pooler before it, and advisory locks."""
+"""The connection to PostgreSQL: its hosts, a pooler before it, the pool, notifications and advisory locks."""

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from maestropy.journal import fields, redact
+from maestropy.journal import phrases as fields
+from maestropy.journal import redact
 from maestropy.trace.errors import InvalidArguments
 from maestropy.trace.logs import log_records, objects
 from maestropy.trace.logs.judge import complete_requests

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from maestropy.journal.fields import (
+from maestropy.journal.phrases import (
     AgentPhrase,
     BrokerPhrase,
     ListenerPhrase,

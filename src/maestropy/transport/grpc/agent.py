@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from maestropy.journal.fields import BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import BrokerPhrase
 from maestropy.transport import port
 from maestropy.transport.grpc.client import BadCredentials, GrpcClient, GrpcEndpoint, StreamTimeout
 from maestropy.transport.grpc.status import CallRejected, StatusCode

@@ -8,7 +8,8 @@ request is not lost while the server starts.
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from maestropy.journal.fields import BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import BrokerPhrase
 from maestropy.transport import port, resync_marker
 from maestropy.transport.mqtt import connection
 from maestropy.transport.mqtt.endpoint import MqttEndpoint

@@ -8,7 +8,8 @@ arrives while the agent is away, and Pub/Sub accepts events although no server r
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from maestropy.journal.fields import BrokerPhrase, LogKey
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import BrokerPhrase
 from maestropy.transport import port, resync_marker
 from maestropy.transport.pubsub import connection
 from maestropy.transport.pubsub.endpoint import PubsubEndpoint

@@ -14,7 +14,8 @@ from maestropy.server.brokers import port
 from maestropy.server.brokers.port import Outcome
 from maestropy.server.context import Context
 from maestropy.server.telemetry.metrics import Metrics
-from maestropy.store import pool, resources, rows
+from maestropy.store import resources, rows
+from maestropy.store.postgres import pool
 from maestropy.wire.events import event, stored_event
 from tests.simulation.memory_postgres import Engine, Pool
 

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from maestropy.journal.fields import BrokerPhrase, LogKey, SpecWriterPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import BrokerPhrase, SpecWriterPhrase
 from maestropy.server.api.grpc import rejections, subscriptions
 from maestropy.server.auth import requesters
 from maestropy.server.auth.agents import AgentIdentityPolicy, UnnamedConsumers, authorize_agent, identify_agent
@@ -13,9 +14,9 @@ from maestropy.server.auth.expiry import check_certificate
 from maestropy.server.brokers import port
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
-from maestropy.server.controllers.history_writer import HistoryWriter
-from maestropy.server.controllers.resync import Resync
-from maestropy.server.controllers.status_intake import StatusIntake
+from maestropy.server.controllers.agents.resync import Resync
+from maestropy.server.controllers.history.history_writer import HistoryWriter
+from maestropy.server.controllers.status.status_intake import StatusIntake
 from maestropy.server.decide import admission, status_intake
 from maestropy.server.decide.history import kinds, refusals
 from maestropy.server.telemetry import log_fields

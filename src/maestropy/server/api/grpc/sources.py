@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from maestropy.journal.fields import LogKey, SpecWriterPhrase, StatusDispatcherPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import SpecWriterPhrase, StatusDispatcherPhrase
 from maestropy.server.api.grpc import rejections, subscriptions
 from maestropy.server.auth import requesters
 from maestropy.server.auth.denied import Denied
@@ -12,9 +13,9 @@ from maestropy.server.auth.expiry import check_certificate
 from maestropy.server.auth.sources import SourceAccessControl
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.server.context import Context
-from maestropy.server.controllers.history_writer import HistoryWriter
-from maestropy.server.controllers.spec_writer import SpecWriter
-from maestropy.server.controllers.status_dispatcher import StatusDispatcher
+from maestropy.server.controllers.history.history_writer import HistoryWriter
+from maestropy.server.controllers.spec.spec_writer import SpecWriter
+from maestropy.server.controllers.status.status_dispatcher import StatusDispatcher
 from maestropy.server.decide import admission, rejection
 from maestropy.server.decide.history import kinds, refusals
 from maestropy.server.telemetry import log_fields

@@ -10,7 +10,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from maestropy.journal.fields import LogKey, RestPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import RestPhrase
 from maestropy.server.api.rest import actions, representations
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import bodies, error_catalogue, routing

@@ -11,7 +11,8 @@ from maestropy.server.auth.roles import RestCaller
 from maestropy.server.controllers.operator_actions import OperatorActions
 from maestropy.server.decide.rejection import Rejection
 from maestropy.server.telemetry.request_spans import RequestSpans
-from maestropy.store import pool, rows
+from maestropy.store import rows
+from maestropy.store.postgres import pool
 from maestropy.wire import positions
 
 _Result = TypeVar("_Result")

@@ -17,7 +17,8 @@ from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.decide.history import kinds
-from maestropy.store import history, resource_lists
+from maestropy.store.history import history_entries
+from maestropy.store.lists import resource_lists
 from maestropy.store.lists.keyset import Position
 from maestropy.store.search import ColumnType, OrderKey
 from maestropy.store.search.columns import Column
@@ -47,7 +48,7 @@ class HistoryHandlers:
     async def of_consumer(self, request: Request) -> ASGIApp:
         """Return the history of a consumer by its ID or name, also of one that is deleted."""
         key = _checked(request, "Consumer")
-        name = await history.consumer_name(self._deps.database, key)
+        name = await history_entries.consumer_name(self._deps.database, key)
         if name is None:
             raise routing.not_found("Consumer", key)
         return await self._page(request, noun="Consumer", consumer=name)
@@ -66,7 +67,7 @@ class HistoryHandlers:
         fingerprint = continuation.fingerprint(f"{request.url.path} {kinds_wanted}", str(is_descending))
         token = parameters.get("continue", "")
         place = continuation.decode(token, fingerprint=fingerprint, keys=_KEYS) if token else None
-        query = history.HistoryQuery(
+        query = history_entries.HistoryQuery(
             work_id=work_id,
             consumer=consumer,
             sources=sources,
@@ -77,7 +78,7 @@ class HistoryHandlers:
             is_descending=is_descending,
             limit=size + 1,
         )
-        found = await history.page(self._deps.database, query)
+        found = await history_entries.page(self._deps.database, query)
         if not found and place is None and noun:
             await self._check_exists(noun, request.path_params["id"], sources=sources)
         page, has_more = found[:size], len(found) > size
@@ -91,7 +92,7 @@ class HistoryHandlers:
             )
         return representations.response(self._body(page), headers=headers)
 
-    def _body(self, page: Sequence[history.HistoryRow]) -> bytes:
+    def _body(self, page: Sequence[history_entries.HistoryRow]) -> bytes:
         body = {
             "items": [msgspec.Raw(_item(row)) for row in page],
             "kind": "HistoryList",
@@ -113,7 +114,7 @@ class HistoryHandlers:
             raise routing.not_found(noun, key)
 
 
-def _item(row: history.HistoryRow) -> bytes:
+def _item(row: history_entries.HistoryRow) -> bytes:
     body: dict[str, Any] = {
         "consumer_name": row.consumer,
         "detail": msgspec.Raw(row.detail.encode()),

@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
-from maestropy.store import consumers, resource_lists
+from maestropy.store import consumers
+from maestropy.store.lists import resource_lists
 
 BASE: Final = "/api/maestro/v1"
 HEADERS: Final = {"Content-Type": "application/json", "Vary": "Authorization"}

@@ -21,8 +21,10 @@ from maestropy.server.api.rest.dependencies import ListReads
 from maestropy.server.api.rest.http import error_catalogue
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.api.rest.stream_slots import StreamSlots
-from maestropy.store import errors, pool, resource_lists
+from maestropy.store import errors
+from maestropy.store.lists import resource_lists
 from maestropy.store.lists.query import ListQuery
+from maestropy.store.postgres import pool
 from maestropy.store.search import serving
 from maestropy.wire import positions
 

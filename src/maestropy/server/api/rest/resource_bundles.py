@@ -6,13 +6,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from maestropy.journal.fields import LogKey, RestPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import RestPhrase
 from maestropy.server.api.rest import field_selection, list_parameters, representations, resource_bundle_list
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import asked_positions, error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.api.rest.stream_slots import StreamSlots
-from maestropy.store import errors, resource_lists, search
+from maestropy.store import errors, search
+from maestropy.store.lists import resource_lists
 
 
 class ResourceBundleHandlers:

@@ -14,9 +14,9 @@ from typing import IO, Any, Final, NamedTuple
 import msgspec
 
 from maestropy.journal import jsonl
-from maestropy.journal.fields import (
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import (
     AgentPhrase,
-    LogKey,
     SpecDispatcherPhrase,
     SpecWriterPhrase,
     StatusDispatcherPhrase,

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from maestropy.journal.fields import (
+from maestropy.journal.phrases import (
     AgentPhrase,
     BrokerPhrase,
     DatabasePhrase,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from maestropy.server.api.rest import field_selection, representations
 from maestropy.store.consumers import ConsumerRow
-from maestropy.store.resource_lists import ResourceRow
+from maestropy.store.lists.resource_lists import ResourceRow
 
 CREATED = datetime(2026, 8, 20, 10, 0, 41, 123400, tzinfo=UTC)
 UPDATED = datetime(2026, 8, 20, 10, 6, 2, tzinfo=UTC)

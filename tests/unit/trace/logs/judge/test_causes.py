@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from maestropy.cli import main
-from maestropy.journal.fields import StatusWriterPhrase
+from maestropy.journal.phrases import StatusWriterPhrase
 from maestropy.trace.logs import tracer
 from maestropy.trace.logs.judge import database_checks
 from maestropy.trace.logs.log_records import RecordKind

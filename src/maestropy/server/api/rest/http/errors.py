@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from maestropy.server.api.rest.http import error_catalogue
 from maestropy.server.auth import rest as tokens
-from maestropy.store import errors, pool, search
+from maestropy.store import errors, search
+from maestropy.store.postgres import pool
 from maestropy.wire import positions
 
 _SHOWN_CHARACTERS: Final = 256

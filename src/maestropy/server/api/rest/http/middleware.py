@@ -13,7 +13,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from maestropy.journal.fields import LogKey, RestPhrase, SpecWriterPhrase
+from maestropy.journal.fields import LogKey
+from maestropy.journal.phrases import RestPhrase, SpecWriterPhrase
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.http import error_catalogue, errors, operation_id, routing
 from maestropy.server.auth.roles import UNRESTRICTED

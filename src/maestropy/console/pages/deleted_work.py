@@ -1,0 +1,91 @@
+"""Describe a work that was deleted and has no row any more, by what the history keeps of it. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from maestropy.console.pages import hops
+from maestropy.console.rows import shortened
+from maestropy.sdk.history import HistoryEntry
+from maestropy.trace.findings.codes import CODES
+from maestropy.trace.work import parse
+
+CODE: Final = "MW-102"
+_DELETED: Final = "work.deleted"
+_REQUESTED: Final = "work.deletion-requested"
+
+
+def deletion(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
+    """Return the newest entry that ended a work; None if the history has none, or the work was created again."""
+    ends = [entry for entry in history if entry.kind in (_DELETED, "work.created")]
+    last = max(ends, key=lambda entry: (entry.time, entry.kind == _DELETED), default=None)
+    return last if last is not None and last.kind == _DELETED else None
+
+
+def headline(model: dict[str, Any], work_id: str, history: Sequence[HistoryEntry], ended: HistoryEntry) -> None:
+    """Put the deletion into the model of a work: when it ended, who asked for it, its name and its ID."""
+    entry = CODES[CODE]
+    asked = _asked(history)
+    requested = f", requested by {_who(asked)} at {asked.time}" if asked is not None else ""
+    evidence = [_evidence(one) for one in (asked, ended) if one is not None]
+    finding: dict[str, Any] = {
+        "code": CODE,
+        "severity": entry.severity,
+        "title": "The work was deleted.",
+        "detail": "",
+        "advice": [],
+    }
+    model |= {
+        "code": CODE,
+        "verdict": entry.name,
+        "summary": f"Deleted at {ended.time}{requested}.",
+        "workName": model.get("workName") or _name(history),
+        "resourceId": work_id,
+        "consumer": model.get("consumer") or ended.consumer or next((one.consumer for one in history), ""),
+        "findings": [{**finding, "evidence": evidence}],
+        "isDeleted": True,
+    }
+
+
+def strip(history: Sequence[HistoryEntry], ended: HistoryEntry) -> list[dict[str, Any]]:
+    """Return the hops of a deleted work: none is broken, and nothing is left to be told by the later ones."""
+    asked = _asked(history)
+    known = hops.Known(
+        code=CODE,
+        summary="",
+        source=asked.source if asked else "",
+        operation_id=asked.operation_id if asked else "",
+        requested=_seconds(asked.time) if asked else 0.0,
+        stored=_seconds(ended.time),
+    )
+    shown = hops.strip(known)
+    for hop in shown:
+        if hop["hop"] == "database":
+            hop["says"] = "deleted"
+        elif hop["hop"] == "status":
+            hop["says"] = ""
+    return shown
+
+
+def _asked(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
+    return max((entry for entry in history if entry.kind == _REQUESTED), key=lambda entry: entry.time, default=None)
+
+
+def _who(entry: HistoryEntry) -> str:
+    source = f"source {entry.source}" if entry.source else ""
+    where = f"from {entry.address}" if entry.address else ""
+    return shortened(" ".join(filter(None, (entry.user or source, where)))) or "somebody without login"
+
+
+def _evidence(entry: HistoryEntry) -> dict[str, str]:
+    who = f" by {_who(entry)}" if entry.kind == _REQUESTED else ""
+    return {"where": "history", "says": f"{entry.time} {entry.kind}{who}"}
+
+
+def _name(history: Sequence[HistoryEntry]) -> str:
+    names = (entry.detail.get("name") for entry in history if entry.kind.startswith("work."))
+    return shortened(next((name for name in names if isinstance(name, str) and name), ""))
+
+
+def _seconds(text: str) -> float:
+    moment = parse.moment(text)
+    return moment.timestamp() if moment is not None else 0.0

@@ -1,0 +1,1 @@
+"""Analyse an unpacked archive offline: ask the verdict engines, judge components, rank, report and compare."""

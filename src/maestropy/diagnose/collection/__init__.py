@@ -1,0 +1,1 @@
+"""Collect an archive: read the systems within a scope, stage what is redacted, and pack it."""

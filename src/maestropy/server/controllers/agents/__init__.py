@@ -1,0 +1,1 @@
+"""What the server does with connected agents: it takes their messages, notes their presence and resyncs them."""
