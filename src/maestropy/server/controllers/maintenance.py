@@ -72,7 +72,6 @@ class Maintenance:
         """Delete finished events, a bounded number at a time."""
         now = self._context.now()
         async with self._context.database.transaction(durable=False) as connection:
-            await events.retire_orphans(connection, now=now, limit=_PURGE_LIMIT)
             done_before = now - self._thresholds.event_retention
             await events.purge_events(connection, done_before=done_before, limit=_PURGE_LIMIT)
             await events.purge_status_events(
@@ -82,6 +81,11 @@ class Maintenance:
                 created_before=now - _STATUS_EVENT_LIFETIME,
                 limit=_PURGE_LIMIT,
             )
+
+    async def retire_orphans(self) -> None:
+        """Reconcile events whose resources a Go server or an operator has removed; ours do that with the removal."""
+        async with self._context.database.transaction(durable=False) as connection:
+            await events.retire_orphans(connection, now=self._context.now(), limit=_PURGE_LIMIT)
 
     async def detect(self) -> None:
         """Queue resources without a status again, and give up deletions that no agent takes; one instance at a time."""
