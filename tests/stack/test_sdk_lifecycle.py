@@ -191,6 +191,30 @@ async def test_concurrent_writers_of_one_work_all_succeed(database: Dsn) -> None
         assert sorted(outcome.operation for outcome in outcomes) == ["created", *["unchanged"] * 4]
 
 
+async def test_many_works_are_applied_with_few_reads(database: Dsn) -> None:
+    async with harness.in_process(database) as server, client_of(server) as client:
+        for consumer in ("c1", "c2"):
+            await client.consumers.create(consumer)
+        await client.works("c1").create(work("same"))
+        await client.works("c1").create(work("changed"))
+        new = [work(f"new{number}", consumer="c2") for number in range(30)]
+        given = [work("same", consumer="c1"), work("changed", "other", consumer="c1"), *new]
+        wrong = [work("nowhere"), work("lost", consumer="absent")]
+        twice = [work("twice", value, consumer="c2") for value in ("a", "b")]
+        result = await client.all_works().apply_many([*given, *wrong, *twice], concurrency=4)
+        operations = [(done.work.name, done.operation) for done in result.applied]
+        assert operations[:-2] == [("same", "unchanged"), ("changed", "updated"), *((w.name, "created") for w in new)]
+        assert sorted(operations[-2:]) == [("twice", "created"), ("twice", "updated")]
+        assert [(failed.work.name, type(failed.error)) for failed in result.failed] == [
+            ("nowhere", errors.Invalid),
+            ("lost", errors.ConsumerNotFound),
+        ]
+        # Of the works that do not exist, only those that are given twice are read.
+        lines = server.context.metrics.render()[0].decode().splitlines()
+        absent = [line for line in lines if line.startswith("rest_api_inbound_request_count") and 'code="404"' in line]
+        assert sum(float(line.rpartition(" ")[2]) for line in absent) <= len(twice), absent
+
+
 async def test_list_is_stable_while_works_are_created_and_deleted(database: Dsn) -> None:
     async with harness.in_process(database) as server, client_of(server, timeout=120.0) as client:
         await client.consumers.create("c1")

@@ -4,8 +4,9 @@ Writes go over gRPC and are stored when they return; reads go over REST. Any num
 """
 
 import difflib
+import itertools
 import logging
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,7 @@ from maestropy.sdk._connection import client_spans, error_mapping, responses
 from maestropy.sdk._connection.publisher import Publisher
 from maestropy.sdk._connection.rest import PAGE_SIZE, WITH_EXECUTOR, RestCall, RestClient
 from maestropy.sdk._connection.subscription_hub import OnConnection, SubscriptionHub
-from maestropy.sdk._operations import apply_many, changes, checks, write
+from maestropy.sdk._operations import absence, apply_many, changes, checks, write
 from maestropy.sdk._operations import wait as waiting
 from maestropy.sdk._operations.apply_many import Applied as Applied
 from maestropy.sdk._operations.apply_many import AppliedMany as AppliedMany
@@ -186,8 +187,18 @@ class AsyncWorks:
         if dry_run:
             return await self._dry_run(desired, version=version)
 
+        return await self._apply(work, desired, version=version, operation_id=operation_id)
+
+    async def _apply(
+        self, work: Work, desired: Work, *, version: int | None = None, operation_id: str = "", is_absent: bool = False
+    ) -> Applied:
+        """Create or update a work; one that is known to be absent is created without reading it first."""
+        attempts = itertools.count()
+
         async def attempt() -> Applied:
             try:
+                if is_absent and not next(attempts):
+                    return Applied("created", await self.create(work, operation_id=operation_id))
                 stored = await self.get(desired.name)
             except NotFound:
                 if version:
@@ -214,13 +225,33 @@ class AsyncWorks:
         >>> result.raise_for_failures()
         """
 
-        async def apply(work: Work) -> Applied:
-            return await (self if self._consumer else self._of_consumer(work)).apply(work)
-
         all_works = list(works)
         for work in all_works:
             checks.is_work(work)
+        absent = absence.AbsentWorks(filter(None, map(self._id_or_empty, all_works)), self._existing)
+
+        async def apply(work: Work) -> Applied:
+            own = self if self._consumer else self._of_consumer(work)
+            desired = own._with_identity(work).validate()
+            return await own._apply(work, desired, is_absent=await absent.is_absent(self._id_or_empty(work)))
+
         return await apply_many.apply_many(all_works, apply, concurrency=concurrency, on_progress=progress)
+
+    def _id_or_empty(self, work: Work) -> str:
+        """Return the ID of a work; of one that cannot be applied none, and its own error comes later."""
+        consumer = self._consumer or work.consumer
+        if not consumer or not work.name:
+            return ""
+        return resource_id.resource_id(self._source, namespace=consumer, name=work.name)
+
+    async def _existing(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the IDs that have a work."""
+        search = f"id in ({', '.join(map(selector.quoted, ids))})"
+        pages = self._rest.pages(
+            "/resource-bundles", kind=LIST, doing="look for works", search=search, page_size=len(ids), fields=("id",)
+        )
+        async with aclosing(pages) as items:
+            return {str(item["id"]) async for item in items}
 
     async def _dry_run(self, desired: Work, *, version: int | None) -> Applied:
         """Compare a work with the stored one; raises the errors that can be foreseen."""
