@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from maestropy.diagnose import analyze, archive, manifest
-from maestropy.trace.logs.read import archives
+from maestropy.trace.logs.read.inputs import archives
 
 NOW = "2026-08-20T11:00:00+00:00"
 

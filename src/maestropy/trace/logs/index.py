@@ -21,32 +21,13 @@ import msgspec
 
 from maestropy.journal import fields, redact
 from maestropy.trace.errors import InvalidArguments
-from maestropy.trace.logs import log_records, objects
 from maestropy.trace.logs.judge import complete_requests
 from maestropy.trace.logs.log_records import RecordKind, RecordTable
-from maestropy.trace.logs.match import (
-    applied_objects,
-    attribution,
-    clock_steps,
-    log_environment,
-    message_pairs,
-    row_order,
-    server_clocks,
-)
-from maestropy.trace.logs.read import (
-    cloudevents,
-    column_reader,
-    klog_fields,
-    lines,
-    log_inputs,
-    log_writers,
-    phrases,
-    record_reader,
-    scan,
-    text_reader,
-)
-from maestropy.trace.logs.read.input_files import INDEX_SUFFIX
-from maestropy.trace.logs.read.log_inputs import UnreadableInput
+from maestropy.trace.logs.match import attribution
+from maestropy.trace.logs.read import lines, record_reader
+from maestropy.trace.logs.read.inputs import log_inputs
+from maestropy.trace.logs.read.inputs.input_files import INDEX_SUFFIX
+from maestropy.trace.logs.read.inputs.log_inputs import UnreadableInput
 from maestropy.trace.logs.read.log_writers import LogWriter
 from maestropy.trace.logs.read.scan import Scan, record_at, scan_all, silent
 from maestropy.trace.logs.tracer import ClassifiedResources, classify
@@ -55,30 +36,6 @@ _KIND: Final = b"maestro trace index "
 _MAGIC: Final = _KIND + b"1\n"
 _ENDS: Final = 64 << 10
 _WORTH_KEEPING: Final = 32 << 20
-_READERS: Final = (
-    applied_objects,
-    attribution,
-    clock_steps,
-    column_reader,
-    cloudevents,
-    fields,
-    klog_fields,
-    redact,
-    log_environment,
-    log_records,
-    lines,
-    log_inputs,
-    log_writers,
-    message_pairs,
-    objects,
-    phrases,
-    complete_requests,
-    record_reader,
-    row_order,
-    scan,
-    server_clocks,
-    text_reader,
-)
 _HARMLESS: Final = frozenset({
     RecordKind.APPLIED, RecordKind.DELETING, RecordKind.REMOVED, RecordKind.BROADCAST, RecordKind.STALE,
     RecordKind.SENDING_STATUS, RecordKind.RECEIVED_STATUS, RecordKind.UPDATING,
@@ -285,7 +242,7 @@ def _digest(*pieces: bytes | memoryview) -> bytes:
 
 def _code() -> str:
     """Return a digest of the code that reads logs: an index is valid for one version of it only."""
-    sources = [Path(module.__file__ or "") for module in _READERS]
+    sources = [Path(fields.__file__), Path(redact.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
     texts = b"".join(source.read_bytes() for source in sources if source.is_file())
     return f"{sys.byteorder} {hashlib.blake2b(texts, digest_size=16).hexdigest()}"
 

@@ -266,6 +266,10 @@ class Environment:
         """Say whether any record of this stage is in the logs, for whichever request."""
         return stage in self._shown
 
+    def logs_of_agent(self, consumer: str) -> list[LogWriter]:
+        """Return the logs of the agent of a consumer; of all agents where it is not known whose they are."""
+        return [log for log in self.agent_logs if not log.consumers or consumer in log.consumers or not consumer]
+
     @property
     def reporting(self) -> frozenset[str]:
         """Consumers whose agents have reported any status."""

@@ -16,18 +16,8 @@ from typing import IO
 from maestropy.trace.errors import InputUnreadable
 from maestropy.trace.logs.evidence import NAMED_BY_ID
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, RecordTable
-from maestropy.trace.logs.read import (
-    csv_reader,
-    input_files,
-    lines,
-    log_inputs,
-    log_writers,
-    otlp_export,
-    record_reader,
-    search,
-    text_reader,
-    workers,
-)
+from maestropy.trace.logs.read import csv_reader, lines, log_writers, record_reader, search, text_reader, workers
+from maestropy.trace.logs.read.inputs import input_files, log_inputs, otlp_export
 from maestropy.trace.logs.read.lines import RawRecord
 from maestropy.trace.logs.read.log_writers import LogWriter
 from maestropy.untrusted.printable import escape

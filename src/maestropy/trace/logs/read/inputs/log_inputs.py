@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import IO
 
 from maestropy.trace.errors import InputUnreadable
-from maestropy.trace.logs.read import archives, input_files, lines, otlp_export, split_lines
-from maestropy.trace.logs.read.archives import Inflation
+from maestropy.trace.logs.read import lines
 from maestropy.trace.logs.read.csv_reader import CsvColumns, csv_columns
+from maestropy.trace.logs.read.inputs import archives, input_files, otlp_export, split_lines
+from maestropy.trace.logs.read.inputs.archives import Inflation
 from maestropy.trace.logs.read.lines import RawRecord
 from maestropy.untrusted.printable import escape
 
