@@ -123,7 +123,6 @@ class Sorting:
                     self._objects.setdefault(cluster, {}).setdefault(name, []).append(document)
 
     def dump(self, *, files: int = 0) -> Dump:
-        """Return everything that was added."""
         clusters = {
             name: DumpedCluster(
                 objects=self._objects.get(name, {}),
@@ -211,7 +210,6 @@ class OfflineDatabase:
     """The name of the database in reports."""
 
     async def find(self, query: WorkQuery) -> FoundResources:
-        """Return the resources that match a query."""
         fits = _condition(query)
         rows = [
             row
@@ -230,11 +228,9 @@ class OfflineDatabase:
         )
 
     async def pauses(self) -> Sequence[ConsumerPause]:
-        """Return the pauses that were dumped."""
         return self.dump.pauses
 
     async def holds(self) -> Sequence[WorkHold]:
-        """Return the holds that were dumped."""
         return self.dump.holds
 
 
@@ -264,11 +260,9 @@ class OfflineCluster:
     kubectl: str = ""
 
     def all_applied_works(self) -> Sequence[Json]:
-        """Return all AppliedManifestWorks."""
         return list(self._applied())
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
-        """Return the AppliedManifestWorks of these works."""
         return [
             applied_work
             for applied_work in self._applied()
@@ -276,7 +270,6 @@ class OfflineCluster:
         ]
 
     async def applied_work(self, name: str) -> Json | None:
-        """Return one AppliedManifestWork by its own name."""
         return next(
             (applied_work for applied_work in self._applied() if applied_work["metadata"].get("name") == name), None
         )

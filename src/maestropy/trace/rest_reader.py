@@ -35,11 +35,9 @@ class RestReader:
 
     @property
     def description(self) -> str:
-        """The name of the API in reports."""
         return f"REST API {self.client.settings.api_url}"
 
     async def find(self, query: WorkQuery) -> FoundResources:
-        """Return the resources that match a query."""
         try:
             rows = tuple(await self._rows(query))
             return FoundResources(rows=rows, coverage=await self._coverage(query, rows))
@@ -57,7 +55,6 @@ class RestReader:
             raise NoAccess(f"{self.description}: data-safety holds cannot be read: {error}") from error
 
     async def pauses(self) -> Sequence[ConsumerPause]:
-        """Return the pauses of delivery."""
         try:
             listed = await self.client.consumers.pauses()
         except MaestroError as error:

@@ -54,7 +54,6 @@ class ArmId:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What to compare by."""
         return self.subscription.lower(), self.group.lower(), self.name.lower()
 
 

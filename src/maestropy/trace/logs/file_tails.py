@@ -78,7 +78,6 @@ class FileTails:
         return count
 
     def close(self) -> None:
-        """Close all files."""
         for tail in self._tails.values():
             tail.stream.close()
 

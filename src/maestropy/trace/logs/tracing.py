@@ -186,7 +186,6 @@ class RequestLogs:
 
     @property
     def resource_count(self) -> int:
-        """How many resources the logs name."""
         return len(self.resources.plain) + len(self.resources.others.indices)
 
     def traces(self, *, evidence: tracer.EvidenceKept = "all") -> Iterator[Trace]:

@@ -69,11 +69,9 @@ class DocumentDirectory:
         return CommandFlags(work=f"--offline {shlex.quote(str(self.directory))}" if self.directory else "")
 
     async def run_queries(self, queries: Sequence[HopQuery]) -> Sequence[HopQueryResult]:
-        """Run queries as a live system would."""
         return [self.look_up(query) for query in queries]
 
     def look_up(self, query: HopQuery) -> HopQueryResult:
-        """Run one query."""
         matching_entries = [
             entry for entry in self.entries.get(query.topic, ()) if matching.matches(entry.found, query)
         ]

@@ -66,9 +66,7 @@ def judge(context: WalkContext) -> HopReport:
         return report
     bundle, worst = min(problems, key=lambda problem: (problem[1].waits, problem[1].state is not HopState.BAD))
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    evidence = tuple(
-        Evidence(where=bundle.where, says=f"{bundle.title}: {problem.says}") for bundle, problem in problems
-    )
+    evidence = tuple(Evidence(bundle.where, f"{bundle.title}: {problem.says}") for bundle, problem in problems)
     reason = f"bundle {bundle.id} ({bundle.title}) {worst.says}{more}"
     return replace(report, state=worst.state, code=worst.code, waits=worst.waits, reason=reason, evidence=evidence)
 
@@ -114,14 +112,14 @@ def _without(context: WalkContext) -> HopReport:
     consumer = context.known.consumer
     if context.outcome(Topic.BUNDLE) is not QueryOutcome.ABSENT:
         why = context.why(Topic.BUNDLE, unasked="the Clusters Service id is not known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     if consumer and context.outcome(Topic.CONSUMER) is QueryOutcome.ABSENT:
         reason = f"there is no bundle, and no consumer {consumer} to send one to: register it"
-        return HopReport(name=NAME, state=HopState.BAD, code="HCP-401", reason=reason)
+        return HopReport(name=NAME).bad("HCP-401", reason)
     if views.is_deleting(context):
         return HopReport(name=NAME, state=HopState.OK, reason="no bundle remains, as expected for a deletion")
     reason = "there is no bundle with this id label: Clusters Service has not sent any"
-    return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-407", reason=reason)
+    return HopReport(name=NAME).behind("HCP-407", reason)
 
 
 def _unsynced(bundles: Iterable[Bundle]) -> Iterable[str]:
@@ -149,14 +147,14 @@ def _feedback(bundle: Bundle) -> Iterable[Fact]:
         parts += [f"{name}={value}" for name, value in observed.values.items() if isinstance(value, str | int | float)]
         if parts:
             since = max((condition.since for condition in observed.own if condition.since), default=None)
-            yield Fact(name=f"  feedback {observed.title}", value=", ".join(parts), since=since, where=bundle.where)
+            yield Fact(f"  feedback {observed.title}", ", ".join(parts), since=since, where=bundle.where)
 
 
 def _updated(bundle: Bundle) -> Iterable[Fact]:
     """Yield when the bundle received its last update, of spec or status."""
     if bundle.updated:
         value = f"{bundle.updated:%Y-%m-%dT%H:%M:%SZ}"
-        yield Fact(name="  updated_at", value=value, since=bundle.updated, where=bundle.where)
+        yield Fact("  updated_at", value, since=bundle.updated, where=bundle.where)
 
 
 def _fact(bundle: Bundle) -> Fact:
@@ -174,4 +172,4 @@ def _fact(bundle: Bundle) -> Fact:
     )
     kind = " read-only" if bundle.read_only else ""
     value = f"{bundle.title}{kind} {spec} {state}"
-    return Fact(name=f"bundle {bundle.id}", value=value, since=bundle.deleted or bundle.updated, where=bundle.where)
+    return Fact(f"bundle {bundle.id}", value, since=bundle.deleted or bundle.updated, where=bundle.where)

@@ -67,7 +67,7 @@ def _untold(stage: StageResult, context: RequestContext, proofs: StageEvidence) 
         return None
     if context.environment.end < early[-1].at + context.options.stage_timeout:
         return stage.absent(StageState.PENDING, _UNTOLD), []
-    findings = [RequestFinding(code="MT-416", confidence="certain", detail=_UNTOLD, evidence=(early[-1].records[-1],))]
+    findings = [RequestFinding("MT-416", "certain", detail=_UNTOLD, evidence=(early[-1].records[-1],))]
     return stage.absent(StageState.UNKNOWN, _UNTOLD), findings
 
 
@@ -182,14 +182,14 @@ def _has_unseen_client(context: RequestContext, *, moment: float) -> bool:
 
 def _rejected_or_no_op(stage: StageResult, request: TracedRequest) -> JudgedStage:
     if request.no_op:
-        finding = RequestFinding(code="MT-202", confidence="certain", detail=request.no_op)
+        finding = RequestFinding("MT-202", "certain", detail=request.no_op)
         return stage.absent(StageState.SKIPPED, "no change"), [finding] if stage.number == 2 else []
     if stage.number > 2:
         return stage.absent(StageState.SKIPPED), []
     kinds = (RecordKind.REQUEST_REJECTED, RecordKind.REQUEST_RECEIVED)
     finding = RequestFinding(
-        code=causes.of_rejection(request.rejection),
-        confidence="certain" if request.is_surely_rejected else "likely",
+        causes.of_rejection(request.rejection),
+        "certain" if request.is_surely_rejected else "likely",
         detail=request.rejection,
         evidence=tuple(record for record in request.records if record.kind in kinds),
     )
@@ -232,14 +232,14 @@ def _legitimate_absence(
         if alone is not None:
             return alone
     if following is not None and request.action != "delete":
-        finding = RequestFinding(code="MT-206", confidence="certain", evidence=skipped)
+        finding = RequestFinding("MT-206", "certain", evidence=skipped)
         note = f"superseded by {following.action} v{following.version}"
         is_explained = following.action == "delete" and number == 2
         return stage.absent(StageState.SKIPPED, note), [finding] if is_explained else []
     if number >= 2 and skipped and not proofs[2]:
         is_delete = request.action == "delete"
         code, note = ("MT-703", "the resource was gone") if is_delete else ("MT-206", "superseded by a delete")
-        finding = RequestFinding(code=code, confidence="certain", evidence=skipped)
+        finding = RequestFinding(code, "certain", evidence=skipped)
         return stage.absent(StageState.SKIPPED, note), [finding] if number == 2 else []
     return _settled_by_status(stage, request, proofs) if number >= 7 else None
 
@@ -251,13 +251,13 @@ def _settled_by_status(stage: StageResult, request: TracedRequest, proofs: Stage
         return stage.absent(StageState.SKIPPED, "stale status"), []
     gone = tuple(record for record in request.stage(7) if record.kind is RecordKind.STATUS_NOT_FOUND)
     if gone:
-        findings = [RequestFinding(code="MT-703", confidence="certain", evidence=gone)]
+        findings = [RequestFinding("MT-703", "certain", evidence=gone)]
         return stage.absent(StageState.LEGIT_ABSENT, "the resource was gone"), findings
     handled = tuple(record for record in request.stage(7) if record.kind is RecordKind.HANDLING)
     if "nochange" in results or (request.version > 1 and handled and results == {"unknown"}):
         # A Go server logs nothing more for a status that it has already; the first status of a resource is always new.
         confidence: Confidence = "certain" if "nochange" in results else "likely"
-        findings = [RequestFinding(code="MT-706", confidence=confidence, evidence=handled)]
+        findings = [RequestFinding("MT-706", confidence, evidence=handled)]
         return stage.absent(StageState.LEGIT_ABSENT, KNOWN), findings
     return None
 
@@ -274,5 +274,5 @@ def _without_clients(stage: StageResult, context: RequestContext, *, moment: flo
     is_everywhere = expected <= {context.writer(record).pod for record in silent} and not environment.lacks_instances
     if stage.number == 9 and silent and is_everywhere:
         why = nobody.detail if nobody is not None else "no clients on any instance"
-        nobody = RequestFinding(code="MT-901", confidence="certain", detail=why, evidence=silent)
+        nobody = RequestFinding("MT-901", "certain", detail=why, evidence=silent)
     return (stage.absent(StageState.SKIPPED, "no client connected"), [nobody]) if nobody is not None else None

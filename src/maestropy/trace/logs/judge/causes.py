@@ -19,7 +19,7 @@ from maestropy.trace.logs.judge.request_context import Gap, RequestContext
 from maestropy.trace.logs.log_records import APPLIED_AND_GONE, LARGE, NOT_APPLIED, LogRecord, RecordKind, says_applied
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import Confidence, RequestFinding
-from maestropy.trace.logs.read.log_writers import Environment, LogWriter
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter, by_pod
 from maestropy.trace.stages import AGENT_STAGES, Stage
 
 ABSENCE_CODES: Final = {
@@ -84,7 +84,7 @@ def of_failure(stage: int, records: Sequence[LogRecord]) -> RequestFinding:
         code = _of_status_error(detail) if last.kind is RecordKind.STATUS_FAILED else "MT-701"
     else:
         code = "MT-905"
-    return RequestFinding(code=code, confidence=confidence, detail=detail, evidence=tuple(records[-3:]))
+    return RequestFinding(code, confidence, detail=detail, evidence=tuple(records[-3:]))
 
 
 def of_rejection(reason: str) -> str:
@@ -229,7 +229,7 @@ def _interrupted_handler(gap: Gap) -> RequestFinding | None:
 
 def _interrupted_receivers(gap: Gap) -> RequestFinding | None:
     """Return a finding when all servers stopped or restarted as the status was sent: one that ran would have it."""
-    how = [_interruption(gap, logs, since=gap.since) for logs in lifecycles.by_pod(gap.environment.servers)]
+    how = [_interruption(gap, logs, since=gap.since) for logs in by_pod(gap.environment.servers)]
     texts = [interruption.text for interruption in how if interruption is not None]
     if not texts or len(texts) < len(how) or gap.environment.lacks_instances:
         return None
@@ -241,7 +241,7 @@ def not_announced(gap: Gap) -> RequestFinding | None:
     """Return a finding when the database announced no event: the request was rejected, or changed nothing."""
     environment, request, kind = gap.environment, gap.request, RecordKind.NOTIFIED
     if environment.lacks_instances or not all(
-        any(server.kinds[kind] for server in parts) for parts in lifecycles.by_pod(environment.servers)
+        any(server.kinds[kind] for server in parts) for parts in by_pod(environment.servers)
     ):
         return None
     own = [record for record in request.records if record.kind is kind]

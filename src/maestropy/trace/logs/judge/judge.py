@@ -80,7 +80,7 @@ def judge(context: RequestContext) -> Trace:
         early = _EARLY if proofs.is_doubtful and proofs[Stage.AGENT_PUBLISHES_STATUS] else ""
         if proofs.is_doubtful or not _is_applied(outcome, stages, context):
             verdict = RequestVerdict.UNKNOWN
-            findings.append(RequestFinding(code="MT-416", confidence="certain", detail=early or _NOT_SHOWN))
+            findings.append(RequestFinding("MT-416", "certain", detail=early or _NOT_SHOWN))
     if verdict in nearby.STOPPED and not outcome.failures and not nearby.is_explained(findings):
         near = nearby.finding(context, stages, findings)
         findings += [near] if near is not None else []

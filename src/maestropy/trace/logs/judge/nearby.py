@@ -36,7 +36,7 @@ def untied_failures(context: RequestContext, since: float, until: float) -> Requ
     if not failed:
         return None
     detail = f"while the agent handled it, it logged an error that names no work: {failed[-1].detail}"
-    return RequestFinding(code="MT-010", confidence="possible", detail=detail, evidence=tuple(failed[-_MOST:]))
+    return RequestFinding("MT-010", "possible", detail=detail, evidence=tuple(failed[-_MOST:]))
 
 
 def _agent(context: RequestContext) -> tuple[float, set[int]]:
@@ -76,4 +76,4 @@ def finding(
     more = f", and {len(distinct) - len(shown)} more" if len(distinct) > len(shown) else ""
     errors = "1 error" if len(shown) == 1 else f"{len(shown)} different errors"
     detail = f"{errors}{more} within {timeout:.0f} s of its last stage; nothing ties them to it"
-    return RequestFinding(code="MT-010", confidence="possible", detail=detail, evidence=shown)
+    return RequestFinding("MT-010", "possible", detail=detail, evidence=shown)

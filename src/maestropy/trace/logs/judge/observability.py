@@ -28,8 +28,7 @@ class NotObservable(NamedTuple):
 
     @property
     def finding(self) -> RequestFinding:
-        """The same as a finding."""
-        return RequestFinding(code=self.code, confidence=self.confidence, detail=self.why, evidence=self.evidence)
+        return RequestFinding(self.code, self.confidence, detail=self.why, evidence=self.evidence)
 
 
 def not_observable_reason(stage: int, context: RequestContext, *, moment: float) -> NotObservable | None:
@@ -116,7 +115,7 @@ def unsure_clock(context: RequestContext) -> RequestFinding | None:
     if log is None:
         return None
     detail = f"the clock of {log.pod} was set more than once, or by how much is not shown; its times prove nothing"
-    return RequestFinding(code="MT-005", confidence="likely", detail=detail)
+    return RequestFinding("MT-005", "likely", detail=detail)
 
 
 def ended_agent(context: RequestContext, *, moment: float) -> lifecycles.Interruption | None:

@@ -40,7 +40,6 @@ class RequestContext:
         return self.environment.logs_of_agent(self.consumer)
 
     def writer(self, record: LogRecord) -> LogWriter:
-        """Return the log that a record is in."""
         return self.environment.writers[record.file]
 
     def between(self, since: float, until: float, *kinds: RecordKind) -> list[LogRecord]:
@@ -76,5 +75,4 @@ class Gap:
         return self.context.between(self.since - _BEFORE, self.until, *kinds)
 
     def finding(self, code: str, confidence: Confidence, detail: str, *evidence: LogRecord) -> RequestFinding:
-        """Return a finding about this gap."""
-        return RequestFinding(code=code, confidence=confidence, detail=detail, evidence=evidence)
+        return RequestFinding(code, confidence, detail=detail, evidence=evidence)

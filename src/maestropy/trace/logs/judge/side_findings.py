@@ -34,7 +34,7 @@ def of_attempts(outcome: apply_outcome.ApplyOutcome) -> list[RequestFinding]:
     for code, records in (("MT-415", outcome.earlier), ("MT-414", outcome.later)):
         if records:
             detail = apply_outcome.last_readable(records).detail.removeprefix(NOT_APPLIED)
-            findings.append(RequestFinding(code=code, confidence="certain", detail=detail, evidence=records[-3:]))
+            findings.append(RequestFinding(code, "certain", detail=detail, evidence=records[-3:]))
     return findings
 
 
@@ -46,7 +46,7 @@ def of_availability(request: TracedRequest, outcome: apply_outcome.ApplyOutcome)
         return []
     detail = said[-1].detail.removeprefix(NOT_AVAILABLE)
     text = "none of the objects exists on the cluster" if detail == APPLIED_AND_GONE else detail
-    return [RequestFinding(code="MT-421", confidence="certain", detail=text, evidence=(said[-1],))]
+    return [RequestFinding("MT-421", "certain", detail=text, evidence=(said[-1],))]
 
 
 def of_delivery(context: RequestContext, stages: Sequence[StageResult]) -> list[RequestFinding]:
@@ -58,7 +58,7 @@ def of_delivery(context: RequestContext, stages: Sequence[StageResult]) -> list[
     is_delivered = any(stage.state is StageState.OK for stage in stages[2:])
     if (late and is_delivered) or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
         why, evidence = _disconnection(context, stages), tuple(late or delivery.records[:1])
-        findings.append(RequestFinding(code="MT-304", confidence="certain", detail=why, evidence=evidence))
+        findings.append(RequestFinding("MT-304", "certain", detail=why, evidence=evidence))
     delays, away = _delays(context, stages), _times_away(context, stages)
     if any(finding.code in _TELL_OF_BROKER for finding in findings):
         away = []
@@ -66,16 +66,16 @@ def of_delivery(context: RequestContext, stages: Sequence[StageResult]) -> list[
         # That a component had no connection explains a wait; that this was the only reason, nothing shows.
         confidence: Confidence = "likely" if away else "certain"
         detail = "; ".join((*delays, *dict.fromkeys(away)))
-        findings.append(RequestFinding(code="MT-011", confidence=confidence, detail=detail))
+        findings.append(RequestFinding("MT-011", confidence, detail=detail))
     overtaken = _received_out_of_order(request)
     if overtaken:
         detail = f"it had version {overtaken[0].version} already"
-        findings.append(RequestFinding(code="MT-402", confidence="certain", detail=detail, evidence=overtaken))
+        findings.append(RequestFinding("MT-402", "certain", detail=detail, evidence=overtaken))
     stale = [update for update in request.status_updates if update.result in ("stale", "duplicate")]
     if stale:
         evidence = tuple(record for update in stale for record in update.records if record.kind is RecordKind.STALE)
         code = "MT-705" if any(record.detail == "sequence" for record in evidence) else "MT-704"
-        findings.append(RequestFinding(code=code, confidence="certain", evidence=evidence))
+        findings.append(RequestFinding(code, "certain", evidence=evidence))
     return findings
 
 
@@ -94,7 +94,7 @@ def _of_publishing(request: TracedRequest, stages: Sequence[StageResult]) -> lis
     times = f"1 attempt failed at {first}" if count == 1 else f"{count} attempts failed, {first} to {last}"
     evidence = (failed[0], *failed[-2:]) if len(failed) > 2 else tuple(failed)
     detail = f"{times}: {failed[-1].detail}"
-    return [RequestFinding(code="MT-211", confidence="certain", detail=detail, evidence=evidence)]
+    return [RequestFinding("MT-211", "certain", detail=detail, evidence=evidence)]
 
 
 def _several_agents(context: RequestContext) -> list[RequestFinding]:
@@ -109,7 +109,7 @@ def _several_agents(context: RequestContext) -> list[RequestFinding]:
         if len(by_pod) > 1:
             detail = f"{', '.join(sorted(by_pod))} received the same request of {context.consumer}"
             evidence = tuple(by_pod.values())[:_MOST_NAMED]
-            return [RequestFinding(code="MT-307", confidence="certain", detail=detail, evidence=evidence)]
+            return [RequestFinding("MT-307", "certain", detail=detail, evidence=evidence)]
     return []
 
 
@@ -242,7 +242,7 @@ def _foreign_statuses(context: RequestContext) -> list[RequestFinding]:
     if not foreign:
         return []
     detail = f"a status of consumer {foreign[0].consumer} is about this resource of {context.consumer}"
-    return [RequestFinding(code="MT-702", confidence="certain", detail=detail, evidence=foreign)]
+    return [RequestFinding("MT-702", "certain", detail=detail, evidence=foreign)]
 
 
 def _received_out_of_order(request: TracedRequest) -> tuple[LogRecord, ...]:

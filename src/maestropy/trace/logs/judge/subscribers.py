@@ -123,14 +123,14 @@ def no_client_subscribed(context: RequestContext, *, at: float) -> RequestFindin
         when = lifecycles.clock(last.until)
         detail = f"the client of {source} unsubscribed at {when}, and no other has subscribed since"
         confidence: Confidence = "certain" if last.is_start_shown else "likely"
-        return RequestFinding(code="MT-901", confidence=confidence, detail=detail)
+        return RequestFinding("MT-901", confidence, detail=detail)
     is_any_start_shown = any(period.is_start_shown for period in environment.clients)
     if not is_any_start_shown and not lifecycles.are_from_start(environment.servers, at=at):
         return None  # or before the logs start
     if present := _present(environment, at):
         others = ", ".join(sorted({period.name for period in present}))
-        return RequestFinding(code="MT-902", confidence="likely", detail=f"request of {source}, clients of {others}")
-    return RequestFinding(code="MT-901", confidence="likely", detail=f"no client of {source} was subscribed")
+        return RequestFinding("MT-902", "likely", detail=f"request of {source}, clients of {others}")
+    return RequestFinding("MT-901", "likely", detail=f"no client of {source} was subscribed")
 
 
 def is_client_unseen(context: RequestContext, *, at: float) -> bool:
@@ -171,7 +171,7 @@ def unreached_client(broadcast: Sequence[LogRecord], context: RequestContext) ->
     ]
     names, others = ", ".join(sorted(pods)), ", ".join(sorted(reached))
     detail = f"{names}, where a client of {source} is subscribed, did not broadcast it; {others} did"
-    return RequestFinding(code="MT-801", confidence="likely", detail=detail, evidence=(*broadcast[:1], *lost[:2]))
+    return RequestFinding("MT-801", "likely", detail=detail, evidence=(*broadcast[:1], *lost[:2]))
 
 
 def subscribed_pods(source: str, environment: Environment, *, at: float) -> set[str]:
@@ -218,8 +218,8 @@ def broken_stream(sent: Sequence[LogRecord], context: RequestContext) -> Request
         return None
     other = "no other client of the source was subscribed" if ended else ""
     return RequestFinding(
-        code="MT-903",
-        confidence="certain" if ended else "likely",
+        "MT-903",
+        "certain" if ended else "likely",
         detail="; ".join(filter(None, (broken[0][0].detail, other))),
         evidence=(last, broken[-1][0]),
     )
