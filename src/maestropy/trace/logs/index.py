@@ -52,14 +52,6 @@ class UnusableIndex(Exception):
     """The index cannot be used; the message gives the reason."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedLogs:
-    """What an index gives back."""
-
-    scan: Scan
-    resources: ClassifiedResources
-
-
 class _Content(msgspec.Struct, array_like=True):
     """The content of an index besides columns."""
 
@@ -100,7 +92,7 @@ class ReadLogs:
     scan: Scan
     resources: ClassifiedResources | None
     files: tuple[Path, ...]
-    path: Path | None
+    path: Path | None = None
     """Where to keep it."""
 
 
@@ -115,7 +107,7 @@ def read(paths: Sequence[str], how: ReadOptions) -> ReadLogs:
             how.log(f"{path}: {reason}; the logs are read")
         else:
             how.log(f"{path}: the logs are unchanged and not read again")
-            return ReadLogs(scan=kept.scan, resources=kept.resources, files=files, path=None)
+            return kept
     scanned = scan_all(paths, now=how.now, progress=how.progress, jobs=how.jobs)
     return ReadLogs(scan=scanned, resources=None, files=files, path=path)
 
@@ -176,7 +168,7 @@ def index_path(files: Sequence[Path], folder: Path) -> Path:
     return folder / f"{hashlib.blake2b(names.encode(), digest_size=16).hexdigest()}{INDEX_SUFFIX}"
 
 
-def load(path: Path, files: Sequence[Path]) -> IndexedLogs:
+def load(path: Path, files: Sequence[Path]) -> ReadLogs:
     """Return what was kept of these files."""
     try:
         data = path.read_bytes()
@@ -287,7 +279,7 @@ def _content(scan: Scan, resources: ClassifiedResources, files: Sequence[Path]) 
     )
 
 
-def _restored(content: _Content, columns: Sequence[memoryview], *, files: Sequence[Path]) -> IndexedLogs:
+def _restored(content: _Content, columns: Sequence[memoryview], *, files: Sequence[Path]) -> ReadLogs:
     table = RecordTable.restored(columns, texts=content.texts, details=content.details)
     writers = [_writer(writer) for writer in content.writers]
     if not {writer.origin for writer in writers} <= set(files):
@@ -301,7 +293,8 @@ def _restored(content: _Content, columns: Sequence[memoryview], *, files: Sequen
     others = {number: array("I", indices) for number, indices in content.others}
     records_by_resource = attribution.RecordsByResource(others, content.events, array("I", content.untied))
     unreadable_inputs = [UnreadableInput(name=name, reason=reason) for name, reason in content.unreadable_inputs]
-    return IndexedLogs(
+    return ReadLogs(
+        files=tuple(files),
         scan=Scan(records=table, writers=writers, unreadable_inputs=unreadable_inputs, bytes=content.size),
         resources=ClassifiedResources(plain=plain, others=records_by_resource),
     )

@@ -8,7 +8,7 @@ from maestropy.trace.hcp.documents.decode import Bundle
 from maestropy.trace.hcp.hops import views
 from maestropy.trace.hcp.hops.maestro import GRACE_MINUTES
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -30,7 +30,7 @@ def judge(context: WalkContext) -> HopReport:
     }
     applied = {bundle.id: records[bundle.id] for bundle in bundles if bundle.id in records}
     notes = context.notes(Topic.APPLIED_WORK)
-    report = HopReport(name=NAME, state=HopState.OK, reason="", facts=tuple(_facts(applied)), notes=notes)
+    report = HopReport(name=NAME, facts=tuple(_facts(applied)), notes=notes)
     desynced = [
         bundle
         for bundle in bundles

@@ -44,7 +44,7 @@ def judge(context: WalkContext) -> HopReport:
         why = context.why(Topic.COSMOS, unasked="its ARM resource ID is not known")
         return HopReport(name=NAME).unknown(f"{why}; it has no API, its documents come from cosmosdump")
     facts = tuple(fact for document in documents for fact in _facts(document))
-    report = HopReport(name=NAME, state=HopState.OK, reason="nothing it says is amiss", facts=facts)
+    report = HopReport(name=NAME, reason="nothing it says is amiss", facts=facts)
     report = replace(report, notes=(*context.notes(Topic.COSMOS), *_deadline(context, documents)))
     for code, problems in (("HCP-201", _degraded(documents)), ("HCP-203", _unread(documents))):
         if problems:

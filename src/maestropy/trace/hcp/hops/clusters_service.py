@@ -6,7 +6,7 @@ from dataclasses import replace
 from maestropy.trace.hcp import lookup
 from maestropy.trace.hcp.hops import views
 from maestropy.trace.hcp.identity import ArmId, KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -44,7 +44,6 @@ def judge(context: WalkContext) -> HopReport:
     failed = [check for check in context.documents(Topic.CS_CHECKS) if lookup.text(check.value, "state") == "failed"]
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"the cluster is {state}",
         facts=_facts(context, cluster),
         evidence=(Evidence(cluster.where, f"state = {state}"),),
@@ -105,7 +104,7 @@ def _without(context: WalkContext) -> HopReport:
     if views.arm_state(context) in {"Accepted", "Provisioning"}:
         return HopReport(name=NAME).behind("HCP-307", f"it does not know the cluster yet ({absence})", waits=True)
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason=f"the cluster is deleted, as expected ({absence})")
+        return HopReport(name=NAME, reason=f"the cluster is deleted, as expected ({absence})")
     return HopReport(name=NAME).bad("HCP-307", f"it does not know the cluster ({absence})")
 
 

@@ -55,9 +55,7 @@ def judge(context: WalkContext) -> HopReport:
     namespaces = context.documents(Topic.NAMESPACE)
     pods = context.documents(Topic.POD)
     facts = (*map(_namespace_fact, namespaces), *map(_pod_fact, pods))
-    report = HopReport(
-        name=NAME, state=HopState.OK, reason="", facts=facts, notes=context.notes(Topic.POD, Topic.NAMESPACE)
-    )
+    report = HopReport(name=NAME, facts=facts, notes=context.notes(Topic.POD, Topic.NAMESPACE))
     stuck = [namespace for namespace in namespaces if lookup.text(namespace.value, "status", "phase") == "Terminating"]
     if stuck:
         says = _remaining(stuck[0])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from maestropy.trace.hcp import lookup
 from maestropy.trace.hcp.hops import views
 from maestropy.trace.hcp.identity import KnownIds, arm_of
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -42,7 +42,7 @@ def judge(context: WalkContext) -> HopReport:
     state = lookup.text(cluster.value, "properties", "provisioningState")
     facts = _facts(cluster) + _operation(context)
     notes = context.notes(Topic.ARM_CLUSTER, Topic.OPERATION)
-    report = HopReport(name=NAME, state=HopState.OK, reason=f"ARM says {state}", facts=facts, notes=notes)
+    report = HopReport(name=NAME, reason=f"ARM says {state}", facts=facts, notes=notes)
     evidence = (Evidence(cluster.where, f"properties.provisioningState = {state}"),)
     match state:
         case "Succeeded":
@@ -68,7 +68,7 @@ def _without(context: WalkContext) -> HopReport:
         return HopReport(name=NAME).unknown(why)
     absence = context.why(Topic.ARM_CLUSTER, unasked="")
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason=f"not in ARM, as expected for a deletion ({absence})")
+        return HopReport(name=NAME, reason=f"not in ARM, as expected for a deletion ({absence})")
     reason = f"ARM does not know it ({absence})"
     return HopReport(name=NAME).bad("HCP-104", reason)
 

@@ -46,7 +46,6 @@ def judge(context: WalkContext) -> HopReport:
         return _without(context)
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"HostedCluster {hosted.name} is as it should be",
         facts=_facts(hosted),
         notes=(*context.notes(Topic.HOSTED_CLUSTER), *_reported_notes(context, hosted)),
@@ -115,7 +114,7 @@ def _without(context: WalkContext) -> HopReport:
         why = context.why(Topic.HOSTED_CLUSTER, unasked="neither its namespace nor the Clusters Service id is known")
         return HopReport(name=NAME).unknown(why)
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason="it is gone, as a deletion wants it")
+        return HopReport(name=NAME, reason="it is gone, as a deletion wants it")
     reason = f"there is no HostedCluster in {context.known.namespace or 'any namespace'}"
     has_works = bool(context.documents(Topic.WORK))
     return HopReport(name=NAME).behind("HCP-704", reason, waits=not has_works)

@@ -7,7 +7,7 @@ from maestropy.trace.hcp.documents import decode
 from maestropy.trace.hcp.documents.decode import ObjectCondition
 from maestropy.trace.hcp.hops import expected_conditions, views
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -26,7 +26,7 @@ def judge(context: WalkContext) -> HopReport:
     live = next(iter(context.documents(Topic.MANAGED_CLUSTER)), None)
     if live is None and context.outcome(Topic.MANAGED_CLUSTER) is QueryOutcome.ABSENT:
         if views.is_deleting(context):
-            return HopReport(name=NAME, state=HopState.OK, reason="it is gone, as a deletion wants it")
+            return HopReport(name=NAME, reason="it is gone, as a deletion wants it")
         reason = f"there is no ManagedCluster {context.known.cid}"
         return HopReport(name=NAME).behind("HCP-614", reason, waits=waits)
     conditions, where = _conditions(context, live)
@@ -35,7 +35,6 @@ def judge(context: WalkContext) -> HopReport:
         return HopReport(name=NAME).unknown(why)
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason="accepted, joined and available",
         facts=tuple(
             Fact(condition.type, str(condition), since=condition.since, where=where) for condition in conditions

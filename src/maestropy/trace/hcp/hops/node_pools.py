@@ -6,7 +6,7 @@ from maestropy.trace.hcp import lookup
 from maestropy.trace.hcp.documents import decode
 from maestropy.trace.hcp.hops import expected_conditions, views
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -24,12 +24,11 @@ def judge(context: WalkContext) -> HopReport:
     pools = context.documents(Topic.NODE_POOL)
     if not pools:
         if context.outcome(Topic.NODE_POOL) is QueryOutcome.ABSENT:
-            return HopReport(name=NAME, state=HopState.OK, reason="there are none")
+            return HopReport(name=NAME, reason="there are none")
         why = context.why(Topic.NODE_POOL, unasked="the namespace of the HostedCluster is not known")
         return HopReport(name=NAME).unknown(why)
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"{len(pools)} of {len(pools)} are as they should be",
         facts=tuple(fact for pool in pools for fact in _facts(pool)),
         notes=context.notes(Topic.NODE_POOL),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from maestropy.trace.hcp import identity, lookup
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, Topic
 from maestropy.trace.output import Evidence
 
@@ -40,7 +40,7 @@ def judge(context: WalkContext) -> HopReport:
     placed = (
         f"placed on {management.name} (by {management.found_by})" if management else "no management cluster is named"
     )
-    report = HopReport(name=NAME, state=HopState.OK, reason=placed, facts=_facts(value, where=where))
+    report = HopReport(name=NAME, reason=placed, facts=_facts(value, where=where))
     several = (f"{len(shards)} shards were found; {where} is used",) if len(shards) > 1 else ()
     report = replace(report, notes=(*context.notes(Topic.SHARD), *several, *_notes(management, status)))
     if status == "offline":

@@ -58,7 +58,6 @@ def judge(context: WalkContext) -> HopReport:
     how = "" if live else ", as reported to Maestro"
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"{len(works)} of {len(works)} ManifestWorks are applied{how}",
         facts=tuple(_fact(work) for work in works),
         notes=context.notes(Topic.WORK),
@@ -117,7 +116,7 @@ def _inner(observed: Observed) -> str:
 
 def _absent(context: WalkContext) -> HopReport:
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason="no ManifestWork remains, as expected for a deletion")
+        return HopReport(name=NAME, reason="no ManifestWork remains, as expected for a deletion")
     delivered = any(bundle.has_status and not bundle.read_only for bundle in views.bundles(context))
     reason = f"no ManifestWork with this id label is in {NAMESPACE}"
     return HopReport(name=NAME).behind("HCP-601", reason, waits=not delivered)
