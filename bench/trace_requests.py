@@ -19,7 +19,8 @@ from pathlib import Path
 
 from maestropy.trace.logs import index, tracer
 from maestropy.trace.logs.model import Options
-from maestropy.trace.logs.read import log_inputs, scan
+from maestropy.trace.logs.read import scan
+from maestropy.trace.logs.read.inputs import log_inputs
 from maestropy.trace.report.statistics import statistics
 from tests import trace_request_logs as logs
 

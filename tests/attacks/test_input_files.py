@@ -22,7 +22,7 @@ from maestropy.kube.errors import BadConfig
 from maestropy.sdk import targeting
 from maestropy.sdk.errors import ConfigError, Invalid
 from maestropy.sdk.work import Work
-from maestropy.trace.logs.read import archives
+from maestropy.trace.logs.read.inputs import archives
 from tests.attacks.processes import MIB, peak_bytes, resident_bytes
 from tests.trace_request_logs import LoggedRequest, write
 

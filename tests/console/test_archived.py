@@ -13,7 +13,7 @@ import pytest
 from maestropy.console.app import Console
 from maestropy.console.archived import archived
 from maestropy.diagnose import archive, manifest
-from maestropy.trace.logs.read import archives
+from maestropy.trace.logs.read.inputs import archives
 from tests.console.test_app import HOSTILE
 from tests.trace_request_logs import LoggedRequest, write
 from tests.unit.diagnose.archives import NOW, lines, of_files, packed, row

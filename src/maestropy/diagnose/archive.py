@@ -17,7 +17,7 @@ from typing import IO, Final
 
 from maestropy.diagnose import manifest as manifests
 from maestropy.trace.errors import InputUnreadable
-from maestropy.trace.logs.read import archives
+from maestropy.trace.logs.read.inputs import archives
 from maestropy.untrusted.printable import escape
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@=+~-]*(?:/[A-Za-z0-9_][A-Za-z0-9._@=+~-]*){0,5}")

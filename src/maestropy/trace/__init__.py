@@ -40,24 +40,16 @@ if TYPE_CHECKING:
     from maestropy.trace.work.query import WorkTraceOptions as WorkTraceOptions
     from maestropy.trace.work.report.work_report import WorkReport as WorkReport
 
-_HOMES = {
-    "Ambiguous": "maestropy.trace.errors",
-    "HcpAccess": "maestropy.trace.access.options",
-    "InputUnreadable": "maestropy.trace.errors",
-    "InvalidArguments": "maestropy.trace.errors",
-    "NotFound": "maestropy.trace.errors",
-    "Options": "maestropy.trace.logs.model",
-    "RequestVerdict": "maestropy.trace.logs.model",
-    "Trace": "maestropy.trace.logs.model",
-    "TraceError": "maestropy.trace.errors",
-    "Walk": "maestropy.trace.hcp.model",
-    "WorkAccess": "maestropy.trace.access.options",
-    "WorkIdentifier": "maestropy.trace.work.query",
-    "WorkReport": "maestropy.trace.work.report.work_report",
-    "WorkTraceOptions": "maestropy.trace.work.query",
-    "request": "maestropy.trace.logs.tracing",
-    "requests": "maestropy.trace.logs.tracing",
+_PUBLIC = {
+    "access.options": ("HcpAccess", "WorkAccess"),
+    "errors": ("Ambiguous", "InputUnreadable", "InvalidArguments", "NotFound", "TraceError"),
+    "hcp.model": ("Walk",),
+    "logs.model": ("Options", "RequestVerdict", "Trace"),
+    "logs.tracing": ("request", "requests"),
+    "work.query": ("WorkIdentifier", "WorkTraceOptions"),
+    "work.report.work_report": ("WorkReport",),
 }
+_HOMES = {name: f"{__name__}.{module}" for module, names in _PUBLIC.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

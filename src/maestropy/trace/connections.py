@@ -26,7 +26,6 @@ class Connections:
 
     @property
     def is_connected(self) -> bool:
-        """Whether one is open."""
         return bool(self.begun)
 
     @property

@@ -33,7 +33,6 @@ class FollowedLogs:
     components: Sequence[pod_logs.ComponentPods] = ()
 
     def followers(self, sink: file_tails.Sink, *, notify: Callable[[str], None]) -> list[Coroutine[Any, Any, None]]:
-        """Return what reads them."""
         files = [file_tails.follow(self.paths, sink)] if self.paths else []
         return files + [
             pod_logs.follow(component, sink, notify=notify, since_seconds=_SINCE) for component in self.components
@@ -98,7 +97,6 @@ class LiveTarget:
     options: Options = field(default_factory=Options)
 
     def fits(self, trace: Trace) -> bool:
-        """Say whether a request has all identifiers."""
         key = trace.key
         names = {key.resource, key.work_name, key.op_id, key.cloudevent_id}
         return all(identifier in names for identifier in self.identifiers)

@@ -22,6 +22,7 @@ from maestropy.trace.work import parse
 from maestropy.trace.work.model import WORK_GROUP, ConsumerPause, Json, Kind, TracedResource, WorkHold
 from maestropy.trace.work.query import WorkQuery
 from maestropy.trace.work.readers import FoundResources
+from maestropy.trace.work.statements import NEWEST
 from maestropy.untrusted import files, yaml_documents
 from maestropy.untrusted.errors import InputRejected
 
@@ -29,20 +30,8 @@ _JSON_BYTES = 256 * files.MIB
 _YAML_BYTES = 32 * files.MIB
 
 _ENDINGS = {".json", ".jsonl", ".yaml", ".yml"}
-_NEWEST = 10
 _OWN_NATURES = frozenset({"hold", "pause", "kind", "denied"})
 """Documents of `maestro diagnose` that say so themselves."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Denied:
-    """An object that the cluster did not show when it was dumped, and why."""
-
-    group: str
-    plural: str
-    namespace: str
-    name: str
-    problem: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +42,8 @@ class DumpedCluster:
     """By name: a fleet has thousands, and every work asks for its own."""
     kinds: tuple[Kind, ...] = ()
     """The kinds that the cluster serves; empty if they were not dumped, and are then guessed from the objects."""
-    denied: Mapping[str, Sequence[Denied]] = field(default_factory=dict)
-    """By name."""
+    denied: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """Why the cluster did not show an object when it was dumped, by group, plural, namespace and name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +86,7 @@ class Sorting:
         self._pauses: list[ConsumerPause] = []
         self._objects: dict[str, dict[str, list[Json]]] = {}
         self._kinds: dict[str, list[Kind]] = {}
-        self._denied: dict[str, dict[str, list[Denied]]] = {}
+        self._denied: dict[str, dict[tuple[str, ...], str]] = {}
 
     def add(self, found: Iterable[Json], *, cluster: str = "") -> None:
         """Add documents; objects, kinds and denials are of that cluster."""
@@ -116,14 +105,13 @@ class Sorting:
                 case "kind":
                     self._kinds.setdefault(cluster, []).append(_stored_kind(document))
                 case "denied":
-                    denied = _denied(document)
-                    self._denied.setdefault(cluster, {}).setdefault(denied.name, []).append(denied)
+                    key = tuple(parse.text(document.get(name)) for name in ("group", "plural", "namespace", "name"))
+                    self._denied.setdefault(cluster, {}).setdefault(key, parse.text(document.get("problem")))
                 case "object":
                     name = str(document["metadata"].get("name", ""))
                     self._objects.setdefault(cluster, {}).setdefault(name, []).append(document)
 
     def dump(self, *, files: int = 0) -> Dump:
-        """Return everything that was added."""
         clusters = {
             name: DumpedCluster(
                 objects=self._objects.get(name, {}),
@@ -153,11 +141,6 @@ def _stored_kind(document: Json) -> Kind:
         namespaced=document.get("namespaced") is True,
         versions=versions,
     )
-
-
-def _denied(document: Json) -> Denied:
-    names = ("group", "plural", "namespace", "name", "problem")
-    return Denied(**{name: parse.text(document.get(name)) for name in names})
 
 
 def documents(path: Path) -> Iterator[Json]:
@@ -211,7 +194,6 @@ class OfflineDatabase:
     """The name of the database in reports."""
 
     async def find(self, query: WorkQuery) -> FoundResources:
-        """Return the resources that match a query."""
         fits = _condition(query)
         rows = [
             row
@@ -221,7 +203,7 @@ class OfflineDatabase:
         if query.entry == "applied-work" and any(row.id in query.values for row in rows):
             rows = [row for row in rows if row.id in query.values]
         if query.entry == "name-like":
-            rows = sorted(rows, key=lambda row: str(row.created), reverse=True)[:_NEWEST]
+            rows = sorted(rows, key=lambda row: str(row.created), reverse=True)[:NEWEST]
         left = [parse.tombstone(tombstone) for tombstone in self.dump.tombstones]
         names = {*query.values}
         return FoundResources(
@@ -230,11 +212,9 @@ class OfflineDatabase:
         )
 
     async def pauses(self) -> Sequence[ConsumerPause]:
-        """Return the pauses that were dumped."""
         return self.dump.pauses
 
     async def holds(self) -> Sequence[WorkHold]:
-        """Return the holds that were dumped."""
         return self.dump.holds
 
 
@@ -264,11 +244,9 @@ class OfflineCluster:
     kubectl: str = ""
 
     def all_applied_works(self) -> Sequence[Json]:
-        """Return all AppliedManifestWorks."""
         return list(self._applied())
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
-        """Return the AppliedManifestWorks of these works."""
         return [
             applied_work
             for applied_work in self._applied()
@@ -276,7 +254,6 @@ class OfflineCluster:
         ]
 
     async def applied_work(self, name: str) -> Json | None:
-        """Return one AppliedManifestWork by its own name."""
         return next(
             (applied_work for applied_work in self._applied() if applied_work["metadata"].get("name") == name), None
         )
@@ -289,9 +266,9 @@ class OfflineCluster:
 
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
         """Return the objects of that name; raise NoAccess if the cluster did not show it when it was dumped."""
-        for denied in self.content.denied.get(name, ()):
-            if (denied.group, denied.plural, denied.namespace) == (kind.group, kind.plural, namespace):
-                raise NoAccess(denied.problem)
+        problem = self.content.denied.get((kind.group, kind.plural, namespace, name))
+        if problem is not None:
+            raise NoAccess(problem)
         return [
             item
             for item in self.content.objects.get(name, ())

@@ -12,11 +12,13 @@ from maestropy import __version__
 from maestropy.trace.exit_codes import Exit as Exit
 from maestropy.untrusted.printable import escape, is_safe, json_ascii
 
+printable = escape
+"""Removes characters from a text that could move the cursor, forge a line of a report or reorder its text."""
 SCHEMA_VERSION = "1"
 """Version of the JSON model; it changes only when a field is removed or changes its meaning."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """One observed fact a finding rests on."""
 
@@ -120,11 +122,6 @@ def finding_model(finding: Finding) -> dict[str, Any]:
         "evidence": evidence_model(finding.evidence),
         "advice": list(finding.advice),
     }
-
-
-def printable(text: str) -> str:
-    """Return `text` without characters that could move the cursor, forge a line of a report or reorder its text."""
-    return escape(text)
 
 
 def width(text: str) -> int:

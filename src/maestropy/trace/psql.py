@@ -31,11 +31,6 @@ def _escaped(char: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def execution(parameters: Sequence[str]) -> str:
-    """Return the EXECUTE that gives a prepared statement its parameters."""
-    return f"EXECUTE trace_query ({', '.join(literal(parameter) for parameter in parameters)});"
-
-
 def query(sql: str, parameters: Sequence[str], *, timeout_seconds: int) -> str:
     """Return the part a person reviews: one read-only transaction with one statement."""
     kinds = ", ".join(["text"] * len(parameters))
@@ -43,7 +38,7 @@ def query(sql: str, parameters: Sequence[str], *, timeout_seconds: int) -> str:
         "BEGIN READ ONLY;\n"
         f"SET LOCAL statement_timeout = '{int(timeout_seconds)}s';\n"
         f"PREPARE trace_query ({kinds}) AS\n{sql};\n"
-        f"{execution(parameters)}\n"
+        f"EXECUTE trace_query ({', '.join(map(literal, parameters))});\n"
         "ROLLBACK;\n"
     )
 

@@ -17,14 +17,11 @@ from maestropy.trace.work import parse
 from maestropy.trace.work.model import ConsumerPause, SearchCoverage, TracedResource, WorkHold
 from maestropy.trace.work.query import ManifestQuery, WorkQuery
 from maestropy.trace.work.readers import FoundResources
-from maestropy.trace.work.statements import MOST
+from maestropy.trace.work.statements import COUNTED, MOST, NEWEST
 
 _SINGLY = 200
 _NAME = "payload->'metadata'->>'name'"
-_NEWEST = 10
 _MOST_HOLDS = 50
-_COUNTED = 10_000
-"""Up to here a server counts the works of a label; above it, the total is an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +32,9 @@ class RestReader:
 
     @property
     def description(self) -> str:
-        """The name of the API in reports."""
         return f"REST API {self.client.settings.api_url}"
 
     async def find(self, query: WorkQuery) -> FoundResources:
-        """Return the resources that match a query."""
         try:
             rows = tuple(await self._rows(query))
             return FoundResources(rows=rows, coverage=await self._coverage(query, rows))
@@ -57,7 +52,6 @@ class RestReader:
             raise NoAccess(f"{self.description}: data-safety holds cannot be read: {error}") from error
 
     async def pauses(self) -> Sequence[ConsumerPause]:
-        """Return the pauses of delivery."""
         try:
             listed = await self.client.consumers.pauses()
         except MaestroError as error:
@@ -95,7 +89,7 @@ class RestReader:
             case "name-like":
                 part = query.values[0].lower()
                 rows = await self._list(query, "", fits=lambda row: part in row.work_name.lower())
-                return sorted(rows, key=lambda row: str(row.created), reverse=True)[:_NEWEST]
+                return sorted(rows, key=lambda row: str(row.created), reverse=True)[:NEWEST]
             case "op-id":
                 text = f"payload->>'logtracing' like {quoted('%' + query.values[0] + '%')}"
                 return await self._list(query, text)
@@ -113,7 +107,7 @@ class RestReader:
             return None
         page = await self.client.resource_bundles.page(size=1, search=_search(query, _label(query)))
         if page.get("total_is_estimate"):
-            return SearchCoverage(matches=_COUNTED, is_counted=False)
+            return SearchCoverage(matches=COUNTED, is_counted=False)  # a server counts as many as the statements do
         return SearchCoverage(matches=parse.number(page.get("total")) or len(rows))
 
     async def _by_ids(self, query: WorkQuery) -> Sequence[TracedResource]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from maestropy.diagnose import archive, manifest
 from maestropy.diagnose.analysis import analyze
-from maestropy.trace.logs.read import archives
+from maestropy.trace.logs.read.inputs import archives
 
 NOW = "2026-08-20T11:00:00+00:00"
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from maestropy.trace.logs.read import archives
+from maestropy.trace.logs.read.inputs import archives
 
 _LETTERS = string.ascii_letters + string.digits
 

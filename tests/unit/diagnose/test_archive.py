@@ -11,7 +11,7 @@ from maestropy.cli import main
 from maestropy.diagnose import archive, manifest
 from maestropy.trace.errors import InputUnreadable
 from maestropy.trace.exit_codes import Exit
-from maestropy.trace.logs.read import archives as tar_archives
+from maestropy.trace.logs.read.inputs import archives as tar_archives
 from tests.unit.diagnose.archives import analysed, lines, of_files, packed, row
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from maestropy.cli import main
 from maestropy.practice import catalogue
-from maestropy.trace.logs.read import archives
+from maestropy.trace.logs.read.inputs import archives
 
 FOLDER = Path(catalogue.__file__).parent / "incidents"
 RIGHT = "work=billing-keys verdict=failed stage=4 code=MT-403 hop=cluster"

@@ -51,7 +51,6 @@ class Breakglass:
 
     @property
     def description(self) -> str:
-        """The name of the database in reports."""
         return f"database ({DEPLOYMENT} pod on {self._cluster.label})"
 
     async def __aenter__(self) -> Self:
@@ -129,10 +128,7 @@ class Breakglass:
         self._confirmer.notify(f"We scaled {DEPLOYMENT} up; it should not stay up.")
         try:
             is_agreed = await confirm(
-                self._confirmer,
-                "Scale it back to 0 now?",
-                assumed=self._permissions.scaling,
-                flag="--scale-up",
+                self._confirmer, "Scale it back to 0 now?", assumed=self._permissions.scaling, flag="--scale-up"
             )
         except Declined:
             is_agreed = False

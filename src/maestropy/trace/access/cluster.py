@@ -59,17 +59,14 @@ class TracedCluster:
 
     @property
     def label(self) -> str:
-        """Its name in reports."""
         return self.target.label
 
     @property
     def consumer(self) -> str:
-        """The consumer of the cluster."""
         return self.target.consumer
 
     @property
     def kubectl(self) -> str:
-        """The flags that lead kubectl there."""
         return self.target.kubectl
 
     def kubectl_command(self, words: str) -> str:
@@ -90,7 +87,6 @@ class TracedCluster:
         await self._stack.aclose()
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
-        """Return the AppliedManifestWorks of these works."""
         names_wanted = set(work_names)
         if len(names_wanted) > _SINGLY:
             whole = await self._ask("list AppliedManifestWorks", self.client.list(APPLIED_WORKS))
@@ -108,7 +104,6 @@ class TracedCluster:
         ]
 
     async def applied_work(self, name: str) -> Json | None:
-        """Return one AppliedManifestWork by its own name."""
         return await self._ask("get the AppliedManifestWork", self.client.get(APPLIED_WORKS, name))
 
     async def _applied_names(self) -> Sequence[str]:
@@ -141,7 +136,6 @@ class TracedCluster:
         )
 
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
-        """Return the objects of that name; without a namespace in all of them."""
         resource = _resource(kind)
         if _NO_NAME & set(name):
             return []
@@ -167,7 +161,6 @@ class TracedCluster:
         return ""
 
     async def can_reach(self) -> str:
-        """Return the version of the API server."""
         version = await self._ask("answer", self.client.send(ApiRequest(method="GET", path="/version")))
         return str((version or {}).get("gitVersion", ""))
 

@@ -11,15 +11,12 @@ class Confirmer(Protocol):
     @property
     def is_present(self) -> bool:
         """Whether a person can be asked."""
-        ...
 
     def notify(self, text: str) -> None:
         """Show a message, separate from the report."""
-        ...
 
     async def ask(self, query: str) -> str:
         """Return the line that the user types; empty at the end of the input."""
-        ...
 
 
 class NoConfirmer:
@@ -31,7 +28,6 @@ class NoConfirmer:
         """Show nothing."""
 
     async def ask(self, query: str) -> str:
-        """Return no answer."""
         del query
         return ""
 

@@ -130,12 +130,10 @@ class HcpAccess:
 
     @property
     def has_service(self) -> bool:
-        """Whether the service cluster is configured."""
         return bool(self.svc_kubeconfig or self.svc_context)
 
     @property
     def has_management(self) -> bool:
-        """Whether a management cluster is configured."""
         return bool(self.mgmt_kubeconfig or self.mgmt_context or self.mgmt_choices)
 
 

@@ -64,7 +64,6 @@ class MaestroDbPod:
 
     @property
     def description(self) -> str:
-        """The name of the database in reports."""
         return f"database (maestro-db pod on {self.cluster.label})"
 
     async def documents(self, sql: str, parameters: Sequence[str]) -> Sequence[dict[str, Any]]:

@@ -15,11 +15,11 @@ from maestropy.aio.tasks import TaskOwner
 from maestropy.kube import errors
 from maestropy.kube.client import KubeClient
 from maestropy.kube.objects import Json
-from maestropy.kube.request import ApiRequest, ObjectSelector, ResourceType
+from maestropy.kube.request import ApiRequest, ObjectSelector
 from maestropy.trace.access.cluster import ClusterTarget, TracedCluster, no_access
+from maestropy.trace.access.pod_database import PODS as PODS
 from maestropy.trace.errors import NoAccess
 
-PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
 Sink = Callable[[str, bytes], None]
 Notify = Callable[[str], None]
 _IDLE = 300.0

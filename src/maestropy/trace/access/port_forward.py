@@ -23,13 +23,13 @@ from maestropy.kube.config.credentials import RequestAuthSource
 from maestropy.kube.config.tls import TlsContexts
 from maestropy.kube.objects import Json
 from maestropy.kube.request import ObjectSelector, ResourceType
+from maestropy.trace.access.pod_database import PODS, is_ready
 from maestropy.trace.errors import NoAccess
 
 PROTOCOL = "v4.channel.k8s.io"
 _DATA, _ERROR = 0, 1
 _CHUNK = 64 * 1024
 _SERVICES = ResourceType(group="", version="v1", plural="services", kind="Service", namespaced=True)
-_PODS = ResourceType(group="", version="v1", plural="pods", kind="Pod", namespaced=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +49,8 @@ def choose(service: Json, pods: list[Json], *, port: int) -> ForwardTarget | Non
     ports = (service.get("spec") or {}).get("ports") or ()
     service_port_spec = next((service_port for service_port in ports if service_port.get("port") == port), None)
     for pod in pods:
-        metadata, status = pod.get("metadata") or {}, pod.get("status") or {}
-        conditions = status.get("conditions") or ()
-        is_ready = any(
-            condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions
-        )
-        if is_ready and not metadata.get("deletionTimestamp"):
+        metadata = pod.get("metadata") or {}
+        if is_ready(pod):
             number = _number((service_port_spec or {}).get("targetPort", port), pod, otherwise=port)
             return ForwardTarget(namespace=str(metadata.get("namespace")), pod=str(metadata.get("name")), port=number)
     return None
@@ -77,7 +73,7 @@ async def find(client: KubeClient, *, namespace: str, service: str, port: int) -
         service_object = await client.get(_SERVICES, service, namespace=namespace)
         chosen = (service_object.get("spec") or {}).get("selector") or {}
         labels = ",".join(f"{name}={value}" for name, value in chosen.items())
-        pods = await client.list(_PODS, namespace=namespace, selector=ObjectSelector(labels=labels)) if labels else []
+        pods = await client.list(PODS, namespace=namespace, selector=ObjectSelector(labels=labels)) if labels else []
     except errors.KubeError as error:
         raise NoAccess(f"service {namespace}/{service} cannot be read: {error.message}") from error
     target = choose(service_object, list(pods), port=port)

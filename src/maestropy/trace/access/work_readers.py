@@ -38,13 +38,11 @@ class AccessSetup:
     is_quiet: bool = False
 
     def warn(self, text: str) -> None:
-        """Show a warning, unless quiet."""
         if not self.is_quiet:
             self.confirmer.notify(f"⚠ WARNING: {text}")
 
     @property
     def location(self) -> PodLocation:
-        """Where database pods are."""
         access = self.access
         return PodLocation(
             namespace=access.namespace, pod=access.db_pod, timeout_seconds=max(1, round(access.timeout_seconds))
@@ -52,7 +50,6 @@ class AccessSetup:
 
     @property
     def cluster_options(self) -> cluster_selection.ClusterOptions:
-        """The options that select clusters."""
         access = self.access
         return cluster_selection.ClusterOptions(
             svc_context=access.svc_context,
@@ -65,7 +62,6 @@ class AccessSetup:
 
     @property
     def kubeconfig_location(self) -> cluster_selection.KubeconfigLocation:
-        """Where kubeconfigs are searched."""
         return cluster_selection.KubeconfigLocation(environ=os.environ, home=Path.home())
 
     @property

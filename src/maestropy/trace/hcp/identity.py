@@ -54,7 +54,6 @@ class ArmId:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What to compare by."""
         return self.subscription.lower(), self.group.lower(), self.name.lower()
 
 
@@ -100,8 +99,8 @@ class KnownIds:
 def parse(identifier: str) -> KnownIds:
     """Parse an identifier in any accepted form."""
     stripped = identifier.strip()
-    if match := _ARM.search(stripped):
-        return KnownIds(arm=ArmId(subscription=match[1], group=match[2], name=match[3]))
+    if arm := arm_of(stripped):
+        return KnownIds(arm=arm)
     if match := _HREF.search(stripped):
         return KnownIds(cid=match[1])
     if _CID.fullmatch(stripped.lower()):

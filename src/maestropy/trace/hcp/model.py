@@ -1,7 +1,7 @@
 """Values of an HCP report: facts with their age, hops with their state, contradictions, and the verdict."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -38,12 +38,13 @@ class HopState(StrEnum):
     """It could not be seen. Never a reproach."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fact:
     """One fact about a hop."""
 
     name: str
     value: str
+    _: KW_ONLY
     since: datetime | None = None
     """Since when it is so, or when it was written."""
     where: str = ""
@@ -54,8 +55,8 @@ class HopReport:
     """What is known of one hop."""
 
     name: str
-    state: HopState
-    reason: str
+    state: HopState = HopState.OK
+    reason: str = ""
     """One sentence."""
     code: str = ""
     """Of the reason, empty if all is well."""
@@ -65,6 +66,21 @@ class HopReport:
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
     """Worth telling, without being the reason."""
+
+    def unknown(self, reason: str) -> "HopReport":
+        return replace(self, state=HopState.UNKNOWN, reason=reason)
+
+    def behind(self, code: str, reason: str, *, waits: bool = False, evidence: Iterable[Evidence] = ()) -> "HopReport":
+        return self._with(HopState.BEHIND, code, reason, waits=waits, evidence=evidence)
+
+    def bad(self, code: str, reason: str, *, waits: bool = False, evidence: Iterable[Evidence] = ()) -> "HopReport":
+        return self._with(HopState.BAD, code, reason, waits=waits, evidence=evidence)
+
+    def _with(
+        self, state: HopState, code: str, reason: str, *, waits: bool, evidence: Iterable[Evidence]
+    ) -> "HopReport":
+        own = tuple(evidence) or self.evidence
+        return replace(self, state=state, code=code, reason=reason, waits=waits, evidence=own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,40 +137,28 @@ class WalkContext:
         return tuple(unique.values())
 
     def about(self, topic: Topic) -> list[HopQueryResult]:
-        """Return the results of all queries of a topic."""
         return [result for query, result in self.results.items() if query.topic is topic]
 
     def outcome(self, topic: Topic) -> QueryOutcome:
         """Return how asking about a topic ended; something found counts more than something not seen."""
         outcomes = {result.outcome for result in self.about(topic)}
-        return next(
-            (
-                outcome
-                for outcome in (QueryOutcome.FOUND, QueryOutcome.UNKNOWN, QueryOutcome.ABSENT)
-                if outcome in outcomes
-            ),
-            _UNASKED,
-        )
+        return next((outcome for outcome in _RANKED if outcome in outcomes), QueryOutcome.UNKNOWN)
 
     def why(self, topic: Topic, *, unasked: str) -> str:
-        """Return why nothing is known of a topic."""
         return next((result.why for result in self.about(topic) if result.why), unasked)
 
     def age(self, since: datetime | None) -> timedelta | None:
-        """Return how long ago something was."""
         return self.snapshot.now - since if since else None
 
     def is_older(self, since: datetime | None, minutes: int) -> bool:
-        """Whether something is known to be older than that."""
         return since is not None and self.snapshot.now - since > timedelta(minutes=minutes)
 
     def notes(self, *topics: Topic) -> tuple[str, ...]:
-        """Return the notes about topics."""
         results = [result for topic in topics for result in self.about(topic)]
         return tuple(dict.fromkeys(note for result in results for note in (*result.notes, *result.disagreements)))
 
 
-_UNASKED = QueryOutcome.UNKNOWN
+_RANKED = (QueryOutcome.FOUND, QueryOutcome.UNKNOWN, QueryOutcome.ABSENT)
 
 
 def _key(document: Document) -> object:
@@ -173,7 +177,6 @@ class Walk:
     verdict: HcpVerdict
 
     def hop(self, name: str) -> HopReport:
-        """Return one hop."""
         return next(hop for hop in self.hops if hop.name == name)
 
 

@@ -41,7 +41,6 @@ class Topic(StrEnum):
 
     @property
     def system(self) -> System:
-        """The system that has documents of this topic."""
         return _PLACES.get(self, System.MANAGEMENT)
 
 

@@ -36,7 +36,8 @@ class Hop:
 
     name: str
     queries: Callable[[KnownIds], Iterable[HopQuery]]
-    learn: Callable[[KnownIds, Iterable[tuple[Topic, Document]]], KnownIds]
+    learn: Callable[[KnownIds, Iterable[tuple[Topic, Document]]], KnownIds] | None
+    """None for a hop whose documents name nothing new."""
     judge: Callable[[WalkContext], HopReport]
 
 
@@ -46,15 +47,13 @@ class QueryRunner(Protocol):
     @property
     def flags(self) -> CommandFlags:
         """The flags for printed commands, complete once the queries have run."""
-        ...
 
     async def run_queries(self, queries: HopQueries) -> HopQueryResults:
         """Run each query, in order. Never raises for a single query: its result is unknown instead."""
-        ...
 
 
 HOPS: Sequence[Hop] = tuple(
-    Hop(name=module.NAME, queries=module.queries, learn=module.learn, judge=module.judge)
+    Hop(name=module.NAME, queries=module.queries, learn=getattr(module, "learn", None), judge=module.judge)
     for module in (
         frontend,
         backend,
@@ -72,11 +71,7 @@ HOPS: Sequence[Hop] = tuple(
 
 
 def steps(
-    known: KnownIds,
-    *,
-    snapshot: Snapshot,
-    hops: Sequence[Hop] = HOPS,
-    flags: Callable[[], CommandFlags] = CommandFlags,
+    known: KnownIds, *, snapshot: Snapshot, hops: Sequence[Hop] = HOPS, flags: Callable[[], CommandFlags] = CommandFlags
 ) -> Generator[HopQueries, HopQueryResults, Walk]:
     """Yield rounds of queries, receive their results, return the finished walk."""
     results: dict[HopQuery, HopQueryResult] = {}
@@ -110,5 +105,5 @@ def _all_queries(known: KnownIds, hops: Sequence[Hop]) -> Iterable[HopQuery]:
 def _learn(known: KnownIds, results: dict[HopQuery, HopQueryResult], *, hops: Sequence[Hop]) -> KnownIds:
     documents = [(query.topic, document) for query, result in results.items() for document in result.documents]
     for hop in hops:
-        known = hop.learn(known, documents)
+        known = hop.learn(known, documents) if hop.learn is not None else known
     return known

@@ -97,62 +97,72 @@ class Evidence(NamedTuple):
 
     stage: Stage
     shows: Shows
+    words: str
+    """What reports call such a record: mostly its phrase."""
     is_of_create: bool = True
     """Whether a create that succeeds at once may have it."""
 
 
-def _done(stage: Stage, *, is_of_create: bool = True) -> Evidence:
-    return Evidence(stage, Shows.DONE, is_of_create)
+def _done(stage: Stage, words: str, *, is_of_create: bool = True) -> Evidence:
+    return Evidence(stage, Shows.DONE, words, is_of_create)
 
 
-def _failed(stage: Stage) -> Evidence:
-    return Evidence(stage, Shows.FAILED, is_of_create=False)
+def _failed(stage: Stage, words: str) -> Evidence:
+    return Evidence(stage, Shows.FAILED, words, is_of_create=False)
 
 
-def _context(stage: Stage, *, is_of_create: bool = False) -> Evidence:
-    return Evidence(stage, Shows.CONTEXT, is_of_create)
+def _context(stage: Stage, words: str, *, is_of_create: bool = False) -> Evidence:
+    return Evidence(stage, Shows.CONTEXT, words, is_of_create)
 
 
 EVIDENCE: Final[dict[RecordKind, Evidence]] = {
-    RecordKind.REQUEST_RECEIVED: _done(Stage.SERVER_RECEIVES),
-    RecordKind.REQUEST_REJECTED: _context(Stage.SERVER_PUBLISHES),
-    RecordKind.NO_OP: _context(Stage.SERVER_PUBLISHES),
-    RecordKind.NOTIFIED: _context(Stage.SERVER_PUBLISHES, is_of_create=True),
-    RecordKind.PUBLISHING: _done(Stage.SERVER_PUBLISHES),
-    RecordKind.SENDING_SPEC: _done(Stage.SERVER_PUBLISHES),
-    RecordKind.SENT_TO_AGENTS: _done(Stage.SERVER_PUBLISHES),
-    RecordKind.PUBLISH_FAILED: _failed(Stage.SERVER_PUBLISHES),
-    RecordKind.PUBLISH_SKIPPED: _context(Stage.SERVER_PUBLISHES),
-    RecordKind.OTHER_INSTANCE: _context(Stage.SERVER_PUBLISHES, is_of_create=True),
-    RecordKind.NO_AGENT_HERE: _context(Stage.SERVER_PUBLISHES, is_of_create=True),
-    RecordKind.HARD_DELETED: _failed(Stage.SERVER_PUBLISHES),
-    RecordKind.REPUBLISHED: _context(Stage.SERVER_PUBLISHES),
-    RecordKind.RECEIVED_SPEC: _done(Stage.AGENT_RECEIVES),
-    RecordKind.STORED: _done(Stage.AGENT_RECEIVES),
-    RecordKind.APPLIED: _done(Stage.AGENT_HANDLES),
-    RecordKind.DELETING: _done(Stage.AGENT_HANDLES, is_of_create=False),
-    RecordKind.REMOVED: _done(Stage.AGENT_HANDLES, is_of_create=False),
-    RecordKind.APPLY_FAILED: _failed(Stage.AGENT_HANDLES),
-    RecordKind.DECODE_FAILED: _failed(Stage.AGENT_HANDLES),
-    RecordKind.CONTROLLER_FAILED: _context(Stage.AGENT_HANDLES),
-    RecordKind.PENDING_DELETION: _context(Stage.AGENT_HANDLES),
-    RecordKind.SENDING_STATUS: _done(Stage.AGENT_PUBLISHES_STATUS),
-    RecordKind.STATUS_REJECTED: _failed(Stage.AGENT_PUBLISHES_STATUS),
-    RecordKind.RECEIVED_STATUS: _done(Stage.SERVER_RECEIVES_STATUS),
-    RecordKind.STATUS_UPDATE_RECEIVED: _done(Stage.SERVER_RECEIVES_STATUS),
-    RecordKind.NOT_OWNED: _context(Stage.SERVER_RECEIVES_STATUS, is_of_create=True),
-    RecordKind.HANDLING: _context(Stage.SERVER_HANDLES_STATUS, is_of_create=True),
-    RecordKind.UPDATING: _done(Stage.SERVER_HANDLES_STATUS),
-    RecordKind.UPDATE_SENT: _done(Stage.SERVER_HANDLES_STATUS),
-    RecordKind.DELETE_SENT: _done(Stage.SERVER_HANDLES_STATUS, is_of_create=False),
-    RecordKind.STALE: _context(Stage.SERVER_HANDLES_STATUS),
-    RecordKind.UNCHANGED: _done(Stage.SERVER_HANDLES_STATUS, is_of_create=False),
-    RecordKind.STATUS_FAILED: _failed(Stage.SERVER_HANDLES_STATUS),
-    RecordKind.STATUS_NOT_FOUND: _context(Stage.SERVER_HANDLES_STATUS),
-    RecordKind.BROADCAST: _done(Stage.SERVER_BROADCASTS_STATUS),
-    RecordKind.SENT_TO_CLIENTS: _done(Stage.SERVER_SENDS_STATUS),
-    RecordKind.NO_CLIENTS: _context(Stage.SERVER_SENDS_STATUS, is_of_create=True),
-    RecordKind.STATUS_DISPATCH_FAILED: _failed(Stage.SERVER_SENDS_STATUS),
+    RecordKind.REQUEST_RECEIVED: _done(Stage.SERVER_RECEIVES, "receive the event from client"),
+    RecordKind.REQUEST_REJECTED: _context(Stage.SERVER_PUBLISHES, "request rejected"),
+    RecordKind.NO_OP: _context(Stage.SERVER_PUBLISHES, "request changes nothing"),
+    RecordKind.NOTIFIED: _context(Stage.SERVER_PUBLISHES, "notified by the database", is_of_create=True),
+    RecordKind.PUBLISHING: _done(Stage.SERVER_PUBLISHES, "Publishing resource"),
+    RecordKind.SENDING_SPEC: _done(Stage.SERVER_PUBLISHES, "Sending event (spec)"),
+    RecordKind.SENT_TO_AGENTS: _done(Stage.SERVER_PUBLISHES, "sending the event to spec subscribers"),
+    RecordKind.PUBLISH_FAILED: _failed(Stage.SERVER_PUBLISHES, "Failed to publish"),
+    RecordKind.PUBLISH_SKIPPED: _context(Stage.SERVER_PUBLISHES, "skipping to publish"),
+    RecordKind.OTHER_INSTANCE: _context(Stage.SERVER_PUBLISHES, "processed by another worker", is_of_create=True),
+    RecordKind.NO_AGENT_HERE: _context(
+        Stage.SERVER_PUBLISHES, "no agent of the consumer on this instance", is_of_create=True
+    ),
+    RecordKind.HARD_DELETED: _failed(Stage.SERVER_PUBLISHES, "deleted as it is not created on the agent yet"),
+    RecordKind.REPUBLISHED: _context(Stage.SERVER_PUBLISHES, "Re-published undelivered resource"),
+    RecordKind.RECEIVED_SPEC: _done(Stage.AGENT_RECEIVES, "Received event (spec)"),
+    RecordKind.STORED: _done(Stage.AGENT_RECEIVES, "Receive the event"),
+    RecordKind.APPLIED: _done(Stage.AGENT_HANDLES, "applied"),
+    RecordKind.DELETING: _done(Stage.AGENT_HANDLES, "deletion requested", is_of_create=False),
+    RecordKind.REMOVED: _done(Stage.AGENT_HANDLES, "removed", is_of_create=False),
+    RecordKind.APPLY_FAILED: _failed(Stage.AGENT_HANDLES, "failed to apply"),
+    RecordKind.DECODE_FAILED: _failed(Stage.AGENT_HANDLES, "failed to decode spec"),
+    RecordKind.CONTROLLER_FAILED: _context(Stage.AGENT_HANDLES, "a controller that applies nothing failed"),
+    RecordKind.PENDING_DELETION: _context(Stage.AGENT_HANDLES, "resources pending deletions"),
+    RecordKind.SENDING_STATUS: _done(Stage.AGENT_PUBLISHES_STATUS, "Sending event (status)"),
+    RecordKind.STATUS_REJECTED: _failed(Stage.AGENT_PUBLISHES_STATUS, "status was not taken"),
+    RecordKind.RECEIVED_STATUS: _done(Stage.SERVER_RECEIVES_STATUS, "Received event (status)"),
+    RecordKind.STATUS_UPDATE_RECEIVED: _done(Stage.SERVER_RECEIVES_STATUS, "received status update for resource"),
+    RecordKind.NOT_OWNED: _context(
+        Stage.SERVER_RECEIVES_STATUS, "skipping, not owned by the current instance", is_of_create=True
+    ),
+    RecordKind.HANDLING: _context(Stage.SERVER_HANDLES_STATUS, "handle resource status update", is_of_create=True),
+    RecordKind.UPDATING: _done(Stage.SERVER_HANDLES_STATUS, "Updating resource status"),
+    RecordKind.UPDATE_SENT: _done(Stage.SERVER_HANDLES_STATUS, "resource status update event was sent"),
+    RecordKind.DELETE_SENT: _done(
+        Stage.SERVER_HANDLES_STATUS, "resource status delete event was sent", is_of_create=False
+    ),
+    RecordKind.STALE: _context(Stage.SERVER_HANDLES_STATUS, "stale status; disregard it"),
+    RecordKind.UNCHANGED: _done(Stage.SERVER_HANDLES_STATUS, "status update changes nothing", is_of_create=False),
+    RecordKind.STATUS_FAILED: _failed(Stage.SERVER_HANDLES_STATUS, "failed to handle status event"),
+    RecordKind.STATUS_NOT_FOUND: _context(Stage.SERVER_HANDLES_STATUS, "skipping resource as it is not found"),
+    RecordKind.BROADCAST: _done(Stage.SERVER_BROADCASTS_STATUS, "Broadcast the resource status"),
+    RecordKind.SENT_TO_CLIENTS: _done(Stage.SERVER_SENDS_STATUS, "send the event to status subscribers"),
+    RecordKind.NO_CLIENTS: _context(
+        Stage.SERVER_SENDS_STATUS, "no clients registered on this instance", is_of_create=True
+    ),
+    RecordKind.STATUS_DISPATCH_FAILED: _failed(Stage.SERVER_SENDS_STATUS, "failed to handle resource"),
 }
 STAGE_OF: Final[dict[RecordKind, int]] = {kind: int(evidence.stage) for kind, evidence in EVIDENCE.items()}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from maestropy.trace.errors import InputUnreadable
-from maestropy.trace.logs.read import input_files
+from maestropy.trace.logs.read.inputs import input_files
 
 Sink = Callable[[str, bytes], None]
 _AT_ONCE = 4 << 20
@@ -78,7 +78,6 @@ class FileTails:
         return count
 
     def close(self) -> None:
-        """Close all files."""
         for tail in self._tails.values():
             tail.stream.close()
 

@@ -19,35 +19,15 @@ from typing import Any, Final
 
 import msgspec
 
-from maestropy.journal import phrases as fields
-from maestropy.journal import redact
+from maestropy.journal import phrases, redact
 from maestropy.trace.errors import InvalidArguments
-from maestropy.trace.logs import log_records, objects
 from maestropy.trace.logs.judge import complete_requests
 from maestropy.trace.logs.log_records import RecordKind, RecordTable
-from maestropy.trace.logs.match import (
-    applied_objects,
-    attribution,
-    clock_steps,
-    log_environment,
-    message_pairs,
-    row_order,
-    server_clocks,
-)
-from maestropy.trace.logs.read import (
-    cloudevents,
-    column_reader,
-    klog_fields,
-    lines,
-    log_inputs,
-    log_writers,
-    phrases,
-    record_reader,
-    scan,
-    text_reader,
-)
-from maestropy.trace.logs.read.input_files import INDEX_SUFFIX
-from maestropy.trace.logs.read.log_inputs import UnreadableInput
+from maestropy.trace.logs.match import attribution
+from maestropy.trace.logs.read import lines, record_reader
+from maestropy.trace.logs.read.inputs import log_inputs
+from maestropy.trace.logs.read.inputs.input_files import INDEX_SUFFIX
+from maestropy.trace.logs.read.inputs.log_inputs import UnreadableInput
 from maestropy.trace.logs.read.log_writers import LogWriter
 from maestropy.trace.logs.read.scan import Scan, record_at, scan_all, silent
 from maestropy.trace.logs.tracer import ClassifiedResources, classify
@@ -56,30 +36,6 @@ _KIND: Final = b"maestro trace index "
 _MAGIC: Final = _KIND + b"1\n"
 _ENDS: Final = 64 << 10
 _WORTH_KEEPING: Final = 32 << 20
-_READERS: Final = (
-    applied_objects,
-    attribution,
-    clock_steps,
-    column_reader,
-    cloudevents,
-    fields,
-    klog_fields,
-    redact,
-    log_environment,
-    log_records,
-    lines,
-    log_inputs,
-    log_writers,
-    message_pairs,
-    objects,
-    phrases,
-    complete_requests,
-    record_reader,
-    row_order,
-    scan,
-    server_clocks,
-    text_reader,
-)
 _HARMLESS: Final = frozenset({
     RecordKind.APPLIED, RecordKind.DELETING, RecordKind.REMOVED, RecordKind.BROADCAST, RecordKind.STALE,
     RecordKind.SENDING_STATUS, RecordKind.RECEIVED_STATUS, RecordKind.UPDATING,
@@ -94,14 +50,6 @@ _SETS: Final = ("consumers", "instances", "ring")
 
 class UnusableIndex(Exception):
     """The index cannot be used; the message gives the reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedLogs:
-    """What an index gives back."""
-
-    scan: Scan
-    resources: ClassifiedResources
 
 
 class _Content(msgspec.Struct, array_like=True):
@@ -144,7 +92,7 @@ class ReadLogs:
     scan: Scan
     resources: ClassifiedResources | None
     files: tuple[Path, ...]
-    path: Path | None
+    path: Path | None = None
     """Where to keep it."""
 
 
@@ -159,7 +107,7 @@ def read(paths: Sequence[str], how: ReadOptions) -> ReadLogs:
             how.log(f"{path}: {reason}; the logs are read")
         else:
             how.log(f"{path}: the logs are unchanged and not read again")
-            return ReadLogs(scan=kept.scan, resources=kept.resources, files=files, path=None)
+            return kept
     scanned = scan_all(paths, now=how.now, progress=how.progress, jobs=how.jobs)
     return ReadLogs(scan=scanned, resources=None, files=files, path=path)
 
@@ -220,7 +168,7 @@ def index_path(files: Sequence[Path], folder: Path) -> Path:
     return folder / f"{hashlib.blake2b(names.encode(), digest_size=16).hexdigest()}{INDEX_SUFFIX}"
 
 
-def load(path: Path, files: Sequence[Path]) -> IndexedLogs:
+def load(path: Path, files: Sequence[Path]) -> ReadLogs:
     """Return what was kept of these files."""
     try:
         data = path.read_bytes()
@@ -286,7 +234,7 @@ def _digest(*pieces: bytes | memoryview) -> bytes:
 
 def _code() -> str:
     """Return a digest of the code that reads logs: an index is valid for one version of it only."""
-    sources = [Path(module.__file__ or "") for module in _READERS]
+    sources = [Path(phrases.__file__), Path(redact.__file__), *sorted(Path(__file__).parent.rglob("*.py"))]
     texts = b"".join(source.read_bytes() for source in sources if source.is_file())
     return f"{sys.byteorder} {hashlib.blake2b(texts, digest_size=16).hexdigest()}"
 
@@ -331,7 +279,7 @@ def _content(scan: Scan, resources: ClassifiedResources, files: Sequence[Path]) 
     )
 
 
-def _restored(content: _Content, columns: Sequence[memoryview], *, files: Sequence[Path]) -> IndexedLogs:
+def _restored(content: _Content, columns: Sequence[memoryview], *, files: Sequence[Path]) -> ReadLogs:
     table = RecordTable.restored(columns, texts=content.texts, details=content.details)
     writers = [_writer(writer) for writer in content.writers]
     if not {writer.origin for writer in writers} <= set(files):
@@ -345,7 +293,8 @@ def _restored(content: _Content, columns: Sequence[memoryview], *, files: Sequen
     others = {number: array("I", indices) for number, indices in content.others}
     records_by_resource = attribution.RecordsByResource(others, content.events, array("I", content.untied))
     unreadable_inputs = [UnreadableInput(name=name, reason=reason) for name, reason in content.unreadable_inputs]
-    return IndexedLogs(
+    return ReadLogs(
+        files=tuple(files),
         scan=Scan(records=table, writers=writers, unreadable_inputs=unreadable_inputs, bytes=content.size),
         resources=ClassifiedResources(plain=plain, others=records_by_resource),
     )

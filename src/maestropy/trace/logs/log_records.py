@@ -139,7 +139,6 @@ class RecordTable:
         return len(self.times)
 
     def row(self, record: LogRecord) -> RecordRow:
-        """Return a record as a row of this table."""
         number = self.number
         details = self.details_number(record)
         # A damaged record may have a number of any length.
@@ -149,11 +148,9 @@ class RecordTable:
                 number(record.op_id), number(record.event), number(record.name), details)  # fmt: skip
 
     def add(self, record: LogRecord) -> None:
-        """Append a record."""
         self.extend([self.row(record)], file=record.file)
 
     def extend(self, rows: Sequence[RecordRow], *, file: int) -> None:
-        """Append rows of one file."""
         if rows:
             self.extend_columns(tuple(zip(*rows, strict=True)), count=len(rows), file=file)
 
@@ -169,14 +166,12 @@ class RecordTable:
         self.files.extend(array("I", [file]) * count)
 
     def keep(self, wanted: Sequence[bool]) -> None:
-        """Remove the records that are not wanted."""
         for column in self.columns():
             kept = [value for value, is_wanted in zip(column, wanted, strict=True) if is_wanted]
             del column[:]
             column.fromlist(kept)
 
     def columns(self) -> "tuple[array[Any], ...]":
-        """Return all columns."""
         return (*self._columns(), self.files)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -189,7 +184,6 @@ class RecordTable:
     def restored(
         cls, columns: Sequence[bytes | memoryview], *, texts: Sequence[bytes], details: Sequence[RecordDetails]
     ) -> "RecordTable":
-        """Return the table that has these columns."""
         table = cls()
         for column, data in zip(table.columns(), columns, strict=True):
             column.frombytes(data)
@@ -203,27 +197,22 @@ class RecordTable:
                 self.operations, self.events, self.names, self.details)  # fmt: skip
 
     def number(self, text: str) -> int:
-        """Return the number of a text."""
         return self.ids[text.encode("utf-8", "surrogatepass")] if text else 0
 
     def text(self, number: int) -> str:
-        """Return the text behind a number."""
         if number >= len(self._texts):
             self._texts = list(self.ids)
         return self._texts[number].decode("utf-8", "surrogatepass")
 
     def details_number(self, record: LogRecord) -> int:
-        """Return the number of a record's details."""
         return self.add_details(
             (record.cloudevent_id, record.consumer, record.source, record.action, record.is_deleting, record.detail)
         )
 
     def all_details(self) -> Sequence[RecordDetails]:
-        """Return all of them, by their numbers."""
         return self._details
 
     def add_details(self, details: RecordDetails) -> int:
-        """Return the number of these details."""
         number = self._details_numbers.get(details)
         if number is None:
             number = self._details_numbers[details] = len(self._details)
@@ -231,7 +220,6 @@ class RecordTable:
         return number
 
     def details_of(self, index: int) -> RecordDetails:
-        """Return the details of one record."""
         return self._details[self.details[index]]
 
     def details_at(self, number: int) -> RecordDetails:
@@ -292,7 +280,6 @@ class RecordTable:
             self.details.fromlist(list(_picked(details, other.details)))
 
     def cut(self, length: int) -> None:
-        """Forget all rows from one on."""
         for column in self._columns():
             del column[length:]
         del self.files[length:]
@@ -309,11 +296,9 @@ class RecordTable:
         return (range(*match.span()) for match in re.finditer(pattern + pattern + b"*", self.kinds.tobytes()))
 
     def indices(self, *kinds: RecordKind) -> Iterator[int]:
-        """Return the indices of records of some kinds."""
         return chain.from_iterable(self.runs(*kinds))
 
     def select(self, *kinds: RecordKind) -> Iterator[LogRecord]:
-        """Return the records of some kinds."""
         return (self[index] for index in self.indices(*kinds))
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
@@ -75,12 +75,13 @@ def blank_stage(number: int, state: StageState, note: str = "") -> StageResult:
     return StageResult(number=number, state=state, note=note)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RequestFinding:
     """A code that applies to a request, with what supports it."""
 
     code: str
     confidence: Confidence
+    _: KW_ONLY
     detail: str = ""
     evidence: tuple[LogRecord, ...] = ()
 

@@ -30,7 +30,6 @@ class RequestFilter:
 
     @property
     def is_set(self) -> bool:
-        """Whether it selects at all."""
         return self != RequestFilter()
 
     def names(self, trace: Trace) -> bool:
@@ -39,7 +38,6 @@ class RequestFilter:
         return (not self.consumer or key.consumer == self.consumer) and (not self.source or key.source == self.source)
 
     def matches(self, trace: Trace) -> bool:
-        """Say whether a request is selected."""
         key = trace.key
         return (
             (not self.verdicts or trace.verdict.value in self.verdicts)
@@ -170,7 +168,7 @@ class RequestQuery:
         if trace.key.action != "delete" or not trace.key.op_id or trace.key.op_id not in self.identifiers:
             return trace
         detail = "its other records were found by the resource ID"
-        finding = RequestFinding(code="MT-008", confidence="certain", detail=detail)
+        finding = RequestFinding("MT-008", "certain", detail=detail)
         return replace(trace, findings=(*trace.findings, finding))
 
 

@@ -137,7 +137,6 @@ class ResourceJudge:
         self._again = self._details_again  # one bound method for all requests
 
     def judged(self, number: int, records_by_resource: attribution.RecordsByResource) -> list[Trace]:
-        """Return the verdicts on all requests of a resource."""
         if self._untied is None:
             self._untied = UntiedRecords(self._records, records_by_resource.untied)
         own_records = attribution.records_of(self._records, records_by_resource, number, skews=self._skews)
@@ -171,37 +170,31 @@ class ResourceJudge:
 
 def log_findings(environment: Environment) -> list[RequestFinding]:
     """Return findings about the logs themselves."""
-    findings = []
-    for writer in environment.writers:
-        if abs(writer.skew) >= _NOTABLE_SKEW:
-            detail = f"{writer.pod} is {abs(writer.skew) * 1000:.0f} ms {'ahead' if writer.skew > 0 else 'behind'}"
-            findings.append(RequestFinding(code="MT-005", confidence="likely", detail=detail))
-        for at, seconds in writer.steps:
-            way = "forward" if seconds > 0 else "back"
-            detail = (
-                f"the clock of {writer.pod} was set {way} by {abs(seconds):.1f} s at {clock(at)}, or those of the "
-                "servers the other way; its times are corrected"
-            )
-            findings.append(RequestFinding(code="MT-005", confidence="likely", detail=detail))
-        if writer.unstamped:
-            detail = f"{writer.path}: {writer.unstamped:,} rows of {writer.pod}; the times of their records are used"
-            findings.append(RequestFinding(code="MT-009", confidence="certain", detail=detail))
-        if writer.cut_off:
-            detail = (
-                f"{writer.path}: {writer.cut_off:,} records of {writer.pod} are cut off before they name their resource"
-            )
-            findings.append(RequestFinding(code="MT-006", confidence="certain", detail=detail))
-        if writer.is_truncated:
-            findings.append(
-                RequestFinding(code="MT-006", confidence="certain", detail=f"{writer.path} begins within a record")
-            )
-        if writer.torn_line:
-            detail = f"{writer.path} is cut within line {writer.torn_line:,}"
-            findings.append(RequestFinding(code="MT-006", confidence="certain", detail=detail))
+    findings = [finding for writer in environment.writers for finding in _writer_findings(writer)]
     generations = log_environment.generations(environment.writers)
     if len(generations) > 1:
-        findings.append(RequestFinding(code="MT-007", confidence="certain", detail=", ".join(sorted(generations))))
-    pods = {server.pod for server in environment.servers}
-    if len(pods) < environment.instances:
-        findings.append(RequestFinding(code="MT-004", confidence="certain", detail=environment.missing_instances))
+        findings.append(RequestFinding("MT-007", "certain", detail=", ".join(sorted(generations))))
+    if environment.lacks_instances:
+        findings.append(RequestFinding("MT-004", "certain", detail=environment.missing_instances))
     return findings
+
+
+def _writer_findings(writer: LogWriter) -> Iterator[RequestFinding]:
+    pod, path = writer.pod, writer.path
+    if abs(writer.skew) >= _NOTABLE_SKEW:
+        detail = f"{pod} is {abs(writer.skew) * 1000:.0f} ms {'ahead' if writer.skew > 0 else 'behind'}"
+        yield RequestFinding("MT-005", "likely", detail=detail)
+    for at, seconds in writer.steps:
+        way = f"set {'forward' if seconds > 0 else 'back'} by {abs(seconds):.1f} s at {clock(at)}"
+        detail = f"the clock of {pod} was {way}, or those of the servers the other way; its times are corrected"
+        yield RequestFinding("MT-005", "likely", detail=detail)
+    if writer.unstamped:
+        detail = f"{path}: {writer.unstamped:,} rows of {pod}; the times of their records are used"
+        yield RequestFinding("MT-009", "certain", detail=detail)
+    if writer.cut_off:
+        detail = f"{path}: {writer.cut_off:,} records of {pod} are cut off before they name their resource"
+        yield RequestFinding("MT-006", "certain", detail=detail)
+    if writer.is_truncated:
+        yield RequestFinding("MT-006", "certain", detail=f"{path} begins within a record")
+    if writer.torn_line:
+        yield RequestFinding("MT-006", "certain", detail=f"{path} is cut within line {writer.torn_line:,}")

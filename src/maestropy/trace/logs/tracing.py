@@ -15,7 +15,7 @@ from maestropy.aio.clock import Clock
 from maestropy.trace.errors import InputUnreadable, InvalidArguments
 from maestropy.trace.logs import index, tracer
 from maestropy.trace.logs.evidence import NAMED_BY_ID
-from maestropy.trace.logs.judge import clients
+from maestropy.trace.logs.judge import subscribers
 from maestropy.trace.logs.model import SETTLED, Options, StageState, Trace
 from maestropy.trace.logs.read import scan
 from maestropy.trace.logs.read.log_writers import Environment
@@ -154,7 +154,7 @@ def _has_no_client(trace: Trace) -> bool:
 
 def _has_unseen_client(trace: Trace) -> bool:
     """Say whether its own records do not show if a client was subscribed."""
-    return any(finding.detail == clients.UNSEEN for finding in trace.findings)
+    return any(finding.detail == subscribers.UNSEEN for finding in trace.findings)
 
 
 def _is_silent(trace: Trace) -> bool:
@@ -186,7 +186,6 @@ class RequestLogs:
 
     @property
     def resource_count(self) -> int:
-        """How many resources the logs name."""
         return len(self.resources.plain) + len(self.resources.others.indices)
 
     def traces(self, *, evidence: tracer.EvidenceKept = "all") -> Iterator[Trace]:

@@ -7,7 +7,7 @@ from typing import Any
 from maestropy.trace.logs import tracer
 from maestropy.trace.logs.judge import lifecycles
 from maestropy.trace.logs.match import log_environment
-from maestropy.trace.logs.read.log_writers import Environment, LogWriter
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter, by_pod
 from maestropy.trace.output import printable, table
 from maestropy.trace.report.json_model import inputs_model, stamp
 from maestropy.trace.report.waterfall import inputs_line
@@ -66,10 +66,9 @@ def gaps(environment: Environment) -> list[str]:
 
 def _ended(environment: Environment) -> list[str]:
     """Return which processes stopped before the logs of others end."""
-    by_pod: dict[str, list[LogWriter]] = {}
-    for writer in environment.writers:
-        by_pod.setdefault(writer.pod, []).append(writer)
-    ends = [lifecycles.has_ended(logs, moment=environment.end, end=environment.end) for logs in by_pod.values()]
+    ends = [
+        lifecycles.has_ended(logs, moment=environment.end, end=environment.end) for logs in by_pod(environment.writers)
+    ]
     return [f"{end.text}: what it would have done later is missing" for end in ends if end is not None]
 
 

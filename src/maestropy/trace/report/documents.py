@@ -36,14 +36,12 @@ class PackedLines:
         self._shared = _EMPTY
 
     def packed(self, line: str) -> bytes:
-        """Return a line as few bytes."""
         plain = line.encode()
         self._shared = self._shared or plain[-_LONGEST_SHARED:]
         packer = zlib.compressobj(1, wbits=-zlib.MAX_WBITS, zdict=self._shared)
         return packer.compress(plain) + packer.flush()
 
     def line(self, packed: bytes) -> str:
-        """Return a line again."""
         return zlib.decompressobj(wbits=-zlib.MAX_WBITS, zdict=self._shared).decompress(packed).decode()
 
 

@@ -33,12 +33,7 @@ def rows_of(environment: Environment) -> Rows:
 def html(rows: Rows, *, code: int, now: float) -> str:
     """Return the page over the requests in `rows`."""
     environment = rows.environment
-    about = {
-        "line": _about(environment),
-        "version": __version__,
-        "generatedAt": stamp(now),
-        "exitCode": code,
-    }
+    about = {"line": _about(environment), "version": __version__, "generatedAt": stamp(now), "exitCode": code}
     model = rows.model(notes=tracer.log_findings(environment), about=about)
     return page(model, title=f"Maestro requests: {rows.count:,}")
 

@@ -38,11 +38,6 @@ _QUOTED_SETTLED = 200
 Quote = Callable[[LogRecord], str]
 
 
-def no_quote(_: LogRecord) -> str:
-    """Quote nothing."""
-    return ""
-
-
 class _TextList:
     """Texts by number, each kept once."""
 
@@ -63,7 +58,7 @@ class Rows:
     """The columns, filled trace by trace."""
 
     environment: Environment
-    quote: Quote = no_quote
+    quote: Quote
     count: int = 0
     _columns: dict[str, list[Any]] = field(default_factory=dict)
     _texts: _TextList = field(default_factory=_TextList)
@@ -76,12 +71,10 @@ class Rows:
     _epoch: float = 0.0
 
     def extend(self, traces: Iterable[Trace]) -> None:
-        """Add many requests."""
         for trace in traces:
             self.add(trace)
 
     def add(self, trace: Trace) -> None:
-        """Add one request."""
         key = trace.key
         self._epoch = self._epoch or float(int(trace.start))
         number = self._texts.number
@@ -163,7 +156,6 @@ class Rows:
         return [finding.code, finding.confidence, printable(redact.text(finding.detail)), evidence]
 
     def model(self, *, notes: Iterable[RequestFinding], about: dict[str, Any]) -> dict[str, Any]:
-        """Return everything the page needs."""
         environment = self.environment
         return {
             "about": about,

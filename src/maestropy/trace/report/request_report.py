@@ -41,7 +41,6 @@ class FewRequests:
 
     @property
     def exit_code(self) -> int:
-        """How the trace ends."""
         return exit_code(self.traces, is_partial=self.is_partial)
 
     def pieces(self, form: str) -> Iterable[str]:
@@ -112,7 +111,7 @@ class ManyRequests:
             if select.matches(trace):
                 self._take(trace)
                 taken.append((trace, self._line(trace) if is_packed and trace.verdict not in SETTLED else b""))
-        taken.sort(key=_start)
+        taken.sort(key=lambda pair: pair[0].start)
         self.traces = [trace for trace, _ in taken]
         self._packed = [packed for _, packed in taken] if is_packed else []
         self._numbers = statistics(self.traces, top=self.views.top or 5)
@@ -140,7 +139,6 @@ class ManyRequests:
 
     @property
     def exit_code(self) -> int:
-        """How the trace ends."""
         if self._is_name_unknown:
             return Exit.NOT_FOUND
         return exit_code(self.traces, is_partial=self.logs.scan.is_partial)
@@ -177,10 +175,6 @@ class ManyRequests:
         yield from ("\n" + "\n".join(lines) + "\n" for lines in parts)
         for note in tracer.log_findings(self.logs.environment):
             yield f"{note.code} {note.entry.title}: {note.detail}\n"
-
-
-def _start(taken: tuple[Trace, bytes]) -> float:
-    return taken[0].start
 
 
 def _formatted(document: Document, form: str) -> Iterable[str]:

@@ -62,16 +62,13 @@ class VerdictChanges:
 
     @property
     def under_way(self) -> int:
-        """How many have no final verdict yet."""
         return len(self._open)
 
     @property
     def has_problems(self) -> bool:
-        """Say whether any reported request has failed or is incomplete."""
         return any(self.counts[verdict] > 0 for verdict in PROBLEMS)
 
     def summary(self) -> str:
-        """Return the counts in one line."""
         total = sum(self.counts.values())
         parts = [f"{count:,} {verdict.value}" for verdict, count in self.counts.most_common() if count]
         parts += [f"{self.under_way:,} under way"] if self.under_way else []

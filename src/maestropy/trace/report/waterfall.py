@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from maestropy.trace.findings.codes import SQL
 from maestropy.trace.logs.log_records import LogRecord
-from maestropy.trace.logs.model import RequestFinding, RequestKey, RequestVerdict, StageResult, StageState, Trace
+from maestropy.trace.logs.model import RequestFinding, RequestVerdict, StageResult, StageState, Trace
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.output import printable, table
 from maestropy.trace.report.formatting import clock, describe, short, span
@@ -86,7 +86,7 @@ def text(
     """Return the whole report on one request."""
     lines = [headline(trace), inputs_line(environment), "", *stages(trace, environment), ""]
     for finding in trace.findings:
-        lines += _finding(finding, environment, quote=quote, around=around, key=trace.key)
+        lines += finding_lines(finding, environment, trace, quote=quote, around=around)
     if with_timeline:
         lines += ["Timeline", *timeline(trace, environment), ""]
     return "\n".join(lines) + "\n"
@@ -124,15 +124,16 @@ def _bar(stage: StageResult, *, begin: float, length: float) -> str:
     return " " * (end - took) + "=" * took + ("X" if stage.state is StageState.FAILED else "|")
 
 
-def finding_lines(finding: RequestFinding, environment: Environment, trace: Trace) -> list[str]:
-    """Return a finding of a request: what, why, on what evidence, and what to do."""
-    return _finding(finding, environment, quote=describe, around=no_context, key=trace.key)
-
-
-def _finding(
-    finding: RequestFinding, environment: Environment, *, quote: Quote, around: Around, key: RequestKey
+def finding_lines(
+    finding: RequestFinding,
+    environment: Environment,
+    trace: Trace,
+    *,
+    quote: Quote = describe,
+    around: Around = no_context,
 ) -> list[str]:
-    entry = finding.entry
+    """Return a finding of a request: what, why, on what evidence, and what to do."""
+    entry, key = finding.entry, trace.key
     # Runbooks are searched by this sentence, so it starts its line.
     lines = [f"ERROR: {STAGES[entry.stage][2]}"] if entry.severity == "error" and entry.stage else []
     lines.append(f"{entry.code} {entry.severity}  {entry.title}  ({finding.confidence})")

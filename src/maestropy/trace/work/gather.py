@@ -144,9 +144,7 @@ def _hold_of(work: WorkData, holds: Sequence[WorkHold]) -> WorkHold | None:
 def _database_access(readers: Readers) -> AccessStatus:
     if readers.database is None:
         return AccessStatus(
-            description="database",
-            is_readable=False,
-            problem=readers.database_problem or "not read (--db none)",
+            description="database", is_readable=False, problem=readers.database_problem or "not read (--db none)"
         )
     return AccessStatus(description=readers.database.description, is_readable=True)
 

@@ -6,16 +6,7 @@ from dataclasses import dataclass
 
 from maestropy.trace.errors import NoAccess
 from maestropy.trace.work import parse
-from maestropy.trace.work.model import (
-    WORK_GROUP,
-    AppliedWork,
-    Json,
-    Kind,
-    LiveObject,
-    NestedWork,
-    ObjectKey,
-    Status,
-)
+from maestropy.trace.work.model import WORK_GROUP, AppliedWork, Json, Kind, LiveObject, NestedWork, ObjectKey, Status
 from maestropy.trace.work.readers import ClusterReader
 
 DEEPEST = 2
@@ -50,8 +41,12 @@ async def read_live_objects(
     applied: Sequence[AppliedWork],
     status: Status | None,
     depth: LookupDepth,
+    level: int = 1,
 ) -> ReadObjects:
-    """Read all objects of a work: those of its manifests, and those that its applied works list."""
+    """Read all objects of a work: those of its manifests, and those that its applied works list.
+
+    `level` is that of works within it, which are read too.
+    """
     kinds = await _kinds(cluster, manifests, applied=applied, status=status, may_ask=depth.objects)
     plurals = {(group, kind): resolved.plural for (group, kind), resolved in kinds.items()}
     versions = {key: resolved.versions for key, resolved in kinds.items() if resolved.versions}
@@ -59,7 +54,9 @@ async def read_live_objects(
         return ReadObjects(plurals=plurals, versions=versions)
     keys = object_keys(manifests, applied=applied, kinds=kinds)
     live_objects = await asyncio.gather(*(_read_object(cluster, key, kind, depth=depth) for key, kind in keys.items()))
-    nested = await _nested(cluster, manifests, live_objects=live_objects, depth=depth, level=1) if depth.nested else ()
+    nested = (
+        await _nested(cluster, manifests, live_objects=live_objects, depth=depth, level=level) if depth.nested else ()
+    )
     return ReadObjects(live_objects=tuple(live_objects), nested=tuple(nested), plurals=plurals, versions=versions)
 
 
@@ -178,11 +175,7 @@ async def _nested_work(
     manifests = parse.mappings(workload.get("manifests"))
     applied = [record for record in records if record.work_name == key.name]
     status = parse.work_status(document)
-    kinds = await _kinds(cluster, manifests, applied=applied, status=status, may_ask=True)
-    keys = object_keys(manifests, applied=applied, kinds=kinds)
-    live_objects = await asyncio.gather(
-        *(_read_object(cluster, object_key, kind, depth=depth) for object_key, kind in keys.items())
-    )
+    objects = await read_live_objects(cluster, manifests, applied=applied, status=status, depth=depth, level=level + 1)
     return NestedWork(
         depth=level,
         cluster=cluster.label,
@@ -191,8 +184,8 @@ async def _nested_work(
         manifests=manifests,
         status=status,
         applied=tuple(applied),
-        live_objects=tuple(live_objects),
-        nested=tuple(await _nested(cluster, manifests, live_objects=live_objects, depth=depth, level=level + 1)),
+        live_objects=objects.live_objects,
+        nested=objects.nested,
     )
 
 

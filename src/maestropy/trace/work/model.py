@@ -50,7 +50,6 @@ class SearchCoverage:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every work was searched."""
         return self.searched is None
 
 
@@ -119,7 +118,6 @@ class Status:
     manifests: tuple[ManifestReport, ...]
 
     def condition(self, kind: str) -> ReportedCondition | None:
-        """Return the condition of that type."""
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
@@ -207,7 +205,6 @@ class AppliedResourceEntry:
 
     @property
     def key(self) -> ObjectKey:
-        """The key of the object."""
         return ObjectKey(group=self.group, plural=self.plural, namespace=self.namespace, name=self.name)
 
 
@@ -261,7 +258,6 @@ class LiveObject:
 
     @property
     def applied_owners(self) -> tuple[Owner, ...]:
-        """The applied works that own it."""
         return tuple(owner for owner in self.owners if owner.kind == "AppliedManifestWork")
 
 
@@ -319,7 +315,6 @@ class WorkData:
 
     @property
     def is_held(self) -> bool:
-        """Whether a data-safety hold keeps the work."""
         return self.hold is not None or self.reported_hold is not None
 
     @property

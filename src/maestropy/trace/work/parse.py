@@ -5,6 +5,7 @@ an exception.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -223,17 +224,10 @@ def moment(value: object) -> datetime | None:
     if not isinstance(value, str) or not value:
         return None
     try:
-        parsed = datetime.fromisoformat(_shortened(value))
+        parsed = datetime.fromisoformat(value)
     except ValueError:
         return None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-
-
-def _shortened(value: str) -> str:
-    """Cut nanoseconds to microseconds, the precision of a datetime."""
-    head, dot, tail = value.partition(".")
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    return f"{head}.{tail[:digits][:6]:0<6}{tail[digits:]}" if dot else value
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -264,13 +258,7 @@ def _stored_status(document: Json) -> Status | None:
     status = _status(data, version=document.get("resourceversion"), sequence=document.get("sequenceid"))
     if status is None or not document:
         return None
-    return Status(
-        version=status.version,
-        sequence=status.sequence,
-        time=moment(document.get("time")),
-        conditions=status.conditions,
-        manifests=status.manifests,
-    )
+    return replace(status, time=moment(document.get("time")))
 
 
 def _status(document: Json, *, version: object, sequence: object) -> Status | None:

@@ -71,7 +71,6 @@ class WorkQuery:
 
     @property
     def requested(self) -> str:
-        """The identifier as text."""
         if self.manifest:
             return str(self.manifest)
         return "=".join(self.values) if self.entry == "label" else ", ".join(self.values[:3])

@@ -34,19 +34,15 @@ class DatabaseReader(Protocol):
     @property
     def description(self) -> str:
         """The name of the database in reports."""
-        ...
 
     async def find(self, query: WorkQuery) -> FoundResources:
         """Return the resources that match a query."""
-        ...
 
     async def holds(self) -> Sequence[WorkHold]:
         """Return the data-safety holds; none where there can be none, as in the database of a Go server."""
-        ...
 
     async def pauses(self) -> Sequence[ConsumerPause]:
         """Return the pauses of delivery; none where there can be none."""
-        ...
 
 
 class ClusterReader(Protocol):
@@ -55,37 +51,29 @@ class ClusterReader(Protocol):
     @property
     def label(self) -> str:
         """Its name in reports: the context."""
-        ...
 
     @property
     def consumer(self) -> str:
         """The consumer of the cluster; empty if not given."""
-        ...
 
     @property
     def kubectl(self) -> str:
         """The flags that lead kubectl there, quoted for a shell."""
-        ...
 
     async def applied_works(self, work_names: Collection[str]) -> Sequence[Json]:
         """Return the AppliedManifestWorks of these works, from any hub."""
-        ...
 
     async def applied_work(self, name: str) -> Json | None:
         """Return one AppliedManifestWork by its own name."""
-        ...
 
     async def kinds(self, spellings: Collection[str], *, group: str) -> Sequence[Kind]:
         """Return the kinds with these spellings; an empty group matches any."""
-        ...
 
     async def objects(self, kind: Kind, *, namespace: str, name: str) -> Sequence[Json]:
         """Return the objects of that name; without a namespace in all of them."""
-        ...
 
     async def agent_consumer(self) -> str:
         """Return the consumer of the agent on this cluster; empty if unknown."""
-        ...
 
 
 class StatementRunner(Protocol):
@@ -94,11 +82,9 @@ class StatementRunner(Protocol):
     @property
     def description(self) -> str:
         """The name of the database in reports."""
-        ...
 
     async def documents(self, sql: str, parameters: Sequence[str]) -> Sequence[dict[str, Any]]:
         """Run it and return its documents."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +97,26 @@ class SqlDatabaseReader:
 
     @property
     def description(self) -> str:
-        """The name of the database in reports."""
         return self.runner.description
 
     async def find(self, query: WorkQuery) -> FoundResources:
-        """Return the resources that match a query."""
         computed_ids = await self._computed_ids(query) if query.entry == "work-name" else ()
         statement = statements.statement(query, computed_ids=computed_ids)
         return sort_documents(await self.runner.documents(statement.sql, statement.parameters), query)
 
     async def holds(self) -> Sequence[WorkHold]:
         """Return the data-safety holds, if the database has the table of them."""
-        if not self.reads_holds or not await self._documents(statements.has_holds()):
-            return ()
-        return [parse.hold(document) for document in await self._documents(statements.holds())]
+        return [parse.hold(document) for document in await self._optional("holds")]
 
     async def pauses(self) -> Sequence[ConsumerPause]:
         """Return the pauses of delivery, if the database has the table of them."""
-        if not self.reads_holds or not await self._documents(statements.has_pauses()):
-            return ()
-        return [parse.pause(document) for document in await self._documents(statements.pauses())]
+        return [parse.pause(document) for document in await self._optional("pauses")]
 
-    async def _documents(self, statement: statements.Statement) -> Sequence[dict[str, Any]]:
-        return await self.runner.documents(statement.sql, statement.parameters)
+    async def _optional(self, table: str) -> Sequence[dict[str, Any]]:
+        """Return the documents of a table that not every database has."""
+        if not self.reads_holds or not await self.runner.documents(statements.named(f"has_{table}").sql, ()):
+            return ()
+        return await self.runner.documents(statements.named(table).sql, ())
 
     async def _computed_ids(self, query: WorkQuery) -> Sequence[str]:
         """Return the IDs that a work client computes for the names, for every source and consumer there is."""

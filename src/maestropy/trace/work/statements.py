@@ -38,7 +38,7 @@ class Statement:
 
 def origins(query: WorkQuery) -> Statement:
     """Return the statement that lists the sources and consumers whose works may have a name."""
-    return _named("origins", query.consumer, query.source)
+    return named("origins", query.consumer, query.source)
 
 
 def statement(query: WorkQuery, *, computed_ids: Sequence[str] = ()) -> Statement:
@@ -48,59 +48,40 @@ def statement(query: WorkQuery, *, computed_ids: Sequence[str] = ()) -> Statemen
     scan = _WHOLE_SCAN if query.searches_all else SCAN
     match query.entry:
         case "resource-id" | "file":
-            return _named("by_id", *narrowing, every)
+            return named("by_id", *narrowing, every)
         case "applied-work" | "work-name":
             # Applied works carry the resource ID or, before January 2026, the user's work name.
             ids = query.values if query.entry == "applied-work" else computed_ids
-            return _named("by_work_name", *narrowing, every, scan, orjson.dumps(ids).decode())
+            return named("by_work_name", *narrowing, every, scan, orjson.dumps(ids).decode())
         case "name-like":
-            return _named("by_name_part", *narrowing, query.values[0], scan)
+            return named("by_name_part", *narrowing, query.values[0], scan)
         case "label":
             key, value = query.values
-            return _named("by_label", *narrowing, key, scan, value)
+            return named("by_label", *narrowing, key, scan, value)
         case "op-id":
-            return _named("by_operation", *narrowing, query.values[0], scan)
+            return named("by_operation", *narrowing, query.values[0], scan)
         case "manifest":
             manifest = query.manifest
             assert manifest is not None
             kinds = orjson.dumps(manifest.kinds).decode()
             sought = (manifest.name, manifest.namespace, manifest.group)
-            return _named("by_manifest", *narrowing, kinds, scan, *sought)
+            return named("by_manifest", *narrowing, kinds, scan, *sought)
         case unreachable:
             assert_never(unreachable)
 
 
-def has_holds() -> Statement:
-    """Return the statement that has one document if the database has a table of data-safety holds."""
-    return _named("has_holds")
-
-
-def holds() -> Statement:
-    """Return the statement that reads the data-safety holds."""
-    return _named("holds")
-
-
-def has_pauses() -> Statement:
-    """Return the statement that has one document if the database has a table of pauses."""
-    return _named("has_pauses")
-
-
-def pauses() -> Statement:
-    """Return the statement that reads the pauses of delivery."""
-    return _named("pauses")
-
-
 def page(*, consumer: str, after: str, size: int) -> Statement:
     """Return the statement that reads one page of all works, in the order of their IDs."""
-    return _named("page", consumer, "", after, str(size))
+    return named("page", consumer, "", after, str(size))
 
 
 def tombstones(*, consumer: str, since: str, size: int) -> Statement:
     """Return the statement that reads the newest confirmed deletions."""
-    return _named("tombstones", consumer, "", since, str(size))
+    return named("tombstones", consumer, "", since, str(size))
 
 
-def _named(name: str, *parameters: str) -> Statement:
+def named(name: str, *parameters: str) -> Statement:
+    """Return a statement of `queries.sql`."""
     return Statement(sql=_statements()[name], parameters=parameters)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -28,12 +29,11 @@ PATHS = [each for each in paths(BASE) if each]
 
 
 def directory(told: dict[str, Any]) -> offline.DocumentDirectory:
-    entries: dict[Topic, tuple[offline.Entry, ...]] = {}
+    entries: dict[Topic, tuple[document_types.RecognisedDocument, ...]] = {}
     for where, value in told.items():
         for found in document_types.recognise(value):
             if found.topic:
-                entry = offline.Entry(found=found, where=where)
-                entries[found.topic] = (*entries.get(found.topic, ()), entry)
+                entries[found.topic] = (*entries.get(found.topic, ()), replace(found, where=where))
     return offline.DocumentDirectory(entries=entries, unused=(), unreadable=())
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from maestropy.cli import main
+from maestropy.journal import redact
 from maestropy.trace.logs import index, tracer
 from maestropy.trace.logs.model import Options, Trace
-from maestropy.trace.logs.read import log_inputs, scan
+from maestropy.trace.logs.read import scan
+from maestropy.trace.logs.read.inputs import log_inputs
 from tests.trace_request_logs import AGENT, BASE, SERVERS, LoggedRequest, klog, write
 
 NOW = BASE + 86400
@@ -113,7 +115,7 @@ def test_index_of_changed_files_is_not_used(tmp_path: Path, harm: Callable[[Path
 def test_index_of_another_code_version_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "kept.index"
     _, files = keep(logs(tmp_path / "logs"), path)
-    monkeypatch.setattr(index, "_READERS", index._READERS[1:])
+    monkeypatch.setattr(redact, "__file__", str(tmp_path / "redact.py"))
     with pytest.raises(index.UnusableIndex, match="another version"):
         index.load(path, files)
 

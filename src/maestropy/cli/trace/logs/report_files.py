@@ -10,7 +10,7 @@ from maestropy.cli.trace import output_files
 from maestropy.cli.trace.logs.request_options import ReportingOptions
 from maestropy.trace.errors import InvalidArguments
 from maestropy.trace.logs import index as log_index
-from maestropy.trace.logs.read import input_files
+from maestropy.trace.logs.read.inputs import input_files
 
 
 def put(pieces: Iterable[str], *, out: Path | None, option: str = "--out") -> None:

@@ -22,7 +22,7 @@ from maestropy.trace.access import pod_logs
 from maestropy.trace.access.cluster import ClusterTarget, TracedCluster
 from maestropy.trace.access.pod_logs import ComponentPods, Extent
 from maestropy.trace.errors import InputUnreadable, NoAccess
-from maestropy.trace.logs.read import log_inputs
+from maestropy.trace.logs.read.inputs import log_inputs
 from maestropy.trace.logs.read.lines import RawRecord, RecordClock, starts_record
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")

@@ -54,7 +54,6 @@ class Observed:
 
     @property
     def title(self) -> str:
-        """Kind, namespace and name."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 

@@ -46,6 +46,8 @@ class RecognisedDocument:
     """Whether it was read together with others, at the same time."""
     is_absence: bool = False
     """Whether it states that there is no such object."""
+    where: str = ""
+    """The file it was read from."""
 
 
 def recognise(document: object) -> Iterator[RecognisedDocument]:

@@ -43,18 +43,8 @@ def _brief(value: object) -> str:
     return "none" if value is None else str(value)[:40]
 
 
-def _arm_cluster(value: Json, query: HopQuery) -> bool:
-    requested = arm_of(query.arm)
-    reported = arm_of(lookup.text(value, "id") or lookup.text(value, "error", "target"))
-    return bool(requested and reported and requested.key == reported.key)
-
-
-def _operation(value: Json, query: HopQuery) -> bool:
-    return lookup.text(value, "name").lower() == query.name.lower()
-
-
-def _cosmos(value: Json, query: HopQuery) -> bool:
-    requested, reported = arm_of(query.arm), arm_of(lookup.text(value, "resourceID"))
+def _is_of_arm(arm_id: str, query: HopQuery) -> bool:
+    requested, reported = arm_of(query.arm), arm_of(arm_id)
     return bool(requested and reported and requested.key == reported.key)
 
 
@@ -78,47 +68,29 @@ def _bundle(value: Json, query: HopQuery) -> bool:
     return decode.bundle(value).cid == query.cid
 
 
-def _named(value: Json, query: HopQuery) -> bool:
-    return lookup.text(value, "name") == query.name
-
-
-def _work(value: Json, query: HopQuery) -> bool:
-    return lookup.label(value, ID_LABEL) == query.cid or lookup.name(value).startswith(query.cid)
-
-
-def _applied_work(value: Json, query: HopQuery) -> bool:
-    return lookup.text(value, "spec", "manifestWorkName") == query.name
-
-
 def _hosted_cluster(value: Json, query: HopQuery) -> bool:
     if query.name:
         return (lookup.namespace(value), lookup.name(value)) == (query.namespace, query.name)
     return lookup.label(value, ID_LABEL) == query.cid or lookup.namespace(value) == query.namespace != ""
 
 
-def _object_named(value: Json, query: HopQuery) -> bool:
-    return lookup.name(value) == query.name
-
-
-def _within(value: Json, query: HopQuery) -> bool:
-    return lookup.namespace(value) == query.namespace
-
-
 _RULES: Mapping[Topic, Callable[[Json, HopQuery], bool]] = {
-    Topic.ARM_CLUSTER: _arm_cluster,
-    Topic.OPERATION: _operation,
-    Topic.COSMOS: _cosmos,
+    Topic.ARM_CLUSTER: lambda value, query: _is_of_arm(
+        lookup.text(value, "id") or lookup.text(value, "error", "target"), query
+    ),
+    Topic.OPERATION: lambda value, query: lookup.text(value, "name").lower() == query.name.lower(),
+    Topic.COSMOS: lambda value, query: _is_of_arm(lookup.text(value, "resourceID"), query),
     Topic.CS_CLUSTER: _cs_cluster,
-    Topic.CS_STATUS: _cs_child,
-    Topic.CS_CHECKS: _cs_child,
-    Topic.CS_NODE_POOLS: _cs_child,
-    Topic.CONSUMER: _named,
+    **dict.fromkeys((Topic.CS_STATUS, Topic.CS_CHECKS, Topic.CS_NODE_POOLS), _cs_child),
+    Topic.CONSUMER: lambda value, query: lookup.text(value, "name") == query.name,
     Topic.BUNDLE: _bundle,
-    Topic.WORK: _work,
-    Topic.APPLIED_WORK: _applied_work,
-    Topic.MANAGED_CLUSTER: _object_named,
+    Topic.WORK: lambda value, query: (
+        lookup.label(value, ID_LABEL) == query.cid or lookup.name(value).startswith(query.cid)
+    ),
+    Topic.APPLIED_WORK: lambda value, query: lookup.text(value, "spec", "manifestWorkName") == query.name,
     Topic.HOSTED_CLUSTER: _hosted_cluster,
-    Topic.NODE_POOL: _within,
-    Topic.NAMESPACE: _object_named,
-    Topic.POD: _within,
+    Topic.MANAGED_CLUSTER: lambda value, query: lookup.name(value) == query.name,
+    Topic.NAMESPACE: lambda value, query: lookup.name(value) == query.name,
+    Topic.NODE_POOL: lambda value, query: lookup.namespace(value) == query.namespace,
+    Topic.POD: lambda value, query: lookup.namespace(value) == query.namespace,
 }

@@ -6,7 +6,7 @@ the same thing, the one that was taken in a list counts, because a list was take
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -41,18 +41,10 @@ class NoDocuments(InputUnreadable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A recognised document and its file."""
-
-    found: RecognisedDocument
-    where: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentDirectory:
     """All documents of a directory."""
 
-    entries: Mapping[Topic, tuple[Entry, ...]]
+    entries: Mapping[Topic, tuple[RecognisedDocument, ...]]
     unused: tuple[str, ...]
     """Files that are no part of the walk."""
     unreadable: tuple[str, ...]
@@ -69,18 +61,12 @@ class DocumentDirectory:
         return CommandFlags(work=f"--offline {shlex.quote(str(self.directory))}" if self.directory else "")
 
     async def run_queries(self, queries: Sequence[HopQuery]) -> Sequence[HopQueryResult]:
-        """Run queries as a live system would."""
         return [self.look_up(query) for query in queries]
 
     def look_up(self, query: HopQuery) -> HopQueryResult:
-        """Run one query."""
-        matching_entries = [
-            entry for entry in self.entries.get(query.topic, ()) if matching.matches(entry.found, query)
-        ]
-        absences = [entry for entry in matching_entries if entry.found.is_absence]
-        chosen, differing = _deduplicate(
-            [entry for entry in matching_entries if not entry.found.is_absence], query.topic
-        )
+        matching_entries = [entry for entry in self.entries.get(query.topic, ()) if matching.matches(entry, query)]
+        absences = [entry for entry in matching_entries if entry.is_absence]
+        chosen, differing = _deduplicate([entry for entry in matching_entries if not entry.is_absence], query.topic)
         if chosen:
             differing += [
                 f"{refusal.where} shows no such object: saved at another time?"
@@ -88,8 +74,7 @@ class DocumentDirectory:
                 if _is_error(refusal)
             ]
             return found_result(
-                *(Document(value=entry.found.value, where=entry.where) for entry in chosen),
-                disagreements=tuple(differing),
+                *(Document(value=entry.value, where=entry.where) for entry in chosen), disagreements=tuple(differing)
             )
         if query in self.absent:
             return absent_result(self.absent[query])
@@ -100,7 +85,7 @@ class DocumentDirectory:
 
 def read(directory: Path) -> DocumentDirectory:
     """Read all documents below `directory`."""
-    entries: dict[Topic, list[Entry]] = {}
+    entries: dict[Topic, list[RecognisedDocument]] = {}
     unused, unreadable, markers = [], [], []
     for path in _files(directory):
         where = str(path.relative_to(directory))
@@ -113,7 +98,7 @@ def read(directory: Path) -> DocumentDirectory:
         used = [document for document in documents if document.topic]
         for recognised in used:
             assert recognised.topic
-            entries.setdefault(recognised.topic, []).append(Entry(found=recognised, where=where))
+            entries.setdefault(recognised.topic, []).append(replace(recognised, where=where))
         if not used and not any(_is_marker(document) for document in documents):
             unused.append(where)
     if not entries:
@@ -150,15 +135,15 @@ def _parse(path: Path) -> Iterable[Any]:
     return yaml_documents.load_all(content, loader=yaml_documents.FastLoader)
 
 
-def _deduplicate(entries: Sequence[Entry], topic: Topic) -> tuple[list[Entry], list[str]]:
+def _deduplicate(entries: Sequence[RecognisedDocument], topic: Topic) -> tuple[list[RecognisedDocument], list[str]]:
     """Keep one document of each object; note the others that differ from it."""
-    kept: dict[str, Entry] = {}
+    kept: dict[str, RecognisedDocument] = {}
     notes = []
-    for number, entry in enumerate(sorted(entries, key=lambda item: not item.found.in_list)):
-        key = matching.identity(entry.found) or str(number)
+    for number, entry in enumerate(sorted(entries, key=lambda item: not item.in_list)):
+        key = matching.identity(entry) or str(number)
         other = kept.setdefault(key, entry)
-        if other is not entry and other.found.value != entry.found.value:
-            difference = matching.difference(other.found.value, entry.found.value)
+        if other is not entry and other.value != entry.value:
+            difference = matching.difference(other.value, entry.value)
             notes.append(
                 f"{entry.where} tells {topic.value} {key} differently than {other.where}, which counts: {difference}"
             )
@@ -173,8 +158,8 @@ def _query(document: Json) -> HopQuery:
     return HopQuery(topic=topic, **named)
 
 
-def _is_error(entry: Entry) -> bool:
-    return "error" in entry.found.value
+def _is_error(entry: RecognisedDocument) -> bool:
+    return "error" in entry.value
 
 
 def _is_marker(document: RecognisedDocument) -> bool:

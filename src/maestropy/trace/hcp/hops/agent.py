@@ -8,7 +8,7 @@ from maestropy.trace.hcp.documents.decode import Bundle
 from maestropy.trace.hcp.hops import views
 from maestropy.trace.hcp.hops.maestro import GRACE_MINUTES
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -21,12 +21,6 @@ def queries(known: KnownIds) -> Iterable[HopQuery]:
         yield _record(bundle_id)
 
 
-def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
-    """Learn nothing."""
-    del documents
-    return known
-
-
 def judge(context: WalkContext) -> HopReport:
     """Judge by deletions the agent lost, objects that should be there, and its records."""
     bundles = views.bundles(context)
@@ -36,7 +30,7 @@ def judge(context: WalkContext) -> HopReport:
     }
     applied = {bundle.id: records[bundle.id] for bundle in bundles if bundle.id in records}
     notes = context.notes(Topic.APPLIED_WORK)
-    report = HopReport(name=NAME, state=HopState.OK, reason="", facts=tuple(_facts(applied)), notes=notes)
+    report = HopReport(name=NAME, facts=tuple(_facts(applied)), notes=notes)
     desynced = [
         bundle
         for bundle in bundles
@@ -44,25 +38,22 @@ def judge(context: WalkContext) -> HopReport:
     ]
     if desynced:
         evidence = tuple(
-            Evidence(
-                where=bundle.where,
-                says=f"deleted_at is set, but {bundle.title} is on the cluster without a deletion time",
-            )
+            Evidence(bundle.where, f"deleted_at is set, but {bundle.title} is on the cluster without a deletion time")
             for bundle in desynced
         )
         if not any(context.is_older(bundle.deleted, GRACE_MINUTES) for bundle in desynced):
             reason = f"it has not begun to delete {desynced[0].title} of bundle {desynced[0].id}"
-            return replace(report, state=HopState.BEHIND, code="HCP-502", reason=reason, evidence=evidence)
+            return report.behind("HCP-502", reason, evidence=evidence)
         reason = (
             f"it lost the deletion of bundle {desynced[0].id}: {desynced[0].title} still exists; "
             "a repeated delete request, or a restart of the agent, repairs it"
         )
-        return replace(report, state=HopState.BAD, code="HCP-502", reason=reason, evidence=evidence)
+        return report.bad("HCP-502", reason, evidence=evidence)
     lost = [bundle for bundle in bundles if _is_lost(context, bundle)]
     if lost:
         reason = f"{lost[0].title} was applied by bundle {lost[0].id}, and is not on the cluster"
-        evidence = tuple(Evidence(where=bundle.where, says=f"{bundle.title} is missing") for bundle in lost)
-        return replace(report, state=HopState.BAD, code="HCP-503", reason=reason, evidence=evidence)
+        evidence = tuple(Evidence(bundle.where, f"{bundle.title} is missing") for bundle in lost)
+        return report.bad("HCP-503", reason, evidence=evidence)
     return _by_records(context, report, applied=applied, bundles=bundles)
 
 
@@ -73,15 +64,13 @@ def _by_records(
     missing = [bundle for bundle in delivered if _outcome(context, bundle) is QueryOutcome.ABSENT]
     if missing:
         reason = f"it keeps no record of bundle {missing[0].id}, which was delivered: another cluster, or agent?"
-        evidence = tuple(
-            Evidence(where=bundle.where, says=f"bundle {bundle.id} has no AppliedManifestWork") for bundle in missing
-        )
-        return replace(report, state=HopState.BAD, code="HCP-501", reason=reason, evidence=evidence)
+        evidence = tuple(Evidence(bundle.where, f"bundle {bundle.id} has no AppliedManifestWork") for bundle in missing)
+        return report.bad("HCP-501", reason, evidence=evidence)
     if applied:
         return replace(report, reason=f"it keeps a record of {len(applied)} of {len(bundles)} bundles")
     if context.outcome(Topic.APPLIED_WORK) is QueryOutcome.UNKNOWN or not bundles:
         why = context.why(Topic.APPLIED_WORK, unasked="no bundle is known that it could have applied")
-        return replace(report, state=HopState.UNKNOWN, reason=why)
+        return report.unknown(why)
     return replace(report, reason="nothing is delivered that it should have applied")
 
 
@@ -120,4 +109,4 @@ def _facts(records: dict[str, Document]) -> Iterable[Fact]:
             for one in lookup.objects(record.value, "status", "appliedResources")
         )
         since = lookup.moment(record.value, "metadata", "creationTimestamp")
-        yield Fact(name=f"record of {bundle_id}", value=objects or "holds nothing", since=since, where=record.where)
+        yield Fact(f"record of {bundle_id}", objects or "holds nothing", since=since, where=record.where)

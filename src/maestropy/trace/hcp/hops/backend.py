@@ -42,11 +42,9 @@ def judge(context: WalkContext) -> HopReport:
     documents = context.documents(Topic.COSMOS)
     if not documents:
         why = context.why(Topic.COSMOS, unasked="its ARM resource ID is not known")
-        return HopReport(
-            name=NAME, state=HopState.UNKNOWN, reason=f"{why}; it has no API, its documents come from cosmosdump"
-        )
+        return HopReport(name=NAME).unknown(f"{why}; it has no API, its documents come from cosmosdump")
     facts = tuple(fact for document in documents for fact in _facts(document))
-    report = HopReport(name=NAME, state=HopState.OK, reason="nothing it says is amiss", facts=facts)
+    report = HopReport(name=NAME, reason="nothing it says is amiss", facts=facts)
     report = replace(report, notes=(*context.notes(Topic.COSMOS), *_deadline(context, documents)))
     for code, problems in (("HCP-201", _degraded(documents)), ("HCP-203", _unread(documents))):
         if problems:
@@ -56,9 +54,9 @@ def judge(context: WalkContext) -> HopReport:
     states = [(document, _provider(document, "provisioningState")) for document in documents]
     for stored, state in states:
         if state and state != "Succeeded":
-            evidence = (Evidence(where=stored.where, says=f"provisioningState = {state}"),)
+            evidence = (Evidence(stored.where, f"provisioningState = {state}"),)
             reason = f"its document says {state}: it waits for the hops below"
-            return replace(report, state=HopState.BEHIND, code="HCP-202", reason=reason, waits=True, evidence=evidence)
+            return report.behind("HCP-202", reason, waits=True, evidence=evidence)
     return report
 
 
@@ -85,7 +83,7 @@ def _conditions(document: Document) -> tuple[decode.ObjectCondition, ...]:
 
 def _degraded(documents: Iterable[Document]) -> list[Evidence]:
     return [
-        Evidence(where=document.where, says=f"{_short(document)} is degraded: {condition}")
+        Evidence(document.where, f"{_short(document)} is degraded: {condition}")
         for document in documents
         for condition in _conditions(document)
         if condition.type == "Degraded" and condition.status == "True"
@@ -94,7 +92,7 @@ def _degraded(documents: Iterable[Document]) -> list[Evidence]:
 
 def _unread(documents: Iterable[Document]) -> list[Evidence]:
     return [
-        Evidence(where=document.where, says=f"{_short(document)} is not successful: {condition}")
+        Evidence(document.where, f"{_short(document)} is not successful: {condition}")
         for document in documents
         if is_desire(document)
         for condition in _conditions(document)
@@ -120,18 +118,14 @@ def _facts(document: Document) -> Iterable[Fact]:
         conditions = ", ".join(map(str, _conditions(document))) or "says nothing yet"
         content = lookup.mapping(document.value, "properties", "status", "kubeContent")
         brought = ", ".join(map(str, decode.conditions(lookup.objects(content, "status", "conditions"))[:4]))
-        yield Fact(
-            name=f"desire {_short(document)}", value=f"{conditions}; brought: {brought or 'nothing'}", where=where
-        )
+        yield Fact(f"desire {_short(document)}", f"{conditions}; brought: {brought or 'nothing'}", where=where)
         return
     for name in ("provisioningState", "clusterServiceID", "activeOperationId", "createOperationCompletionDeadline"):
         if value := _provider(document, name):
-            yield Fact(name=name, value=value, where=where)
+            yield Fact(name, value, where=where)
     status = lookup.mapping(document.value, "properties", "status")
     for name in ("managementClusterResourceID", "hostedClusterNamespace", "controlPlaneNamespace"):
         if value := lookup.text(status, name):
-            yield Fact(name=name, value=value, where=where)
+            yield Fact(name, value, where=where)
     for condition in _conditions(document):
-        yield Fact(
-            name=f"{_short(document)} {condition.type}", value=str(condition), since=condition.since, where=where
-        )
+        yield Fact(f"{_short(document)} {condition.type}", str(condition), since=condition.since, where=where)

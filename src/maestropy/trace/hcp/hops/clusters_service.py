@@ -6,7 +6,7 @@ from dataclasses import replace
 from maestropy.trace.hcp import lookup
 from maestropy.trace.hcp.hops import views
 from maestropy.trace.hcp.identity import ArmId, KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -44,16 +44,15 @@ def judge(context: WalkContext) -> HopReport:
     failed = [check for check in context.documents(Topic.CS_CHECKS) if lookup.text(check.value, "state") == "failed"]
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"the cluster is {state}",
         facts=_facts(context, cluster),
-        evidence=(Evidence(where=cluster.where, says=f"state = {state}"),),
+        evidence=(Evidence(cluster.where, f"state = {state}"),),
         notes=context.notes(Topic.CS_CLUSTER, Topic.CS_STATUS, Topic.CS_CHECKS),
     )
-    checks = tuple(Evidence(where=check.where, says=_check(check)) for check in failed)
+    checks = tuple(Evidence(check.where, _check(check)) for check in failed)
     if failed and state in {"validating", "error"}:
         reason = f"inflight checks failed: {'; '.join(check.says for check in checks)}"
-        return replace(report, state=HopState.BAD, code="HCP-301", reason=reason, evidence=checks)
+        return report.bad("HCP-301", reason, evidence=checks)
     if failed:
         passed = "although the cluster went on to"
         report = replace(report, notes=(*report.notes, *(f"{check.says}, {passed} {state}" for check in checks)))
@@ -65,18 +64,18 @@ def _by_state(context: WalkContext, report: HopReport, *, state: str, cluster: D
         return report
     if state == "error":
         errors = " ".join(_errors(context, cluster)) or "no reason is given"
-        return replace(report, state=HopState.BAD, code="HCP-303", reason=f"the cluster is in error: {errors}")
+        return report.bad("HCP-303", f"the cluster is in error: {errors}")
     if state in _OWN_WORK:
         code, reason = _OWN_WORK[state]
     elif own := _own_omission(context, state):
         code, reason = own
     elif state in {"installing", "updating", "uninstalling"}:
         reason = f"the cluster is {state}: it waits for the hops below"
-        return replace(report, state=HopState.BEHIND, code="HCP-305", waits=True, reason=reason)
+        return report.behind("HCP-305", reason, waits=True)
     else:
         code = "HCP-309"
         reason = f"the cluster is {state or 'without a state'}, which the resource provider does not handle"
-    return replace(report, state=HopState.BEHIND, code=code, reason=reason)
+    return report.behind(code, reason)
 
 
 _OWN_WORK = {
@@ -100,19 +99,13 @@ def _own_omission(context: WalkContext, state: str) -> tuple[str, str] | None:
 def _without(context: WalkContext) -> HopReport:
     if context.outcome(Topic.CS_CLUSTER) is not QueryOutcome.ABSENT:
         why = context.why(Topic.CS_CLUSTER, unasked="neither its id nor its ARM resource ID is known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     absence = context.why(Topic.CS_CLUSTER, unasked="")
     if views.arm_state(context) in {"Accepted", "Provisioning"}:
-        return HopReport(
-            name=NAME,
-            state=HopState.BEHIND,
-            code="HCP-307",
-            reason=f"it does not know the cluster yet ({absence})",
-            waits=True,
-        )
+        return HopReport(name=NAME).behind("HCP-307", f"it does not know the cluster yet ({absence})", waits=True)
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason=f"the cluster is deleted, as expected ({absence})")
-    return HopReport(name=NAME, state=HopState.BAD, code="HCP-307", reason=f"it does not know the cluster ({absence})")
+        return HopReport(name=NAME, reason=f"the cluster is deleted, as expected ({absence})")
+    return HopReport(name=NAME).bad("HCP-307", f"it does not know the cluster ({absence})")
 
 
 def _check(check: Document) -> str:
@@ -134,20 +127,20 @@ def _facts(context: WalkContext, cluster: Document) -> tuple[Fact, ...]:
     value, where = cluster.value, cluster.where
     created = lookup.moment(value, "creation_timestamp")
     facts = [
-        Fact(name="id", value=lookup.text(value, "id"), since=created, where=where),
-        Fact(name="href", value=lookup.text(value, "href"), where=where),
-        *(Fact(name=f"azure.{name}", value=lookup.text(value, "azure", name), where=where) for name in _AZURE),
-        Fact(name="state", value=views.cluster_state(context), where=where),
-        Fact(name="domain_prefix", value=lookup.text(value, "domain_prefix"), where=where),
-        Fact(name="version", value=lookup.text(value, "version", "id"), where=where),
-        Fact(name="dns_ready", value=lookup.text(value, "status", "dns_ready"), where=where),
-        Fact(name="oidc_ready", value=lookup.text(value, "status", "oidc_ready"), where=where),
-        Fact(name="error", value=" ".join(_errors(context, cluster)), where=where),
+        Fact("id", lookup.text(value, "id"), since=created, where=where),
+        Fact("href", lookup.text(value, "href"), where=where),
+        *(Fact(f"azure.{name}", lookup.text(value, "azure", name), where=where) for name in _AZURE),
+        Fact("state", views.cluster_state(context), where=where),
+        Fact("domain_prefix", lookup.text(value, "domain_prefix"), where=where),
+        Fact("version", lookup.text(value, "version", "id"), where=where),
+        Fact("dns_ready", lookup.text(value, "status", "dns_ready"), where=where),
+        Fact("oidc_ready", lookup.text(value, "status", "oidc_ready"), where=where),
+        Fact("error", " ".join(_errors(context, cluster)), where=where),
     ]
     facts += [
         Fact(
-            name=f"check {lookup.text(check.value, 'name')}",
-            value=lookup.text(check.value, "state"),
+            f"check {lookup.text(check.value, 'name')}",
+            lookup.text(check.value, "state"),
             since=lookup.moment(check.value, "ended_at") or lookup.moment(check.value, "started_at"),
             where=check.where,
         )
@@ -155,8 +148,8 @@ def _facts(context: WalkContext, cluster: Document) -> tuple[Fact, ...]:
     ]
     facts += [
         Fact(
-            name=f"node pool {lookup.text(pool.value, 'id')}",
-            value=lookup.text(pool.value, "status", "state", "value") or lookup.text(pool.value, "state") or "listed",
+            f"node pool {lookup.text(pool.value, 'id')}",
+            lookup.text(pool.value, "status", "state", "value") or lookup.text(pool.value, "state") or "listed",
             where=pool.where,
         )
         for pool in context.documents(Topic.CS_NODE_POOLS)

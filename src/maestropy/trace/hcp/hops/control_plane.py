@@ -50,40 +50,25 @@ def queries(known: KnownIds) -> Iterable[HopQuery]:
         yield HopQuery(topic=Topic.POD, namespace=known.control_plane)
 
 
-def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
-    """Learn nothing."""
-    del documents
-    return known
-
-
 def judge(context: WalkContext) -> HopReport:
     """Judge by namespaces that do not go, then by pods."""
     namespaces = context.documents(Topic.NAMESPACE)
     pods = context.documents(Topic.POD)
     facts = (*map(_namespace_fact, namespaces), *map(_pod_fact, pods))
-    report = HopReport(
-        name=NAME, state=HopState.OK, reason="", facts=facts, notes=context.notes(Topic.POD, Topic.NAMESPACE)
-    )
+    report = HopReport(name=NAME, facts=facts, notes=context.notes(Topic.POD, Topic.NAMESPACE))
     stuck = [namespace for namespace in namespaces if lookup.text(namespace.value, "status", "phase") == "Terminating"]
     if stuck:
         says = _remaining(stuck[0])
         reason = f"namespace {lookup.name(stuck[0].value)} is Terminating: {says}"
-        return replace(
-            report,
-            state=HopState.BEHIND,
-            code="HCP-802",
-            reason=reason,
-            evidence=(Evidence(where=stuck[0].where, says=says),),
-        )
+        return report.behind("HCP-802", reason, evidence=(Evidence(stuck[0].where, says),))
     if pods and views.is_deleting(context):
         reason = f"{len(pods)} pods are still there"
-        return replace(report, state=HopState.BEHIND, code="HCP-804", reason=reason, waits=True)
+        return report.behind("HCP-804", reason, waits=True)
     waiting = unready_pods(context)
     if waiting:
         is_permanent = any(unready_pod.reason in _PERMANENT_REASONS for unready_pod in waiting)
         evidence = tuple(
-            Evidence(where=unready_pod.where, says=f"pod {unready_pod.name}: {unready_pod.says}")
-            for unready_pod in waiting
+            Evidence(unready_pod.where, f"pod {unready_pod.name}: {unready_pod.says}") for unready_pod in waiting
         )
         state = HopState.BAD if is_permanent else HopState.BEHIND
         return replace(report, state=state, code="HCP-801", reason=sentence(waiting), evidence=evidence)
@@ -143,11 +128,11 @@ def _is_fine(container: lookup.Json) -> bool:
 def _without(context: WalkContext, report: HopReport) -> HopReport:
     if context.outcome(Topic.POD) is not QueryOutcome.ABSENT:
         why = context.why(Topic.POD, unasked="the namespace of the control plane is not known")
-        return replace(report, state=HopState.UNKNOWN, reason=why)
+        return report.unknown(why)
     if views.is_deleting(context):
         return replace(report, reason="no pod remains, as expected for a deletion")
     reason = f"no pod is in {context.known.control_plane}"
-    return replace(report, state=HopState.BEHIND, code="HCP-803", reason=reason, waits=not views.hosted(context))
+    return report.behind("HCP-803", reason, waits=not views.hosted(context))
 
 
 def _remaining(namespace: Document) -> str:
@@ -165,13 +150,11 @@ def _namespace_fact(namespace: Document) -> Fact:
         namespace.value, "metadata", "creationTimestamp"
     )
     phase = lookup.text(namespace.value, "status", "phase")
-    return Fact(
-        name=f"namespace {lookup.name(namespace.value)}", value=phase or "exists", since=since, where=namespace.where
-    )
+    return Fact(f"namespace {lookup.name(namespace.value)}", phase or "exists", since=since, where=namespace.where)
 
 
 def _pod_fact(pod: Document) -> Fact:
     unready_pod = _unready_pod(pod)
     since = lookup.moment(pod.value, "status", "startTime")
     value = unready_pod.says if unready_pod else lookup.text(pod.value, "status", "phase")
-    return Fact(name=f"pod {lookup.name(pod.value)}", value=value, since=since, where=pod.where)
+    return Fact(f"pod {lookup.name(pod.value)}", value, since=since, where=pod.where)

@@ -38,12 +38,7 @@ _HOSTED_TRUE = (
 _HOSTED_FALSE = ("Degraded", "ClusterVersionProgressing", "Progressing")
 _MAY_BE_UNKNOWN = frozenset(
     # Without a customer's key or with a private vault, without DNS of its own, and before there are workers.
-    {
-        "ValidAzureKMSConfig",
-        "ExternalDNSReachable",
-        "ControlPlaneConnectionAvailable",
-        "DataPlaneConnectionAvailable",
-    }
+    {"ValidAzureKMSConfig", "ExternalDNSReachable", "ControlPlaneConnectionAvailable", "DataPlaneConnectionAvailable"}
 )
 _NODE_POOL_TRUE = (
     "ValidReleaseImage",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from maestropy.trace.hcp import lookup
 from maestropy.trace.hcp.hops import views
 from maestropy.trace.hcp.identity import KnownIds, arm_of
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -42,8 +42,8 @@ def judge(context: WalkContext) -> HopReport:
     state = lookup.text(cluster.value, "properties", "provisioningState")
     facts = _facts(cluster) + _operation(context)
     notes = context.notes(Topic.ARM_CLUSTER, Topic.OPERATION)
-    report = HopReport(name=NAME, state=HopState.OK, reason=f"ARM says {state}", facts=facts, notes=notes)
-    evidence = (Evidence(where=cluster.where, says=f"properties.provisioningState = {state}"),)
+    report = HopReport(name=NAME, reason=f"ARM says {state}", facts=facts, notes=notes)
+    evidence = (Evidence(cluster.where, f"properties.provisioningState = {state}"),)
     match state:
         case "Succeeded":
             return report
@@ -51,26 +51,26 @@ def judge(context: WalkContext) -> HopReport:
             reason = (
                 "the request is stored (Accepted), and nothing was dispatched: the backend has not created the cluster"
             )
-            return replace(report, state=HopState.BEHIND, code="HCP-101", reason=reason, evidence=evidence)
+            return report.behind("HCP-101", reason, evidence=evidence)
         case "Failed" | "Canceled":
             reason = f"ARM says {state}, which is final: the cause is below, or the deadline passed"
-            return replace(report, state=HopState.BAD, code="HCP-103", waits=True, reason=reason, evidence=evidence)
+            return report.bad("HCP-103", reason, waits=True, evidence=evidence)
         case _:
             url = lookup.text(cluster.value, "properties", "api", "url")
             empty = "" if url or state != "Provisioning" else "; api.url is still empty"
             reason = f"ARM says {state or 'nothing about its state'}: it waits for the hops below{empty}"
-            return replace(report, state=HopState.BEHIND, code="HCP-102", waits=True, reason=reason, evidence=evidence)
+            return report.behind("HCP-102", reason, waits=True, evidence=evidence)
 
 
 def _without(context: WalkContext) -> HopReport:
     if context.outcome(Topic.ARM_CLUSTER) is not QueryOutcome.ABSENT:
         why = context.why(Topic.ARM_CLUSTER, unasked="its ARM resource ID is not known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     absence = context.why(Topic.ARM_CLUSTER, unasked="")
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason=f"not in ARM, as expected for a deletion ({absence})")
+        return HopReport(name=NAME, reason=f"not in ARM, as expected for a deletion ({absence})")
     reason = f"ARM does not know it ({absence})"
-    return HopReport(name=NAME, state=HopState.BAD, code="HCP-104", reason=reason)
+    return HopReport(name=NAME).bad("HCP-104", reason)
 
 
 def _facts(cluster: Document) -> tuple[Fact, ...]:
@@ -78,12 +78,12 @@ def _facts(cluster: Document) -> tuple[Fact, ...]:
     properties = lookup.mapping(value, "properties")
     created = lookup.moment(value, "systemData", "createdAt")
     facts = [
-        Fact(name="id", value=lookup.text(value, "id"), where=where),
-        Fact(name="provisioningState", value=lookup.text(properties, "provisioningState"), since=created, where=where),
-        Fact(name="version", value=lookup.text(properties, "version", "id"), where=where),
-        Fact(name="api.url", value=lookup.text(properties, "api", "url") or "(empty)", where=where),
-        Fact(name="dns.baseDomain", value=lookup.text(properties, "dns", "baseDomain"), where=where),
-        Fact(name="dns.baseDomainPrefix", value=lookup.text(properties, "dns", "baseDomainPrefix"), where=where),
+        Fact("id", lookup.text(value, "id"), where=where),
+        Fact("provisioningState", lookup.text(properties, "provisioningState"), since=created, where=where),
+        Fact("version", lookup.text(properties, "version", "id"), where=where),
+        Fact("api.url", lookup.text(properties, "api", "url") or "(empty)", where=where),
+        Fact("dns.baseDomain", lookup.text(properties, "dns", "baseDomain"), where=where),
+        Fact("dns.baseDomainPrefix", lookup.text(properties, "dns", "baseDomainPrefix"), where=where),
     ]
     return tuple(fact for fact in facts if fact.value)
 
@@ -91,8 +91,8 @@ def _facts(cluster: Document) -> tuple[Fact, ...]:
 def _operation(context: WalkContext) -> tuple[Fact, ...]:
     return tuple(
         Fact(
-            name="operation",
-            value=" ".join(
+            "operation",
+            " ".join(
                 filter(
                     None,
                     (

@@ -46,7 +46,6 @@ def judge(context: WalkContext) -> HopReport:
         return _without(context)
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"HostedCluster {hosted.name} is as it should be",
         facts=_facts(hosted),
         notes=(*context.notes(Topic.HOSTED_CLUSTER), *_reported_notes(context, hosted)),
@@ -56,11 +55,11 @@ def judge(context: WalkContext) -> HopReport:
     if views.is_deleting(context):
         # How it is does not matter any more; that it still is, does.
         reason = f"HostedCluster {hosted.name} still exists and is not being deleted"
-        return replace(report, state=HopState.BEHIND, code="HCP-707", reason=reason, waits=True)
+        return report.behind("HCP-707", reason, waits=True)
     wrong = expected_conditions.HOSTED_CLUSTER.deviations(hosted.conditions)
     if not hosted.conditions:
         reason = f"HostedCluster {hosted.name} has no status: the HyperShift operator has not taken it"
-        return replace(report, state=HopState.BEHIND, code="HCP-706", reason=reason)
+        return report.behind("HCP-706", reason)
     if not wrong:
         missing = expected_conditions.HOSTED_CLUSTER.unreported(hosted.conditions) if hosted.is_live else ()
         notes = (f"not reported: {', '.join(missing)}",) if missing else ()
@@ -79,8 +78,8 @@ def _deviating(
     pods = control_plane.unready_pods(context, condition=first.type)
     blocked = f"; {control_plane.sentence(pods)}" if pods else ""
     is_final = decode.is_true(hosted.conditions, "Degraded") or context.is_older(first.since, _USUAL_MINUTES)
-    evidence = [Evidence(where=hosted.where, says=_aged(context, condition)) for condition in wrong]
-    evidence += [Evidence(where=pod.where, says=f"pod {pod.name}: {pod.says}") for pod in pods]
+    evidence = [Evidence(hosted.where, _aged(context, condition)) for condition in wrong]
+    evidence += [Evidence(pod.where, f"pod {pod.name}: {pod.says}") for pod in pods]
     deviation = f"{first.type} is {first.status} ({why or 'no reason given'})"
     lacking = "is not available" if not hosted.is_available else "is available, but not as it should be"
     return replace(
@@ -106,19 +105,19 @@ def _deleting(context: WalkContext, report: HopReport, hosted: Document) -> HopR
     age = since_text(context.age(since))
     reason = f"HostedCluster {lookup.name(hosted.value)} is being deleted for {age} and held by {finalizers}{cloud}"
     state = HopState.BAD if context.is_older(since, _USUAL_MINUTES) else HopState.BEHIND
-    evidence = (Evidence(where=hosted.where, says=f"metadata.finalizers = {finalizers}"),)
+    evidence = (Evidence(hosted.where, f"metadata.finalizers = {finalizers}"),)
     return replace(report, state=state, code="HCP-705", reason=reason, evidence=evidence)
 
 
 def _without(context: WalkContext) -> HopReport:
     if context.outcome(Topic.HOSTED_CLUSTER) is not QueryOutcome.ABSENT:
         why = context.why(Topic.HOSTED_CLUSTER, unasked="neither its namespace nor the Clusters Service id is known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason="it is gone, as a deletion wants it")
+        return HopReport(name=NAME, reason="it is gone, as a deletion wants it")
     reason = f"there is no HostedCluster in {context.known.namespace or 'any namespace'}"
     has_works = bool(context.documents(Topic.WORK))
-    return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-704", reason=reason, waits=not has_works)
+    return HopReport(name=NAME).behind("HCP-704", reason, waits=not has_works)
 
 
 def _reported_notes(context: WalkContext, hosted: HostedClusterView) -> tuple[str, ...]:
@@ -133,23 +132,23 @@ def _reported_notes(context: WalkContext, hosted: HostedClusterView) -> tuple[st
 
 
 def _facts(hosted: HostedClusterView) -> tuple[Fact, ...]:
-    facts = [Fact(name="name", value=f"{hosted.namespace}/{hosted.name}", where=hosted.where)]
+    facts = [Fact("name", f"{hosted.namespace}/{hosted.name}", where=hosted.where)]
     if hosted.document:
         status = lookup.mapping(hosted.document.value, "status")
         history = lookup.objects(status, "version", "history")
         endpoint = lookup.text(status, "controlPlaneEndpoint", "host") or "(none)"
-        facts.append(Fact(name="controlPlaneEndpoint", value=endpoint, where=hosted.where))
+        facts.append(Fact("controlPlaneEndpoint", endpoint, where=hosted.where))
         facts += [
             Fact(
-                name="version",
-                value=f"{lookup.text(version, 'version')} {lookup.text(version, 'state')}",
+                "version",
+                f"{lookup.text(version, 'version')} {lookup.text(version, 'state')}",
                 since=lookup.moment(version, "completionTime") or lookup.moment(version, "startedTime"),
                 where=hosted.where,
             )
             for version in history[:1]
         ]
     facts += [
-        Fact(name=condition.type, value=str(condition), since=condition.since, where=hosted.where)
+        Fact(condition.type, str(condition), since=condition.since, where=hosted.where)
         for condition in hosted.conditions
     ]
     return tuple(facts)

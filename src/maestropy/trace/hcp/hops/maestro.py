@@ -1,7 +1,7 @@
 """Maestro server: check that each bundle was delivered, and that its status is about the current version."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from maestropy.trace.hcp.documents import decode
 from maestropy.trace.hcp.documents.decode import Bundle
@@ -14,16 +14,7 @@ from maestropy.trace.output import Evidence
 NAME = "maestro"
 GRACE_MINUTES = 10
 """The threshold after which Maestro re-publishes an undelivered bundle."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BundleProblem:
-    """What is wrong with one bundle."""
-
-    state: HopState
-    code: str
-    says: str
-    waits: bool = False
+_REPORT = HopReport(name=NAME)
 
 
 def queries(known: KnownIds) -> Iterable[HopQuery]:
@@ -57,7 +48,6 @@ def judge(context: WalkContext) -> HopReport:
     problems = [(bundle, problem) for bundle in bundles if (problem := _problem(context, bundle))]
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"{len(bundles)} of {len(bundles)} bundles are delivered, applied and reported",
         facts=tuple(fact for bundle in bundles for fact in (_fact(bundle), *_updated(bundle), *_feedback(bundle))),
         notes=(*context.notes(Topic.BUNDLE, Topic.CONSUMER), *_unsynced(bundles), *_hidden_feedback(bundles)),
@@ -66,62 +56,56 @@ def judge(context: WalkContext) -> HopReport:
         return report
     bundle, worst = min(problems, key=lambda problem: (problem[1].waits, problem[1].state is not HopState.BAD))
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    evidence = tuple(
-        Evidence(where=bundle.where, says=f"{bundle.title}: {problem.says}") for bundle, problem in problems
-    )
-    reason = f"bundle {bundle.id} ({bundle.title}) {worst.says}{more}"
+    evidence = tuple(Evidence(bundle.where, f"{bundle.title}: {problem.reason}") for bundle, problem in problems)
+    reason = f"bundle {bundle.id} ({bundle.title}) {worst.reason}{more}"
     return replace(report, state=worst.state, code=worst.code, waits=worst.waits, reason=reason, evidence=evidence)
 
 
-def _problem(context: WalkContext, bundle: Bundle) -> BundleProblem | None:
+def _problem(context: WalkContext, bundle: Bundle) -> HopReport | None:
     if bundle.deleted:
         return _deletion(context, bundle)
     if context.outcome(Topic.CS_CLUSTER) is QueryOutcome.ABSENT and not bundle.read_only:
         says = "remains, but Clusters Service has no cluster for it: no component will delete it"
-        return BundleProblem(state=HopState.BAD, code="HCP-408", says=says)
+        return _REPORT.bad("HCP-408", says)
     if not bundle.has_status:
-        late = context.is_older(bundle.created, GRACE_MINUTES)
         age = since_text(context.age(bundle.created))
-        return BundleProblem(
-            state=HopState.BAD if late else HopState.BEHIND,
-            code="HCP-402",
-            says=f"has had no status for {age}: not delivered, or the agent is down",
-        )
+        says = f"has had no status for {age}: not delivered, or the agent is down"
+        return _late("HCP-402", says, is_late=context.is_older(bundle.created, GRACE_MINUTES))
     if (bundle.observed_version or 0) < bundle.version:
-        late = context.is_older(bundle.updated, GRACE_MINUTES)
-        return BundleProblem(
-            state=HopState.BAD if late else HopState.BEHIND,
-            code="HCP-403",
-            says=f"is at version {bundle.version}, its status is about {bundle.observed_version}",
-        )
+        says = f"is at version {bundle.version}, its status is about {bundle.observed_version}"
+        return _late("HCP-403", says, is_late=context.is_older(bundle.updated, GRACE_MINUTES))
     applied = decode.named(bundle.conditions, "Applied")
     if applied and applied.status != "True":
-        return BundleProblem(state=HopState.BAD, code="HCP-404", says=f"was not applied by the agent: {applied}")
+        return _REPORT.bad("HCP-404", f"was not applied by the agent: {applied}")
     return None
 
 
-def _deletion(context: WalkContext, bundle: Bundle) -> BundleProblem:
+def _late(code: str, says: str, *, is_late: bool) -> HopReport:
+    return _REPORT.bad(code, says) if is_late else _REPORT.behind(code, says)
+
+
+def _deletion(context: WalkContext, bundle: Bundle) -> HopReport:
     age = since_text(context.age(bundle.deleted))
     is_work_gone = context.outcome(Topic.WORK) is QueryOutcome.ABSENT
     if is_work_gone and context.is_older(bundle.deleted, GRACE_MINUTES):
         says = f"is deleted for {age} and still here, although its object is gone: the agent's word never came"
-        return BundleProblem(state=HopState.BAD, code="HCP-406", says=says)
+        return _REPORT.bad("HCP-406", says)
     says = f"is deleted for {age} and waits for the agent to confirm the deletion"
-    return BundleProblem(state=HopState.BEHIND, code="HCP-406", says=says, waits=True)
+    return _REPORT.behind("HCP-406", says, waits=True)
 
 
 def _without(context: WalkContext) -> HopReport:
     consumer = context.known.consumer
     if context.outcome(Topic.BUNDLE) is not QueryOutcome.ABSENT:
         why = context.why(Topic.BUNDLE, unasked="the Clusters Service id is not known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return _REPORT.unknown(why)
     if consumer and context.outcome(Topic.CONSUMER) is QueryOutcome.ABSENT:
         reason = f"there is no bundle, and no consumer {consumer} to send one to: register it"
-        return HopReport(name=NAME, state=HopState.BAD, code="HCP-401", reason=reason)
+        return _REPORT.bad("HCP-401", reason)
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason="no bundle remains, as expected for a deletion")
+        return HopReport(name=NAME, reason="no bundle remains, as expected for a deletion")
     reason = "there is no bundle with this id label: Clusters Service has not sent any"
-    return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-407", reason=reason)
+    return _REPORT.behind("HCP-407", reason)
 
 
 def _unsynced(bundles: Iterable[Bundle]) -> Iterable[str]:
@@ -149,14 +133,14 @@ def _feedback(bundle: Bundle) -> Iterable[Fact]:
         parts += [f"{name}={value}" for name, value in observed.values.items() if isinstance(value, str | int | float)]
         if parts:
             since = max((condition.since for condition in observed.own if condition.since), default=None)
-            yield Fact(name=f"  feedback {observed.title}", value=", ".join(parts), since=since, where=bundle.where)
+            yield Fact(f"  feedback {observed.title}", ", ".join(parts), since=since, where=bundle.where)
 
 
 def _updated(bundle: Bundle) -> Iterable[Fact]:
     """Yield when the bundle received its last update, of spec or status."""
     if bundle.updated:
         value = f"{bundle.updated:%Y-%m-%dT%H:%M:%SZ}"
-        yield Fact(name="  updated_at", value=value, since=bundle.updated, where=bundle.where)
+        yield Fact("  updated_at", value, since=bundle.updated, where=bundle.where)
 
 
 def _fact(bundle: Bundle) -> Fact:
@@ -174,4 +158,4 @@ def _fact(bundle: Bundle) -> Fact:
     )
     kind = " read-only" if bundle.read_only else ""
     value = f"{bundle.title}{kind} {spec} {state}"
-    return Fact(name=f"bundle {bundle.id}", value=value, since=bundle.deleted or bundle.updated, where=bundle.where)
+    return Fact(f"bundle {bundle.id}", value, since=bundle.deleted or bundle.updated, where=bundle.where)

@@ -1,14 +1,13 @@
 """ManagedCluster of ACM: check that it is accepted, joined and available."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from maestropy.trace.hcp import lookup
 from maestropy.trace.hcp.documents import decode
 from maestropy.trace.hcp.documents.decode import ObjectCondition
 from maestropy.trace.hcp.hops import expected_conditions, views
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -21,49 +20,41 @@ def queries(known: KnownIds) -> Iterable[HopQuery]:
         yield HopQuery(topic=Topic.MANAGED_CLUSTER, name=known.cid, cid=known.cid)
 
 
-def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
-    """Learn nothing."""
-    del documents
-    return known
-
-
 def judge(context: WalkContext) -> HopReport:
     """Judge by its three expected conditions. Before the control plane serves, its klusterlet cannot join."""
     waits = not views.is_available(context)
     live = next(iter(context.documents(Topic.MANAGED_CLUSTER)), None)
     if live is None and context.outcome(Topic.MANAGED_CLUSTER) is QueryOutcome.ABSENT:
         if views.is_deleting(context):
-            return HopReport(name=NAME, state=HopState.OK, reason="it is gone, as a deletion wants it")
+            return HopReport(name=NAME, reason="it is gone, as a deletion wants it")
         reason = f"there is no ManagedCluster {context.known.cid}"
-        return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-614", reason=reason, waits=waits)
+        return HopReport(name=NAME).behind("HCP-614", reason, waits=waits)
     conditions, where = _conditions(context, live)
     if not conditions and live is None:
         why = context.why(Topic.MANAGED_CLUSTER, unasked="the Clusters Service id is not known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason="accepted, joined and available",
         facts=tuple(
-            Fact(name=condition.type, value=str(condition), since=condition.since, where=where)
-            for condition in conditions
+            Fact(condition.type, str(condition), since=condition.since, where=where) for condition in conditions
         ),
         notes=context.notes(Topic.MANAGED_CLUSTER),
     )
     wrong = expected_conditions.MANAGED_CLUSTER.deviations(conditions)
     missing = expected_conditions.MANAGED_CLUSTER.unreported(conditions)
-    evidence = tuple(Evidence(where=where, says=str(condition)) for condition in wrong)
+    evidence = tuple(Evidence(where, str(condition)) for condition in wrong)
     detaching = decode.named(conditions, "ManagedClusterImportSucceeded")
     if detaching and detaching.reason == "ManagedClusterForceDetaching":
         reason = f"it is being detached by force: {detaching}"
-        return replace(report, state=HopState.BAD, code="HCP-613", reason=reason, evidence=evidence)
+        return report.bad("HCP-613", reason, evidence=evidence)
     if live and lookup.is_deleting(live.value):
         finalizers = lookup.finalizers(live.value)
         reason = f"it is being deleted and held by {finalizers}"
-        return replace(report, state=HopState.BEHIND, code="HCP-615", reason=reason, waits=False)
+        return report.behind("HCP-615", reason, waits=False)
     if views.is_deleting(context):
         reason = "it still exists and is not being deleted"
-        return replace(report, state=HopState.BEHIND, code="HCP-616", reason=reason, waits=True)
+        return report.behind("HCP-616", reason, waits=True)
     if wrong or missing:
         code = (
             "HCP-612"
@@ -71,7 +62,7 @@ def judge(context: WalkContext) -> HopReport:
             else "HCP-611"
         )
         text = str(wrong[0]) if wrong else f"{missing[0]} is not reported yet"
-        return replace(report, state=HopState.BEHIND, code=code, reason=text, waits=waits, evidence=evidence)
+        return report.behind(code, text, waits=waits, evidence=evidence)
     return report
 
 

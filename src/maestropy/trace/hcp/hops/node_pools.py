@@ -1,13 +1,12 @@
 """NodePools: check that they have the desired replicas and conditions."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from maestropy.trace.hcp import lookup
 from maestropy.trace.hcp.documents import decode
 from maestropy.trace.hcp.hops import expected_conditions, views
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, QueryOutcome, Topic
 from maestropy.trace.output import Evidence
 
@@ -20,23 +19,16 @@ def queries(known: KnownIds) -> Iterable[HopQuery]:
         yield HopQuery(topic=Topic.NODE_POOL, namespace=known.namespace)
 
 
-def learn(known: KnownIds, documents: Iterable[tuple[Topic, Document]]) -> KnownIds:
-    """Learn nothing."""
-    del documents
-    return known
-
-
 def judge(context: WalkContext) -> HopReport:
     """Judge by replicas and expected conditions. There are no nodes before the control plane is available."""
     pools = context.documents(Topic.NODE_POOL)
     if not pools:
         if context.outcome(Topic.NODE_POOL) is QueryOutcome.ABSENT:
-            return HopReport(name=NAME, state=HopState.OK, reason="there are none")
+            return HopReport(name=NAME, reason="there are none")
         why = context.why(Topic.NODE_POOL, unasked="the namespace of the HostedCluster is not known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"{len(pools)} of {len(pools)} are as they should be",
         facts=tuple(fact for pool in pools for fact in _facts(pool)),
         notes=context.notes(Topic.NODE_POOL),
@@ -45,13 +37,11 @@ def judge(context: WalkContext) -> HopReport:
     problems = [(pool, problem) for pool in pools if (problem := _problem(pool, still=still))]
     if not problems:
         return report
-    evidence = tuple(
-        Evidence(where=pool.where, says=f"{lookup.name(pool.value)}: {problem}") for pool, problem in problems
-    )
+    evidence = tuple(Evidence(pool.where, f"{lookup.name(pool.value)}: {problem}") for pool, problem in problems)
     first, problem = problems[0]
     reason = f"NodePool {lookup.name(first.value)} {problem}"
     waits = views.is_deleting(context) or not views.is_available(context)
-    return replace(report, state=HopState.BEHIND, code="HCP-901", reason=reason, waits=waits, evidence=evidence)
+    return report.behind("HCP-901", reason, waits=waits, evidence=evidence)
 
 
 def _problem(pool: Document, *, still: str) -> str:
@@ -71,6 +61,6 @@ def _problem(pool: Document, *, still: str) -> str:
 def _facts(pool: Document) -> Iterable[Fact]:
     name = lookup.name(pool.value)
     desired, have = lookup.text(pool.value, "spec", "replicas"), lookup.text(pool.value, "status", "replicas")
-    yield Fact(name=name, value=f"{have or 0} of {desired or 'autoscaled'} replicas", where=pool.where)
+    yield Fact(name, f"{have or 0} of {desired or 'autoscaled'} replicas", where=pool.where)
     for condition in decode.conditions(lookup.objects(pool.value, "status", "conditions")):
-        yield Fact(name=f"{name} {condition.type}", value=str(condition), since=condition.since, where=pool.where)
+        yield Fact(f"{name} {condition.type}", str(condition), since=condition.since, where=pool.where)

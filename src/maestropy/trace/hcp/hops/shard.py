@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from maestropy.trace.hcp import identity, lookup
 from maestropy.trace.hcp.identity import KnownIds
-from maestropy.trace.hcp.model import Fact, HopReport, HopState, WalkContext
+from maestropy.trace.hcp.model import Fact, HopReport, WalkContext
 from maestropy.trace.hcp.query import Document, HopQuery, Topic
 from maestropy.trace.output import Evidence
 
@@ -33,21 +33,19 @@ def judge(context: WalkContext) -> HopReport:
     shards = context.documents(Topic.SHARD)
     if not shards:
         why = context.why(Topic.SHARD, unasked="the Clusters Service id is not known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     value, where = shards[0].value, shards[0].where
     status = lookup.text(value, "status")
     management = identity.management_cluster(value)
     placed = (
         f"placed on {management.name} (by {management.found_by})" if management else "no management cluster is named"
     )
-    report = HopReport(name=NAME, state=HopState.OK, reason=placed, facts=_facts(value, where=where))
+    report = HopReport(name=NAME, reason=placed, facts=_facts(value, where=where))
     several = (f"{len(shards)} shards were found; {where} is used",) if len(shards) > 1 else ()
     report = replace(report, notes=(*context.notes(Topic.SHARD), *several, *_notes(management, status)))
     if status == "offline":
-        evidence = (Evidence(where=where, says="status = offline"),)
-        return replace(
-            report, state=HopState.BAD, code="HCP-351", reason=f"the shard is offline; {placed}", evidence=evidence
-        )
+        evidence = (Evidence(where, "status = offline"),)
+        return report.bad("HCP-351", f"the shard is offline; {placed}", evidence=evidence)
     return report
 
 
@@ -63,19 +61,14 @@ def _notes(management: identity.HcpManagementCluster | None, status: str) -> Ite
 def _facts(value: lookup.Json, *, where: str) -> tuple[Fact, ...]:
     management = identity.management_cluster(value)
     facts = [
-        Fact(name="id", value=lookup.text(value, "id"), where=where),
-        Fact(name="href", value=lookup.text(value, "href"), where=where),
-        Fact(
-            name="status",
-            value=lookup.text(value, "status"),
-            since=lookup.moment(value, "last_update_timestamp"),
-            where=where,
-        ),
-        Fact(name="management cluster", value=management.name if management else "", where=where),
-        Fact(name="resource id", value=management.resource_id if management else "", where=where),
-        *(Fact(name=name, value=lookup.text(value, "azure_shard", name), where=where) for name in _VAULTS),
-        Fact(name="stamp", value=management.stamp if management else "", where=where),
-        Fact(name="consumer", value=lookup.text(value, "maestro_config", "consumer_name"), where=where),
-        Fact(name="maestro", value=lookup.text(value, "maestro_config", "rest_api_config", "url"), where=where),
+        Fact("id", lookup.text(value, "id"), where=where),
+        Fact("href", lookup.text(value, "href"), where=where),
+        Fact("status", lookup.text(value, "status"), since=lookup.moment(value, "last_update_timestamp"), where=where),
+        Fact("management cluster", management.name if management else "", where=where),
+        Fact("resource id", management.resource_id if management else "", where=where),
+        *(Fact(name, lookup.text(value, "azure_shard", name), where=where) for name in _VAULTS),
+        Fact("stamp", management.stamp if management else "", where=where),
+        Fact("consumer", lookup.text(value, "maestro_config", "consumer_name"), where=where),
+        Fact("maestro", lookup.text(value, "maestro_config", "rest_api_config", "url"), where=where),
     ]
     return tuple(fact for fact in facts if fact.value)

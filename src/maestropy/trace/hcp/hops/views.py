@@ -27,7 +27,6 @@ class HostedClusterView:
 
     @property
     def is_available(self) -> bool:
-        """Whether its control plane serves."""
         return decode.is_true(self.conditions, AVAILABLE)
 
 

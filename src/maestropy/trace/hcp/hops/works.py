@@ -54,11 +54,10 @@ def judge(context: WalkContext) -> HopReport:
     works = live or [_reported(bundle.id, work) for bundle, work in views.reported(context, "ManifestWork") if work.own]
     if not works:
         why = context.why(Topic.WORK, unasked="the Clusters Service id is not known")
-        return HopReport(name=NAME, state=HopState.UNKNOWN, reason=why)
+        return HopReport(name=NAME).unknown(why)
     how = "" if live else ", as reported to Maestro"
     report = HopReport(
         name=NAME,
-        state=HopState.OK,
         reason=f"{len(works)} of {len(works)} ManifestWorks are applied{how}",
         facts=tuple(_fact(work) for work in works),
         notes=context.notes(Topic.WORK),
@@ -71,8 +70,8 @@ def _deleting(context: WalkContext, report: HopReport, live: Iterable[WorkState]
     if not deleting:
         return None
     says = [_deletion_text(context, work) for work in deleting]
-    evidence = tuple(Evidence(where=work.where, says=text) for work, text in zip(deleting, says, strict=True))
-    return replace(report, state=HopState.BEHIND, code="HCP-605", reason=says[0], waits=True, evidence=evidence)
+    evidence = tuple(Evidence(work.where, text) for work, text in zip(deleting, says, strict=True))
+    return report.behind("HCP-605", says[0], waits=True, evidence=evidence)
 
 
 def _deletion_text(context: WalkContext, work: WorkState) -> str:
@@ -95,7 +94,7 @@ def _failing(report: HopReport, works: Iterable[WorkState]) -> HopReport | None:
         inner = [_inner(one) for one in first.inner if not decode.is_true(one.applied, condition.type)]
         why = f": {inner[0]}" if inner else ""
         is_applied = condition.type != "Applied"
-        evidence = tuple(Evidence(where=one.where, says=f"{one.name}: {failed}") for one, failed in wrong)
+        evidence = tuple(Evidence(one.where, f"{one.name}: {failed}") for one, failed in wrong)
         return replace(
             report,
             state=HopState.BEHIND if is_applied else HopState.BAD,
@@ -105,8 +104,8 @@ def _failing(report: HopReport, works: Iterable[WorkState]) -> HopReport | None:
         )
     if silent:
         reason = f"ManifestWork {silent[0].name} has no status: ACM's work agent has not taken it"
-        evidence = tuple(Evidence(where=work.where, says=f"{work.name} has no status") for work in silent)
-        return replace(report, state=HopState.BEHIND, code="HCP-604", reason=reason, evidence=evidence)
+        evidence = tuple(Evidence(work.where, f"{work.name} has no status") for work in silent)
+        return report.behind("HCP-604", reason, evidence=evidence)
     return None
 
 
@@ -117,10 +116,10 @@ def _inner(observed: Observed) -> str:
 
 def _absent(context: WalkContext) -> HopReport:
     if views.is_deleting(context):
-        return HopReport(name=NAME, state=HopState.OK, reason="no ManifestWork remains, as expected for a deletion")
+        return HopReport(name=NAME, reason="no ManifestWork remains, as expected for a deletion")
     delivered = any(bundle.has_status and not bundle.read_only for bundle in views.bundles(context))
     reason = f"no ManifestWork with this id label is in {NAMESPACE}"
-    return HopReport(name=NAME, state=HopState.BEHIND, code="HCP-601", reason=reason, waits=not delivered)
+    return HopReport(name=NAME).behind("HCP-601", reason, waits=not delivered)
 
 
 def _live(document: Document) -> WorkState:
@@ -146,6 +145,4 @@ def _fact(work: WorkState) -> Fact:
     holds = ", ".join(one.title for one in work.inner)
     conditions = ", ".join(f"{one.type}={one.status}" for one in work.conditions) or "no status"
     since = max((one.since for one in work.conditions if one.since), default=None)
-    return Fact(
-        name=work.name, value=f"{conditions}; holds {holds or 'nothing reported'}", since=since, where=work.where
-    )
+    return Fact(work.name, f"{conditions}; holds {holds or 'nothing reported'}", since=since, where=work.where)

@@ -38,9 +38,7 @@ def _cs_and_hosted(context: WalkContext) -> Iterable[Contradiction]:
     if hosted is None or not hosted.conditions:
         return
     evidence = tuple(
-        Evidence(where=hosted.where, says=str(condition))
-        for condition in hosted.conditions
-        if condition.type == "Available"
+        Evidence(hosted.where, str(condition)) for condition in hosted.conditions if condition.type == "Available"
     )
     if state == "ready" and not hosted.is_available:
         says = "Clusters Service says ready, the HostedCluster is not available"
@@ -63,10 +61,7 @@ def _feedback(context: WalkContext) -> Iterable[Contradiction]:
         live = decode.named(hosted.conditions, condition.type)
         if live and (live.status, live.reason) != (condition.status, condition.reason):
             says = f"Maestro has {condition}, the HostedCluster has {live}: the feedback is old"
-            evidence = (
-                Evidence(where=reported.where, says=str(condition)),
-                Evidence(where=hosted.where, says=str(live)),
-            )
+            evidence = (Evidence(reported.where, str(condition)), Evidence(hosted.where, str(live)))
             yield Contradiction(code="HCP-014", says=says, between=("maestro", "hosted-cluster"), evidence=evidence)
 
 

@@ -119,4 +119,4 @@ def _verdict(
 
 
 def _signs(context: WalkContext) -> list[Evidence]:
-    return [Evidence(where="deletion", says=sign) for sign in views.deletion_signs(context)]
+    return [Evidence("deletion", sign) for sign in views.deletion_signs(context)]

@@ -13,13 +13,13 @@ from maestropy.trace.findings.apply_errors import (
     is_reason_told,
     of_certificate,
 )
-from maestropy.trace.logs.judge import agents, apply_outcome, clients, lifecycles, observability
+from maestropy.trace.logs.judge import apply_outcome, lifecycles, observability, subscribers
 from maestropy.trace.logs.judge.observability import NotObservable
-from maestropy.trace.logs.judge.request_context import Gap, between
+from maestropy.trace.logs.judge.request_context import Gap, RequestContext
 from maestropy.trace.logs.log_records import APPLIED_AND_GONE, LARGE, NOT_APPLIED, LogRecord, RecordKind, says_applied
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import Confidence, RequestFinding
-from maestropy.trace.logs.read.log_writers import Environment, LogWriter
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter, by_pod
 from maestropy.trace.stages import AGENT_STAGES, Stage
 
 ABSENCE_CODES: Final = {
@@ -84,7 +84,7 @@ def of_failure(stage: int, records: Sequence[LogRecord]) -> RequestFinding:
         code = _of_status_error(detail) if last.kind is RecordKind.STATUS_FAILED else "MT-701"
     else:
         code = "MT-905"
-    return RequestFinding(code=code, confidence=confidence, detail=detail, evidence=tuple(records[-3:]))
+    return RequestFinding(code, confidence, detail=detail, evidence=tuple(records[-3:]))
 
 
 def of_rejection(reason: str) -> str:
@@ -106,7 +106,7 @@ def of_absence(gap: Gap) -> RequestFinding:
         finding = cause(gap)
         if finding is not None:
             return finding
-    if gap.stage == Stage.AGENT_RECEIVES and gap.environment.broker != "grpc" and (large := _large_event(gap.request)):
+    if gap.stage == Stage.AGENT_RECEIVES and gap.environment.broker != "grpc" and (large := _large_event(gap)):
         return large
     is_early = gap.environment.end < gap.since + _TOO_SHORT
     confidence: Confidence = "possible" if gap.stage in (1, 2) or is_early else "likely"
@@ -116,9 +116,7 @@ def of_absence(gap: Gap) -> RequestFinding:
 
 def _end_of_logs(gap: Gap) -> str:
     """Say that the logs end, where they end before the stage counts as missing."""
-    environment = gap.environment
-    is_of_agent = gap.stage in AGENT_STAGES
-    logs = observability.logs_of_agent(gap.consumer, environment) if is_of_agent else environment.servers
+    logs = gap.context.agent_logs if gap.stage in AGENT_STAGES else gap.environment.servers
     last = max(logs, key=lambda log: log.last, default=None)
     if last is None or last.last >= gap.until:
         return ""
@@ -128,21 +126,29 @@ def _end_of_logs(gap: Gap) -> str:
 
 def _nearby(gap: Gap) -> RequestFinding | None:
     for kind, role, code in _NEARBY_CODES.get(gap.stage, ()):
-        near = [
-            record
-            for record in gap.around
-            if record.kind is kind
-            and gap.environment.writers[record.file].role == role
-            and _concerns(record, gap.stage, since=gap.since, consumer=gap.consumer)
-        ]
+        near = [record for record in gap.around(kind) if _writer(gap, record).role == role and _concerns(record, gap)]
         if near:
             return gap.finding(code, "likely", near[-1].detail, *near[-3:])
     return None
 
 
+def _writer(gap: Gap, record: LogRecord) -> LogWriter:
+    return gap.context.writer(record)
+
+
+def _interruption(gap: Gap, logs: Sequence[LogWriter], *, since: float) -> lifecycles.Interruption | None:
+    return lifecycles.interruption(logs, since=since, until=gap.until, end=gap.environment.end)
+
+
+def _servers_of(gap: Gap, record: LogRecord) -> list[LogWriter]:
+    """Return the logs of the server that wrote a record: a rotated log is several files."""
+    pod = _writer(gap, record).pod
+    return [server for server in gap.environment.servers if server.pod == pod]
+
+
 def _interrupted_agent(gap: Gap) -> RequestFinding | None:
-    logs = observability.logs_of_agent(gap.consumer, gap.environment)
-    interruption = lifecycles.interruption(logs, since=gap.since, until=gap.until, end=gap.environment.end)
+    logs = gap.context.agent_logs
+    interruption = _interruption(gap, logs, since=gap.since)
     if interruption is None:
         return None
     code = "MT-301" if gap.stage == Stage.AGENT_RECEIVES else "MT-417"
@@ -151,11 +157,8 @@ def _interrupted_agent(gap: Gap) -> RequestFinding | None:
 
 def _with_panic(gap: Gap, finding: RequestFinding, logs: Sequence[LogWriter]) -> RequestFinding:
     """Return a finding about a process that stopped, with the panic that its log shows at this time."""
-    panics = [
-        record
-        for record in between(gap.components, gap.since - _SLACK, gap.until)
-        if record.kind is RecordKind.PANIC and gap.environment.writers[record.file] in logs
-    ]
+    near = gap.context.between(gap.since - _SLACK, gap.until, RecordKind.PANIC)
+    panics = [record for record in near if _writer(gap, record) in logs]
     if not panics:
         return finding
     first = panics[0]
@@ -167,14 +170,16 @@ def _interrupted_server(gap: Gap) -> RequestFinding | None:
     arrival = gap.request.arrival
     if arrival is None:
         return None
-    writer = gap.environment.writers[arrival.file]
-    logs = [server for server in gap.environment.servers if server.pod == writer.pod]
-    interruption = lifecycles.interruption(logs, since=arrival.at, until=gap.until, end=gap.environment.end)
+    logs = _servers_of(gap, arrival)
+    interruption = _interruption(gap, logs, since=arrival.at)
     if interruption is not None:
         found = gap.finding("MT-210", interruption.confidence, interruption.text, arrival)
         return _with_panic(gap, found, logs)
     last = max(log.last for log in logs)
-    return _lost_server(gap, arrival, last=last) or _ends_with_request(gap, arrival, last=last)
+    if last > arrival.at + _LAST_LINES:
+        return None
+    how = _lost_server if gap.environment.broker == "grpc" else _ends_with_request
+    return how(gap, arrival, last=last)
 
 
 def _lost_server(gap: Gap, arrival: LogRecord, *, last: float) -> RequestFinding | None:
@@ -182,18 +187,12 @@ def _lost_server(gap: Gap, arrival: LogRecord, *, last: float) -> RequestFinding
 
     Behind the gRPC broker the agents are connected to a server itself, and a server that runs accepts them again.
     """
-    environment = gap.environment
-    if environment.broker != "grpc" or last > arrival.at + _LAST_LINES:
-        return None
-    lost = [
-        record
-        for record in between(gap.components, last - _SLACK, last + _LOST_WITHIN)
-        if record.kind is RecordKind.DISCONNECTED and environment.writers[record.file].role == "agent"
-    ]
-    others_go_on = any(server.last > last + _LOST_WITHIN for server in environment.servers)
+    near = gap.context.between(last - _SLACK, last + _LOST_WITHIN, RecordKind.DISCONNECTED)
+    lost = [record for record in near if _writer(gap, record).role == "agent"]
+    others_go_on = any(server.last > last + _LOST_WITHIN for server in gap.environment.servers)
     if not lost or others_go_on:
         return None
-    pod, agent = environment.writers[arrival.file].pod, environment.writers[lost[0].file].pod
+    pod, agent = _writer(gap, arrival).pod, _writer(gap, lost[0]).pod
     times = f"ends at {lifecycles.clock(last)}, and {agent} lost its connection at {lifecycles.clock(lost[0].at)}"
     return gap.finding("MT-210", "likely", f"the log of {pod} {times}", arrival, lost[0])
 
@@ -204,16 +203,11 @@ def _ends_with_request(gap: Gap, arrival: LogRecord, *, last: float) -> RequestF
     Nobody misses a server that was killed behind a message broker, so only its own log shows it. One that rejected the
     request and was idle afterwards looks the same.
     """
-    end = gap.environment.end
-    if gap.environment.broker == "grpc":
-        return None  # the agents behind this broker would have lost their connection to it
-    writer = gap.environment.writers[arrival.file]
-    silence = max(_GOES_ON, _MANY_PAUSES * lifecycles.usual_pause(writer))
-    if last > arrival.at + _LAST_LINES or end - last < silence:
+    end, writer = gap.environment.end, _writer(gap, arrival)
+    if end - last < max(_GOES_ON, _MANY_PAUSES * lifecycles.usual_pause(writer)):
         return None  # a server that rejects a request, or is not notified of it, is silent for a while too
-    pod = writer.pod
     detail = (
-        f"the log of {pod} ends with this request at {lifecycles.clock(last)}, others go on until "
+        f"the log of {writer.pod} ends with this request at {lifecycles.clock(last)}, others go on until "
         f"{lifecycles.clock(end)}: it was killed, or it rejected the request and has logged nothing since"
     )
     return gap.finding("MT-210", "possible", detail, arrival)
@@ -224,11 +218,9 @@ def _interrupted_handler(gap: Gap) -> RequestFinding | None:
     received = gap.request.stage(Stage.SERVER_RECEIVES_STATUS)
     passed = {record.file for record in received if record.kind is RecordKind.NOT_OWNED}
     handled = gap.request.stage(Stage.SERVER_HANDLES_STATUS)
-    taken = [record for record in (*handled, *received) if record.file not in passed]
-    for record in taken:
-        pod = gap.environment.writers[record.file].pod
-        logs = [server for server in gap.environment.servers if server.pod == pod]
-        interruption = lifecycles.interruption(logs, since=record.at, until=gap.until, end=gap.environment.end)
+    for record in (record for record in (*handled, *received) if record.file not in passed):
+        logs = _servers_of(gap, record)
+        interruption = _interruption(gap, logs, since=record.at)
         interruption = interruption or lifecycles.ends_with(logs, record.at, end=gap.environment.end)
         if interruption is not None:
             return gap.finding("MT-709", interruption.confidence, interruption.text, record)
@@ -237,10 +229,9 @@ def _interrupted_handler(gap: Gap) -> RequestFinding | None:
 
 def _interrupted_receivers(gap: Gap) -> RequestFinding | None:
     """Return a finding when all servers stopped or restarted as the status was sent: one that ran would have it."""
-    pods = lifecycles.by_pod(gap.environment.servers)
-    how = [lifecycles.interruption(logs, since=gap.since, until=gap.until, end=gap.environment.end) for logs in pods]
+    how = [_interruption(gap, logs, since=gap.since) for logs in by_pod(gap.environment.servers)]
     texts = [interruption.text for interruption in how if interruption is not None]
-    if not texts or len(texts) < len(pods) or gap.environment.lacks_instances:
+    if not texts or len(texts) < len(how) or gap.environment.lacks_instances:
         return None
     sent = f"the status was sent at {lifecycles.clock(gap.since)}"
     return gap.finding("MT-601", "likely", f"{sent}; {'; '.join(texts[:_MOST_NAMED])}")
@@ -248,47 +239,34 @@ def _interrupted_receivers(gap: Gap) -> RequestFinding | None:
 
 def not_announced(gap: Gap) -> RequestFinding | None:
     """Return a finding when the database announced no event: the request was rejected, or changed nothing."""
-    servers = gap.environment.servers
-    if gap.environment.lacks_instances or not all(
-        any(server.kinds[RecordKind.NOTIFIED] for server in parts) for parts in lifecycles.by_pod(servers)
+    environment, request, kind = gap.environment, gap.request, RecordKind.NOTIFIED
+    if environment.lacks_instances or not all(
+        any(server.kinds[kind] for server in parts) for parts in by_pod(environment.servers)
     ):
         return None
-    own = [record for record in gap.request.records if record.kind is RecordKind.NOTIFIED]
-    announced = [
-        record
-        for record in between(gap.components, gap.since, gap.since + _ANNOUNCED_WITHIN)
-        if record.kind is RecordKind.NOTIFIED
-    ]
-    arrival = gap.request.arrival
-    is_followed = arrival is None or gap.environment.writers[arrival.file].last > arrival.at
-    if own or announced or not is_followed or gap.until > gap.environment.end + _BEFORE:
+    own = [record for record in request.records if record.kind is kind]
+    announced = gap.context.between(gap.since, gap.since + _ANNOUNCED_WITHIN, kind)
+    is_followed = request.arrival is None or _writer(gap, request.arrival).last > request.arrival.at
+    if own or announced or not is_followed or gap.until > environment.end + _BEFORE:
         return None
     detail = "the database announced no event for it"
-    if gap.request.action == "create":
+    if request.action == "create":
         # A create always changes something.
         return gap.finding("MT-201", "likely", "; ".join(filter(None, (detail, _unknown_consumer(gap)))))
-    if gap.request.action == "delete" and not gap.request.version:
+    if request.action == "delete" and not request.version:
         return gap.finding("MT-202", "likely", f"{detail}: there is no such resource, or the server rejected it")
     return gap.finding("MT-212", "likely", f"{detail}: it changes nothing, or the server rejected it")
 
 
 def _unknown_consumer(gap: Gap) -> str:
     """Say that the logs do not show whether the consumer exists, where nothing else is of it."""
-    environment = gap.environment
+    environment, consumer = gap.environment, gap.context.consumer
     known = environment.reporting | {period.name for period in environment.agents}
-    known |= {consumer for log in environment.agent_logs for consumer in log.consumers} | environment.consumers
-    if not gap.consumer or gap.consumer in known:
+    known |= {name for log in environment.agent_logs for name in log.consumers} | environment.consumers
+    if not consumer or consumer in known:
         return ""
-    unknown = f"whether consumer {gap.consumer} exists and had an agent connected, these logs do not show"
+    unknown = f"whether consumer {consumer} exists and had an agent connected, these logs do not show"
     return f"{unknown} (maestro consumer list)"
-
-
-def _topic_mismatch_of(gap: Gap) -> RequestFinding | None:
-    return _topic_mismatch(gap.consumer, gap.environment, gap.components)
-
-
-def _size(gap: Gap) -> RequestFinding | None:
-    return _too_large(gap.around, since=gap.since)
 
 
 def _undeleted(gap: Gap) -> RequestFinding | None:
@@ -305,13 +283,11 @@ def _undeleted(gap: Gap) -> RequestFinding | None:
 
 def _unreachable_api_server(gap: Gap) -> RequestFinding | None:
     """Return a finding when the agent's requests to its API server fail or hang at this time."""
-    logs = observability.logs_of_agent(gap.consumer, gap.environment)
+    logs = gap.context.agent_logs
     failing = [
         record
-        for record in between(gap.components, gap.since - _SLACK, gap.until)
-        if record.kind is RecordKind.API_SERVER_FAILED
-        and gap.environment.writers[record.file] in logs
-        and code_of_connection_error(record.detail)
+        for record in gap.context.between(gap.since - _SLACK, gap.until, RecordKind.API_SERVER_FAILED)
+        if _writer(gap, record) in logs and code_of_connection_error(record.detail)
     ]
     if failing:
         return gap.finding(code_of_connection_error(failing[-1].detail), "likely", failing[-1].detail, *failing[-3:])
@@ -319,19 +295,48 @@ def _unreachable_api_server(gap: Gap) -> RequestFinding | None:
     return gap.finding("MT-409", "likely", hanging) if hanging else None
 
 
-def _no_client(gap: Gap) -> RequestFinding | None:
-    return clients.no_client_subscribed(_client_source(gap.request), gap.environment, at=gap.since)
+def _too_large(gap: Gap) -> RequestFinding | None:
+    """Return a finding when a connection broke because of a message's size."""
+    around = gap.around(RecordKind.DISCONNECTED)
+    near = [record for record in around if record.at >= gap.since - _SLACK and _is_too_large(record.detail)]
+    return gap.finding("MT-303", "likely", near[-1].detail, *near[-3:]) if near else None
+
+
+def _large_event(gap: Gap) -> RequestFinding | None:
+    """Return a finding when the log shows the whole event, and it is larger than brokers usually accept."""
+    large = [record for record in gap.request.records if record.stage in (1, 2) and record.detail.startswith(LARGE)]
+    return gap.finding("MT-303", "likely", large[-1].detail, large[-1]) if large else None
+
+
+def _topic_mismatch(gap: Gap) -> RequestFinding | None:
+    consumer = gap.context.consumer
+    topics = [
+        record
+        for record in gap.context.components
+        if record.kind is RecordKind.SUBSCRIBED
+        and "/consumers/" in record.detail
+        and _writer(gap, record).role == "agent"
+    ]
+    if not topics or not consumer or any(f"/consumers/{consumer}/" in record.detail for record in topics):
+        return None
+    return gap.finding("MT-302", "likely", topics[-1].detail, topics[-1])
 
 
 _CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = {
-    Stage.SERVER_PUBLISHES: (_interrupted_server, _size, not_announced),
-    Stage.AGENT_RECEIVES: (agents.absent_agent, _topic_mismatch_of, agents.silent_agent, _interrupted_agent, _size),
+    Stage.SERVER_PUBLISHES: (_interrupted_server, _too_large, not_announced),
+    Stage.AGENT_RECEIVES: (
+        subscribers.absent_agent,
+        _topic_mismatch,
+        subscribers.silent_agent,
+        _interrupted_agent,
+        _too_large,
+    ),
     Stage.AGENT_HANDLES: (_undeleted, _interrupted_agent, _unreachable_api_server),
     Stage.AGENT_PUBLISHES_STATUS: (_interrupted_agent, _unreachable_api_server),
     Stage.SERVER_RECEIVES_STATUS: (_interrupted_receivers,),
     Stage.SERVER_HANDLES_STATUS: (_interrupted_handler,),
-    Stage.SERVER_BROADCASTS_STATUS: (_no_client,),
-    Stage.SERVER_SENDS_STATUS: (_no_client,),
+    Stage.SERVER_BROADCASTS_STATUS: (subscribers.no_client,),
+    Stage.SERVER_SENDS_STATUS: (subscribers.no_client,),
 }
 """What explains the absence of a stage, the surest first; records of components near the gap come after it."""
 
@@ -339,26 +344,6 @@ _CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = 
 def _is_too_large(error: str) -> bool:
     lower = error.lower()
     return any(text in lower for text in _TOO_LARGE)
-
-
-def _too_large(around: Sequence[LogRecord], *, since: float) -> RequestFinding | None:
-    """Return a finding when a connection broke because of a message's size."""
-    near = [
-        record
-        for record in around
-        if record.kind is RecordKind.DISCONNECTED and record.at >= since - _SLACK and _is_too_large(record.detail)
-    ]
-    if not near:
-        return None
-    return RequestFinding(code="MT-303", confidence="likely", detail=near[-1].detail, evidence=tuple(near[-3:]))
-
-
-def _large_event(request: TracedRequest) -> RequestFinding | None:
-    """Return a finding when the log shows the whole event, and it is larger than brokers usually accept."""
-    large = [record for record in request.records if record.stage in (1, 2) and record.detail.startswith(LARGE)]
-    if not large:
-        return None
-    return RequestFinding(code="MT-303", confidence="likely", detail=large[-1].detail, evidence=(large[-1],))
 
 
 def undeleted_objects(request: TracedRequest, environment: Environment) -> list[LogRecord]:
@@ -387,41 +372,20 @@ def gone_objects(request: TracedRequest) -> list[LogRecord]:
     return said[-1:] if said and said[-1].detail == APPLIED_AND_GONE else []
 
 
-def _concerns(record: LogRecord, stage: int, *, since: float, consumer: str) -> bool:
+def _concerns(record: LogRecord, gap: Gap) -> bool:
     """Say whether a record of a component may explain this stage."""
     if record.kind is RecordKind.PUBLISH_FAILED:
         is_of_status = any(text in record.detail for text in _OF_STATUS_EVENTS)
-        return record.at >= since and is_of_status is (stage == 8)
+        return record.at >= gap.since and is_of_status is (gap.stage == 8)
     if record.kind is RecordKind.OTHER_CLUSTER:
-        return record.consumer == consumer
-    return stage != 8 or "status_events" in record.detail or not record.detail
+        return record.consumer == gap.context.consumer
+    return gap.stage != 8 or "status_events" in record.detail or not record.detail
 
 
-def handled_elsewhere(
-    environment: Environment, components: Sequence[LogRecord], *, since: float, until: float
-) -> NotObservable | None:
+def handled_elsewhere(context: RequestContext, *, since: float) -> NotObservable | None:
     """Return why a published event may not be in these logs: a server left an event to one whose log is not given."""
-    if environment.broker == "grpc":
+    if context.environment.broker == "grpc":
         return None  # behind this broker every instance logs when no agent of the consumer is connected
-    left = [record for record in between(components, since, until) if record.kind is RecordKind.OTHER_INSTANCE]
-    if not left:
-        return None
+    left = context.between(since, since + context.options.stage_timeout, RecordKind.OTHER_INSTANCE)
     why = "another instance handled an event of this time, and its log is not here"
-    return NotObservable("MT-205", why, "possible", tuple(left[:3]))
-
-
-def _client_source(request: TracedRequest) -> str:
-    return request.arrival.source if request.arrival else ""
-
-
-def _topic_mismatch(consumer: str, environment: Environment, components: Sequence[LogRecord]) -> RequestFinding | None:
-    topics = [
-        record
-        for record in components
-        if record.kind is RecordKind.SUBSCRIBED
-        and "/consumers/" in record.detail
-        and environment.writers[record.file].role == "agent"
-    ]
-    if not topics or not consumer or any(f"/consumers/{consumer}/" in record.detail for record in topics):
-        return None
-    return RequestFinding(code="MT-302", confidence="likely", detail=topics[-1].detail, evidence=(topics[-1],))
+    return NotObservable("MT-205", why, "possible", tuple(left[:3])) if left else None

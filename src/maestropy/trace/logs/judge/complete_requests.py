@@ -16,7 +16,7 @@ from typing import Final
 
 from maestropy.trace.logs import evidence
 from maestropy.trace.logs.judge.apply_outcome import ERROR_FOLLOWS
-from maestropy.trace.logs.judge.clients import BREAKS_WITHIN
+from maestropy.trace.logs.judge.subscribers import BREAKS_WITHIN
 from maestropy.trace.logs.log_records import (
     APPLIED_AND_GONE,
     NOT_APPLIED,

@@ -24,7 +24,6 @@ class CheckRunner(Protocol):
 
     async def documents(self, sql: str, parameters: Sequence[str]) -> Sequence[dict[str, Any]]:
         """Run one statement and return the JSON documents of its first column."""
-        ...
 
 
 CheckResults = dict[str, list[dict[str, Any]]]
@@ -68,7 +67,7 @@ def _by_stored_status(trace: Trace, results: CheckResults) -> Trace:
         return trace
     reasons = [str(row.get("message") or "") for row in results.get("manifests", [])]
     detail = "; ".join(reasons[:3]) or str(applied.get("message") or applied.get("reason") or "Applied is False")
-    finding = RequestFinding(code=code_of_apply_error(detail), confidence="certain", detail=detail)
+    finding = RequestFinding(code_of_apply_error(detail), "certain", detail=detail)
     return replace(
         trace,
         verdict=RequestVerdict.FAILED,
@@ -98,21 +97,17 @@ def _refined(finding: RequestFinding, trace: Trace, results: CheckResults) -> Re
         is_other = applied is not None and (applied.get("status") != "True" or _is_older(applied, trace))
         if trace.key.action == "delete" or status_version != str(trace.key.version) or is_other:
             return finding
-        return RequestFinding(
-            code="MT-502", confidence="likely", detail=f"the database has a status of version {status_version}"
-        )
+        return RequestFinding("MT-502", "likely", detail=f"the database has a status of version {status_version}")
     if any(event.get("reconciled_date") is None for event in events):
         waiting = sum(int(row.get("count") or 0) for row in results.get("backlog", []))
         if waiting >= _MANY_EVENTS:
-            return RequestFinding(code="MT-208", confidence="likely", detail=f"{waiting:,} events wait in the database")
-        return RequestFinding(
-            code="MT-203", confidence="likely", detail="the database has an event that no server has published"
-        )
+            return RequestFinding("MT-208", "likely", detail=f"{waiting:,} events wait in the database")
+        return RequestFinding("MT-203", "likely", detail="the database has an event that no server has published")
     if not rows and trace.key.action != "delete":
-        return RequestFinding(code="MT-201", confidence="likely", detail="the database has no such resource")
+        return RequestFinding("MT-201", "likely", detail="the database has no such resource")
     if rows and trace.key.version and int(rows[0].get("version") or 0) >= trace.key.version:
         detail = f"the database has version {rows[0]['version']}: the request was taken, its lines are missing"
-        return RequestFinding(code="MT-002", confidence="likely", detail=detail)
+        return RequestFinding("MT-002", "likely", detail=detail)
     return finding
 
 

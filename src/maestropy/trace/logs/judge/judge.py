@@ -9,17 +9,17 @@ from dataclasses import replace
 from functools import lru_cache
 
 from maestropy.trace.logs.judge import (
+    absent_stages,
     apply_outcome,
     causes,
-    clients,
-    legitimate_absence,
     lifecycles,
     nearby,
     observability,
     side_findings,
+    subscribers,
 )
-from maestropy.trace.logs.judge.absent_stages import absent_stage, gap_of, missing_stage
-from maestropy.trace.logs.judge.request_context import RequestContext
+from maestropy.trace.logs.judge.absent_stages import JudgedStage
+from maestropy.trace.logs.judge.request_context import Gap, RequestContext
 from maestropy.trace.logs.judge.stage_evidence import StageEvidence
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, count_of
 from maestropy.trace.logs.match.spec_requests import TracedRequest
@@ -51,7 +51,7 @@ _NOT_SHOWN = "a status came back; what it says is not in these logs, nor does an
 def judge(context: RequestContext) -> Trace:
     """Return the verdict on one request."""
     request = context.request
-    proofs = StageEvidence(request, context.environment)
+    proofs = StageEvidence(context)
     stages: list[StageResult] = []
     findings: list[RequestFinding] = []
     before = 0.0
@@ -63,7 +63,7 @@ def judge(context: RequestContext) -> Trace:
             findings += [finding for finding in new_findings if finding.code not in {one.code for one in findings}]
     outcome = proofs.outcome
     codes = {finding.code for finding in findings}
-    unusual = side_findings.of_delivery(request, stages, context.environment, context.components)
+    unusual = side_findings.of_delivery(context, stages)
     findings += [finding for finding in unusual if finding.code not in codes]
     findings += [*side_findings.of_attempts(outcome), *side_findings.of_availability(request, outcome)]
     verdict, failed = _verdict(request, stages)
@@ -71,7 +71,7 @@ def judge(context: RequestContext) -> Trace:
         # Nothing shows that there ever was such a resource, nor that there was none.
         verdict, failed = RequestVerdict.UNKNOWN, None
         stages[1] = replace(stages[1], state=StageState.UNKNOWN)
-    if verdict in _BY_TIMES and (unsure := observability.unsure_clock(request.first("consumer"), context.environment)):
+    if verdict in _BY_TIMES and (unsure := observability.unsure_clock(context)):
         # Records of this request may be among those that its times seem to exclude.
         findings = [unsure, *(finding for finding in findings if finding.entry.severity != "error")]
         stages = [replace(one, state=StageState.UNKNOWN) if one.number == failed else one for one in stages]
@@ -80,9 +80,10 @@ def judge(context: RequestContext) -> Trace:
         early = _EARLY if proofs.is_doubtful and proofs[Stage.AGENT_PUBLISHES_STATUS] else ""
         if proofs.is_doubtful or not _is_applied(outcome, stages, context):
             verdict = RequestVerdict.UNKNOWN
-            findings.append(RequestFinding(code="MT-416", confidence="certain", detail=early or _NOT_SHOWN))
+            findings.append(RequestFinding("MT-416", "certain", detail=early or _NOT_SHOWN))
     if verdict in nearby.STOPPED and not outcome.failures and not nearby.is_explained(findings):
-        findings += _nearby_errors(context, stages, findings)
+        near = nearby.finding(context, stages, findings)
+        findings += [near] if near is not None else []
     rival = _rival_error(context, stages, outcome) if verdict is RequestVerdict.COMPLETE else None
     trace = _trace(context, verdict, tuple(stages), findings=(*findings, *([rival] if rival else ())), failed=failed)
     return replace(trace, confidence="likely") if rival else trace
@@ -99,20 +100,6 @@ def _rival_error(
     return nearby.untied_failures(context, received, sent + apply_outcome.ERROR_FOLLOWS)
 
 
-def _nearby_errors(
-    context: RequestContext, stages: Sequence[StageResult], known: Sequence[RequestFinding]
-) -> list[RequestFinding]:
-    near = nearby.finding(
-        context.request,
-        context.environment,
-        context.untied,
-        stages=stages,
-        known=known,
-        timeout=context.options.stage_timeout,
-    )
-    return [near] if near is not None else []
-
-
 def _is_applied(outcome: apply_outcome.ApplyOutcome, stages: Sequence[StageResult], context: RequestContext) -> bool:
     """Say whether the logs show that it was applied: an agent logs every error, so its silence shows it too."""
     if outcome.is_shown or stages[3].state is StageState.SKIPPED:
@@ -122,13 +109,12 @@ def _is_applied(outcome: apply_outcome.ApplyOutcome, stages: Sequence[StageResul
 
 def _is_covered_until_status(context: RequestContext) -> bool:
     """Say whether the agent's log reaches from the request to its first status: then it would have the errors."""
-    request, environment = context.request, context.environment
+    request = context.request
     if any(record.kind is RecordKind.SENDING_STATUS for record in request.stage(Stage.AGENT_PUBLISHES_STATUS)):
         return True
     reported = min((update.at for update in request.status_updates), default=request.at)
-    logs = observability.logs_of_agent(request.first("consumer"), environment)
     # An agent that logs the statuses it sends would have logged this one.
-    silent = [log for log in logs if not log.stages[Stage.AGENT_PUBLISHES_STATUS]]
+    silent = [log for log in context.agent_logs if not log.stages[Stage.AGENT_PUBLISHES_STATUS]]
     return any(log.covers(reported, slack=0.0) for log in silent)
 
 
@@ -175,24 +161,13 @@ def _findings_once(findings: tuple[RequestFinding, ...]) -> tuple[RequestFinding
 
 
 def _key(request: TracedRequest) -> RequestKey:
-    source = (
-        request.arrival.source
-        if request.arrival
-        else next(
-            (
-                record.source
-                for update in request.status_updates
-                for record in update.records
-                if record.kind is RecordKind.BROADCAST
-            ),
-            "",
-        )
-    )
+    told = (record for update in request.status_updates for record in update.records)
+    broadcast = next((record.source for record in told if record.kind is RecordKind.BROADCAST), "")
     return RequestKey(
         resource=request.resource,
         work_name=request.first("name"),
         consumer=request.first("consumer"),
-        source=source,
+        source=request.arrival.source if request.arrival else broadcast,
         action=request.action,
         version=request.version,
         op_id=request.arrival.op_id if request.arrival else request.first("op_id"),
@@ -213,19 +188,16 @@ def _update(update: StatusUpdateRecords, environment: Environment) -> TracedStat
     )
 
 
-def _stage(
-    number: int, context: RequestContext, proofs: StageEvidence, *, before: float
-) -> tuple[StageResult, list[RequestFinding]]:
-    request = context.request
-    proof, records = proofs[number], tuple(request.stage(number))
+def _stage(number: int, context: RequestContext, proofs: StageEvidence, *, before: float) -> JudgedStage:
+    proof, records = proofs[number], tuple(context.request.stage(number))
     sent_again = ""
-    if number == Stage.SERVER_SENDS_STATUS and (arrived := clients.unbroken(proof, context)):
-        sent_again = "" if arrived[0] is proof[0] else f"{clients.BROKE} at {lifecycles.clock(proof[0].at)}"
+    if number == Stage.SERVER_SENDS_STATUS and (arrived := subscribers.unbroken(proof, context)):
+        sent_again = "" if arrived[0] is proof[0] else f"{subscribers.BROKE} at {lifecycles.clock(proof[0].at)}"
         proof = arrived
     failures = proofs.failures(number)
     is_tried_again = bool(failures) and number == Stage.AGENT_HANDLES
     if not records and not proof and not failures:
-        return absent_stage(blank_stage(number, StageState.OK), context, proofs)
+        return absent_stages.absent_stage(blank_stage(number, StageState.OK), context, proofs)
     first = proof[0].at if proof and not is_tried_again else failures[0].at if failures else 0.0
     base = StageResult(
         number=number,
@@ -244,24 +216,20 @@ def _stage(
         attempts = count_of(failures)
         count = f"{attempts} times" if attempts > 1 else ""
         return replace(base, state=StageState.FAILED, last=failures[-1].at, note=count), [finding]
-    if proof and number == Stage.SERVER_BROADCASTS_STATUS and not proofs[Stage.SERVER_SENDS_STATUS]:
-        unreached = clients.unreached_client(proof, context)
+    if not proof:
+        return absent_stages.absent_stage(base, context, proofs)
+    if number == Stage.SERVER_BROADCASTS_STATUS and not proofs[Stage.SERVER_SENDS_STATUS]:
+        unreached = subscribers.unreached_client(proof, context)
         if unreached is not None:
-            gap = gap_of(number, context, moment=base.first)
-            return missing_stage(replace(base, note=""), unreached, context, until=gap.until)
-    broken = clients.broken_stream(proof, context) if proof and number == Stage.SERVER_SENDS_STATUS else None
+            return absent_stages.missing_stage(replace(base, note=""), unreached, Gap(context, number, base.first))
+    broken = subscribers.broken_stream(proof, context) if number == Stage.SERVER_SENDS_STATUS else None
     if broken is not None:
         return replace(base, state=StageState.FAILED, note=broken.detail), [broken]
-    if proof:
-        return base, []
-    return absent_stage(base, context, proofs)
+    return base, []
 
 
 def _of_attempts(
-    finding: RequestFinding,
-    failures: Sequence[LogRecord],
-    context: RequestContext,
-    proofs: StageEvidence,
+    finding: RequestFinding, failures: Sequence[LogRecord], context: RequestContext, proofs: StageEvidence
 ) -> RequestFinding:
     """Return the finding about failed attempts to apply, as sure as the rest of the agent's log allows."""
     outcome = proofs.outcome
@@ -279,10 +247,9 @@ def _of_attempts(
 
 def _end_of_agent(last: LogRecord, context: RequestContext) -> str:
     """Return how the agent ended after its last error; empty if it may run, and go on trying."""
-    environment = context.environment
-    if environment.writers[last.file].role != "agent":
+    if context.writer(last).role != "agent":
         return ""
-    ended = observability.ended_agent(context.request.first("consumer"), environment, moment=environment.end)
+    ended = observability.ended_agent(context, moment=context.environment.end)
     return ended.text if ended is not None and ended.confidence != "possible" else ""
 
 
@@ -329,6 +296,5 @@ def _verdict(request: TracedRequest, stages: Sequence[StageResult]) -> tuple[Req
         return RequestVerdict.COMPLETE, None
     if stages[6].state is StageState.SKIPPED:
         return RequestVerdict.SUPERSEDED, None
-    return RequestVerdict.COMPLETE if by_state[StageState.SKIPPED] or stages[
-        6
-    ].note == legitimate_absence.KNOWN else RequestVerdict.UNKNOWN, None
+    is_done = by_state[StageState.SKIPPED] or stages[6].note == absent_stages.KNOWN
+    return RequestVerdict.COMPLETE if is_done else RequestVerdict.UNKNOWN, None

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from maestropy.trace.logs.model import Confidence
-from maestropy.trace.logs.read.log_writers import LogWriter
+from maestropy.trace.logs.read.log_writers import LogWriter, by_pod
 
 _SILENT: Final = 10.0
 _LONG_SILENT: Final = 30.0
@@ -30,14 +30,6 @@ class Interruption(NamedTuple):
 def clock(at: float) -> str:
     """Return the time of day of a moment."""
     return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3]
-
-
-def by_pod(logs: Sequence[LogWriter]) -> list[list[LogWriter]]:
-    """Return the logs of each pod: a rotated log is several files."""
-    pods: dict[str, list[LogWriter]] = {}
-    for log in logs:
-        pods.setdefault(log.pod, []).append(log)
-    return list(pods.values())
 
 
 def are_from_start(logs: Sequence[LogWriter], *, at: float = 0.0) -> bool:

@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from maestropy.trace.logs.judge import observability
 from maestropy.trace.logs.judge.request_context import RequestContext
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
-from maestropy.trace.logs.match.spec_requests import TracedRequest
-from maestropy.trace.logs.match.untied_records import UntiedRecords
 from maestropy.trace.logs.model import RequestFinding, RequestVerdict, StageResult
-from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.logs.read.log_writers import LogWriter
 
 STOPPED: Final = frozenset({RequestVerdict.FAILED, RequestVerdict.INCOMPLETE, RequestVerdict.PENDING})
 _BEFORE: Final = 5.0
@@ -39,15 +36,18 @@ def untied_failures(context: RequestContext, since: float, until: float) -> Requ
     if not failed:
         return None
     detail = f"while the agent handled it, it logged an error that names no work: {failed[-1].detail}"
-    return RequestFinding(code="MT-010", confidence="possible", detail=detail, evidence=tuple(failed[-_MOST:]))
+    return RequestFinding("MT-010", "possible", detail=detail, evidence=tuple(failed[-_MOST:]))
 
 
 def _agent(context: RequestContext) -> tuple[float, set[int]]:
     """Return by how much the clock of the request's agent is ahead, and its files."""
-    environment = context.environment
-    logs = observability.logs_of_agent(context.request.first("consumer"), environment)
-    own = {file for file, writer in enumerate(environment.writers) if any(writer is log for log in logs)}
-    return max((log.skew for log in logs), default=0.0), own
+    logs = context.agent_logs
+    return max((log.skew for log in logs), default=0.0), _files(context, logs)
+
+
+def _files(context: RequestContext, logs: Sequence[LogWriter]) -> set[int]:
+    own = {id(log) for log in logs}
+    return {file for file, writer in enumerate(context.environment.writers) if id(writer) in own}
 
 
 def untied_note(untied: Sequence[LogRecord]) -> str:
@@ -58,21 +58,15 @@ def untied_note(untied: Sequence[LogRecord]) -> str:
 
 
 def finding(
-    request: TracedRequest,
-    environment: Environment,
-    untied: UntiedRecords,
-    *,
-    stages: Sequence[StageResult],
-    known: Iterable[RequestFinding],
-    timeout: float,
+    context: RequestContext, stages: Sequence[StageResult], known: Iterable[RequestFinding]
 ) -> RequestFinding | None:
     """Return the errors around the last stage that was reached, each text once; None where there are none."""
-    moment = max((stage.first for stage in stages if stage.first), default=request.at)
+    timeout = context.options.stage_timeout
+    moment = max((stage.first for stage in stages if stage.first), default=context.request.at)
     cited = {(record.file, record.offset, record.line) for one in known for record in one.evidence}
-    logs = (*environment.servers, *observability.logs_of_agent(request.first("consumer"), environment))
-    files = {file for file, writer in enumerate(environment.writers) if any(writer is log for log in logs)}
+    files = _files(context, (*context.environment.servers, *context.agent_logs))
     distinct: dict[tuple[int, str], LogRecord] = {}
-    for record in untied.errors(moment - _BEFORE, moment + timeout):
+    for record in context.untied.errors(moment - _BEFORE, moment + timeout):
         if record.file in files and (record.file, record.offset, record.line) not in cited:
             distinct.setdefault((record.kind, record.detail), record)
     if not distinct:
@@ -82,4 +76,4 @@ def finding(
     more = f", and {len(distinct) - len(shown)} more" if len(distinct) > len(shown) else ""
     errors = "1 error" if len(shown) == 1 else f"{len(shown)} different errors"
     detail = f"{errors}{more} within {timeout:.0f} s of its last stage; nothing ties them to it"
-    return RequestFinding(code="MT-010", confidence="possible", detail=detail, evidence=shown)
+    return RequestFinding("MT-010", "possible", detail=detail, evidence=shown)

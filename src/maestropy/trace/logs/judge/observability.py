@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from maestropy.trace.logs.judge import lifecycles
 from maestropy.trace.logs.judge.lifecycles import clock
+from maestropy.trace.logs.judge.request_context import RequestContext
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import Confidence, RequestFinding
@@ -27,23 +28,18 @@ class NotObservable(NamedTuple):
 
     @property
     def finding(self) -> RequestFinding:
-        """The same as a finding."""
-        return RequestFinding(code=self.code, confidence=self.confidence, detail=self.why, evidence=self.evidence)
+        return RequestFinding(self.code, self.confidence, detail=self.why, evidence=self.evidence)
 
 
-def not_observable_reason(
-    stage: int, request: TracedRequest, environment: Environment, *, moment: float
-) -> NotObservable | None:
+def not_observable_reason(stage: int, context: RequestContext, *, moment: float) -> NotObservable | None:
     """Return why `stage` could not be seen around `moment`; nothing when it could."""
-    if stage == Stage.AGENT_HANDLES and deletion_reports(request):
+    if stage == Stage.AGENT_HANDLES and deletion_reports(context.request):
         return None
-    if stage in AGENT_STAGES:
-        return _agent(stage, request, environment, moment=moment)
-    return _server(stage, request, environment, moment=moment)
+    return (_agent if stage in AGENT_STAGES else _server)(stage, context, moment=moment)
 
 
-def _server(stage: int, request: TracedRequest, environment: Environment, *, moment: float) -> NotObservable | None:
-    servers = environment.servers
+def _server(stage: int, context: RequestContext, *, moment: float) -> NotObservable | None:
+    request, environment, servers = context.request, context.environment, context.environment.servers
     if not servers:
         return NotObservable("MT-001", "no server logs")
     if any(server.is_cut_off for server in servers):
@@ -56,7 +52,7 @@ def _server(stage: int, request: TracedRequest, environment: Environment, *, mom
             return NotObservable("MT-003", unwritten)
     if stage == 7 and request.action == "delete" and all(server.generation in ("G0", "G1") for server in servers):
         return NotObservable("MT-003", "servers of this generation do not say what they do with a deletion's status")
-    owner = silent_owner(request, environment) if stage == Stage.SERVER_HANDLES_STATUS else ""
+    owner = silent_owner(context) if stage == Stage.SERVER_HANDLES_STATUS else ""
     if owner:
         return NotObservable("MT-002", f"the other servers left the status to {owner}, whose log does not show it")
     # Every Go server logs each broadcast; a server of this project logs it only where clients are connected.
@@ -87,9 +83,9 @@ def _begins_later(stage: int, request: TracedRequest, servers: Sequence[LogWrite
     return is_before and bool(received) and all(server.first > received for server in servers)
 
 
-def cut_log(stage: int, request: TracedRequest, environment: Environment, *, until: float) -> NotObservable | None:
+def cut_log(stage: int, context: RequestContext, *, until: float) -> NotObservable | None:
     """Return the log that is cut within a line before a stage, which it could show, had to happen."""
-    logs = logs_of_agent(request.first("consumer"), environment) if stage in AGENT_STAGES else environment.servers
+    logs = context.agent_logs if stage in AGENT_STAGES else context.environment.servers
     cut = next((log for log in logs if log.torn_line and log.last <= until), None)
     if cut is None:
         return None
@@ -97,13 +93,13 @@ def cut_log(stage: int, request: TracedRequest, environment: Environment, *, unt
     return NotObservable("MT-006", f"{where}; what {cut.pod} logged after that is not known")
 
 
-def silent_owner(request: TracedRequest, environment: Environment) -> str:
+def silent_owner(context: RequestContext) -> str:
     """Return the servers whose logs lack a status that all others left to another one; they may have handled it."""
-    received = request.stage(Stage.SERVER_RECEIVES_STATUS)
+    received = context.request.stage(Stage.SERVER_RECEIVES_STATUS)
     if not any(record.kind is RecordKind.NOT_OWNED for record in received):
         return ""
-    shown = {environment.writers[record.file].pod for record in received}
-    return ", ".join(sorted({server.pod for server in environment.servers} - shown))
+    shown = {context.writer(record).pod for record in received}
+    return ", ".join(sorted({server.pod for server in context.environment.servers} - shown))
 
 
 def deletion_reports(request: TracedRequest) -> list[LogRecord]:
@@ -113,35 +109,25 @@ def deletion_reports(request: TracedRequest) -> list[LogRecord]:
     return [update.records[0] for update in request.status_updates if update.is_deleting]
 
 
-def logs_of_agent(consumer: str, environment: Environment) -> list[LogWriter]:
-    """Return the logs of the agent of a consumer; of all agents where it is not known whose they are."""
-    return [log for log in environment.agent_logs if not log.consumers or consumer in log.consumers or not consumer]
-
-
-def unsure_clock(consumer: str, environment: Environment) -> RequestFinding | None:
+def unsure_clock(context: RequestContext) -> RequestFinding | None:
     """Return that the clock of the consumer's agent was set in a way that cannot be corrected."""
-    log = next((log for log in logs_of_agent(consumer, environment) if log.is_clock_unsure), None)
+    log = next((log for log in context.agent_logs if log.is_clock_unsure), None)
     if log is None:
         return None
     detail = f"the clock of {log.pod} was set more than once, or by how much is not shown; its times prove nothing"
-    return RequestFinding(code="MT-005", confidence="likely", detail=detail)
+    return RequestFinding("MT-005", "likely", detail=detail)
 
 
-def ended_agent(consumer: str, environment: Environment, *, moment: float) -> lifecycles.Interruption | None:
-    """Return how the agent of a consumer ended before `moment`; None if it may run.
+def ended_agent(context: RequestContext, *, moment: float) -> lifecycles.Interruption | None:
+    """Return how the agent of the consumer ended before `moment`; None if it may run.
 
     An agent that has reported any status since its log ends runs: only the collection of its log has ended.
     """
-    logs = logs_of_agent(consumer, environment)
+    logs = context.agent_logs
     last = max((log.last for log in logs), default=0.0)
-    if environment.reported.get(consumer, 0.0) > last + _REPORTED_AFTER:
+    if context.environment.reported.get(context.consumer, 0.0) > last + _REPORTED_AFTER:
         return None
-    return lifecycles.has_ended(logs, moment=moment, end=environment.end)
-
-
-def _shows_errors(log: LogWriter) -> bool:
-    """Say whether an export has any record about objects: queries for the phrases of stages 3 and 5 leave them out."""
-    return bool(log.stages[Stage.AGENT_HANDLES])
+    return lifecycles.has_ended(logs, moment=moment, end=context.environment.end)
 
 
 def _uncovered(logs: Sequence[LogWriter], moment: float) -> str:
@@ -153,10 +139,10 @@ def _uncovered(logs: Sequence[LogWriter], moment: float) -> str:
     return "; ".join(filter(None, (ends, starts))) or "the agent's logs do not cover this time"
 
 
-def _agent(stage: int, request: TracedRequest, environment: Environment, *, moment: float) -> NotObservable | None:
-    consumer = request.first("consumer")
-    logs = logs_of_agent(consumer, environment)
+def _agent(stage: int, context: RequestContext, *, moment: float) -> NotObservable | None:
+    logs = context.agent_logs
     if not logs:
+        consumer = context.consumer
         return NotObservable("MT-001", f"no logs of the agent of {consumer}" if consumer else "no agent logs")
     if any(log.is_cut_off for log in logs):
         return NotObservable("MT-006", "records of the agent are cut off; the record of this stage may be among them")
@@ -164,10 +150,11 @@ def _agent(stage: int, request: TracedRequest, environment: Environment, *, mome
     if not covering:
         # A running agent would have logged the event; a stopped one is the cause, not a gap of the logs. One that has
         # reported a status since runs, whatever its log shows.
-        is_verbose = max(log.verbosity for log in logs) >= _VERBOSE and not request.status_updates
-        has_ended = is_verbose and ended_agent(consumer, environment, moment=moment) is not None
+        is_verbose = max(log.verbosity for log in logs) >= _VERBOSE and not context.request.status_updates
+        has_ended = is_verbose and ended_agent(context, moment=moment) is not None
         return None if has_ended else NotObservable("MT-002", _uncovered(logs, moment))
-    if stage == Stage.AGENT_HANDLES and all(log.format == "csv" and not _shows_errors(log) for log in covering):
+    # Queries for the phrases of stages 3 and 5 leave out all records about objects.
+    if stage == Stage.AGENT_HANDLES and all(log.format == "csv" and not log.stages[stage] for log in covering):
         return NotObservable("MT-003", "the export of the agent's log has only lines about events, none about objects")
     if stage in _NEEDS_VERBOSITY and not any(log.stages[stage] for log in covering):
         if max(log.verbosity for log in covering) < 2:

@@ -61,7 +61,7 @@ def _paused(trace: Trace, pause: ConsumerPause | None, row: TracedResource | Non
         return trace  # it was not stored: the pause does not explain it
     why = f": {pause.reason}" if pause.reason else ""
     detail = f"delivery to {pause.consumer} is paused by {pause.by} since {pause.since}{why}"
-    found = RequestFinding(code=_PAUSED, confidence="likely", detail=detail, evidence=main.evidence)
+    found = RequestFinding(_PAUSED, "likely", detail=detail, evidence=main.evidence)
     others = (other for other in trace.findings if other.code not in _UNPUBLISHED)
     return replace(trace, verdict=RequestVerdict.PENDING, findings=(found, *others))
 

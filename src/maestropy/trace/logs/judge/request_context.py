@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from maestropy.trace.logs.log_records import LogRecord
+from maestropy.trace.logs.log_records import LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.match.untied_records import UntiedRecords
 from maestropy.trace.logs.model import Confidence, Options, RequestFinding
-from maestropy.trace.logs.read.log_writers import Environment
+from maestropy.trace.logs.read.log_writers import Environment, LogWriter
 
 _BEFORE: Final = 60.0
 
@@ -21,37 +21,58 @@ class RequestContext:
     request: TracedRequest
     environment: Environment
     components: Sequence[LogRecord]
+    """The records about whole components, in order of time."""
     options: Options
     untied: UntiedRecords
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """A stage that is missing, and what surrounds it."""
-
-    stage: int
-    request: TracedRequest
-    environment: Environment
-    components: Sequence[LogRecord]
-    since: float
-    until: float
-
     @property
     def consumer(self) -> str:
-        """The consumer of the request."""
         return self.request.first("consumer")
 
     @property
-    def around(self) -> Sequence[LogRecord]:
-        """The records of components a while before and during the gap."""
-        return between(self.components, self.since - _BEFORE, self.until)
+    def source(self) -> str:
+        """The source of the request, where its arrival is shown."""
+        return self.request.arrival.source if self.request.arrival else ""
+
+    @property
+    def agent_logs(self) -> list[LogWriter]:
+        """The logs of the agent of the consumer."""
+        return self.environment.logs_of_agent(self.consumer)
+
+    def writer(self, record: LogRecord) -> LogWriter:
+        return self.environment.writers[record.file]
+
+    def between(self, since: float, until: float, *kinds: RecordKind) -> list[LogRecord]:
+        """Return the records of components of a time, of some kinds if any are named."""
+        begin = bisect_left(self.components, since, key=lambda record: record.at)
+        end = bisect_right(self.components, until, key=lambda record: record.at)
+        return [record for record in self.components[begin:end] if not kinds or record.kind in kinds]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stage that is missing since the last one before it was done."""
+
+    context: RequestContext
+    stage: int
+    since: float
+
+    @property
+    def until(self) -> float:
+        """When the stage counts as missing."""
+        return self.since + self.context.options.stage_timeout
+
+    @property
+    def request(self) -> TracedRequest:
+        return self.context.request
+
+    @property
+    def environment(self) -> Environment:
+        return self.context.environment
+
+    def around(self, *kinds: RecordKind) -> list[LogRecord]:
+        """Return the records of components a while before and during the gap."""
+        return self.context.between(self.since - _BEFORE, self.until, *kinds)
 
     def finding(self, code: str, confidence: Confidence, detail: str, *evidence: LogRecord) -> RequestFinding:
-        """Return a finding about this gap."""
-        return RequestFinding(code=code, confidence=confidence, detail=detail, evidence=evidence)
-
-
-def between(components: Sequence[LogRecord], since: float, until: float) -> Sequence[LogRecord]:
-    """Return the records of components of a time; they are in order of time."""
-    begin = bisect_left(components, since, key=lambda record: record.at)
-    return components[begin : bisect_right(components, until, key=lambda record: record.at)]
+        return RequestFinding(code, confidence, detail=detail, evidence=evidence)

@@ -2,14 +2,8 @@
 
 from collections.abc import Sequence
 
-from maestropy.trace.logs.judge import (
-    apply_outcome,
-    clients,
-    lifecycles,
-    observability,
-    request_context,
-    stage_evidence,
-)
+from maestropy.trace.logs.judge import apply_outcome, lifecycles, stage_evidence, subscribers
+from maestropy.trace.logs.judge.request_context import RequestContext
 from maestropy.trace.logs.log_records import (
     APPLIED,
     APPLIED_AND_GONE,
@@ -22,7 +16,7 @@ from maestropy.trace.logs.log_records import (
 )
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.model import Confidence, RequestFinding, StageResult, StageState
-from maestropy.trace.logs.read.log_writers import Environment, LogWriter
+from maestropy.trace.logs.read.log_writers import LogWriter
 from maestropy.trace.stages import Stage
 
 _LATE = 10.0
@@ -40,7 +34,7 @@ def of_attempts(outcome: apply_outcome.ApplyOutcome) -> list[RequestFinding]:
     for code, records in (("MT-415", outcome.earlier), ("MT-414", outcome.later)):
         if records:
             detail = apply_outcome.last_readable(records).detail.removeprefix(NOT_APPLIED)
-            findings.append(RequestFinding(code=code, confidence="certain", detail=detail, evidence=records[-3:]))
+            findings.append(RequestFinding(code, "certain", detail=detail, evidence=records[-3:]))
     return findings
 
 
@@ -52,7 +46,37 @@ def of_availability(request: TracedRequest, outcome: apply_outcome.ApplyOutcome)
         return []
     detail = said[-1].detail.removeprefix(NOT_AVAILABLE)
     text = "none of the objects exists on the cluster" if detail == APPLIED_AND_GONE else detail
-    return [RequestFinding(code="MT-421", confidence="certain", detail=text, evidence=(said[-1],))]
+    return [RequestFinding("MT-421", "certain", detail=text, evidence=(said[-1],))]
+
+
+def of_delivery(context: RequestContext, stages: Sequence[StageResult]) -> list[RequestFinding]:
+    """Return what was unusual about deliveries: late, overtaken, to several agents, or statuses that came too late."""
+    request = context.request
+    findings = [*_of_publishing(request, stages), *_several_agents(context), *_foreign_statuses(context)]
+    late = [record for record in request.records if record.kind is RecordKind.REPUBLISHED]
+    delivery = stages[2]
+    is_delivered = any(stage.state is StageState.OK for stage in stages[2:])
+    if (late and is_delivered) or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
+        why, evidence = _disconnection(context, stages), tuple(late or delivery.records[:1])
+        findings.append(RequestFinding("MT-304", "certain", detail=why, evidence=evidence))
+    delays, away = _delays(context, stages), _times_away(context, stages)
+    if any(finding.code in _TELL_OF_BROKER for finding in findings):
+        away = []
+    if delays or away:
+        # That a component had no connection explains a wait; that this was the only reason, nothing shows.
+        confidence: Confidence = "likely" if away else "certain"
+        detail = "; ".join((*delays, *dict.fromkeys(away)))
+        findings.append(RequestFinding("MT-011", confidence, detail=detail))
+    overtaken = _received_out_of_order(request)
+    if overtaken:
+        detail = f"it had version {overtaken[0].version} already"
+        findings.append(RequestFinding("MT-402", "certain", detail=detail, evidence=overtaken))
+    stale = [update for update in request.status_updates if update.result in ("stale", "duplicate")]
+    if stale:
+        evidence = tuple(record for update in stale for record in update.records if record.kind is RecordKind.STALE)
+        code = "MT-705" if any(record.detail == "sequence" for record in evidence) else "MT-704"
+        findings.append(RequestFinding(code, "certain", evidence=evidence))
+    return findings
 
 
 def _of_publishing(request: TracedRequest, stages: Sequence[StageResult]) -> list[RequestFinding]:
@@ -69,99 +93,47 @@ def _of_publishing(request: TracedRequest, stages: Sequence[StageResult]) -> lis
     count = count_of(attempts) or count_of(failed)
     times = f"1 attempt failed at {first}" if count == 1 else f"{count} attempts failed, {first} to {last}"
     evidence = (failed[0], *failed[-2:]) if len(failed) > 2 else tuple(failed)
-    return [
-        RequestFinding(code="MT-211", confidence="certain", detail=f"{times}: {failed[-1].detail}", evidence=evidence)
-    ]
+    detail = f"{times}: {failed[-1].detail}"
+    return [RequestFinding("MT-211", "certain", detail=detail, evidence=evidence)]
 
 
-def _several_agents(request: TracedRequest, environment: Environment) -> list[RequestFinding]:
+def _several_agents(context: RequestContext) -> list[RequestFinding]:
     """Return that agents of several pods received the same message, each by itself."""
     received: dict[tuple[int, str], dict[float, LogRecord]] = {}
-    for record in request.stage(Stage.AGENT_RECEIVES):
+    for record in context.request.stage(Stage.AGENT_RECEIVES):
         if record.kind is RecordKind.RECEIVED_SPEC and record.action != "resync":
             # A record with the same time is a copy of the same line.
             received.setdefault((record.version, record.action), {}).setdefault(record.at, record)
     for copies in received.values():
-        by_pod = {environment.writers[record.file].pod: record for record in copies.values()}
+        by_pod = {context.writer(record).pod: record for record in copies.values()}
         if len(by_pod) > 1:
-            names = ", ".join(sorted(by_pod))
-            detail = f"{names} received the same request of {request.first('consumer')}"
+            detail = f"{', '.join(sorted(by_pod))} received the same request of {context.consumer}"
             evidence = tuple(by_pod.values())[:_MOST_NAMED]
-            return [RequestFinding(code="MT-307", confidence="certain", detail=detail, evidence=evidence)]
+            return [RequestFinding("MT-307", "certain", detail=detail, evidence=evidence)]
     return []
 
 
-def of_delivery(
-    request: TracedRequest,
-    stages: Sequence[StageResult],
-    environment: Environment,
-    components: Sequence[LogRecord],
-) -> list[RequestFinding]:
-    """Return what was unusual about deliveries: late, overtaken, to several agents, or statuses that came too late."""
-    findings = _of_publishing(request, stages) + _several_agents(request, environment)
-    findings += _foreign_statuses(request)
-    late = [record for record in request.records if record.kind is RecordKind.REPUBLISHED]
-    delivery = stages[2]
-    is_delivered = any(stage.state is StageState.OK for stage in stages[2:])
-    if (late and is_delivered) or (delivery.via == "resync" and (delivery.hop or 0) > _LATE):
-        why = _disconnection(request, stages, environment, components)
-        findings.append(
-            RequestFinding(
-                code="MT-304", confidence="certain", detail=why, evidence=tuple(late or delivery.records[:1])
-            )
-        )
-    delays = _delays(request, stages, environment, components)
-    away = _times_away(request, stages, environment, components)
-    if any(finding.code in _TELL_OF_BROKER for finding in findings):
-        away = []
-    if delays or away:
-        # That a component had no connection explains a wait; that this was the only reason, nothing shows.
-        confidence: Confidence = "likely" if away else "certain"
-        detail = "; ".join((*delays, *dict.fromkeys(away)))
-        findings.append(RequestFinding(code="MT-011", confidence=confidence, detail=detail))
-    overtaken = _received_out_of_order(request)
-    if overtaken:
-        detail = f"it had version {overtaken[0].version} already"
-        findings.append(RequestFinding(code="MT-402", confidence="certain", detail=detail, evidence=overtaken))
-    stale = [update for update in request.status_updates if update.result in ("stale", "duplicate")]
-    if stale:
-        evidence = tuple(record for update in stale for record in update.records if record.kind is RecordKind.STALE)
-        is_sequence = any(record.detail == "sequence" for record in evidence)
-        findings.append(
-            RequestFinding(code="MT-705" if is_sequence else "MT-704", confidence="certain", evidence=evidence)
-        )
-    return findings
-
-
-def _delays(
-    request: TracedRequest,
-    stages: Sequence[StageResult],
-    environment: Environment,
-    components: Sequence[LogRecord],
-) -> list[str]:
+def _delays(context: RequestContext, stages: Sequence[StageResult]) -> list[str]:
     """Return what made a request wait on its way: restarts of its agent or of servers, statuses that nobody took."""
-    first = [stage.first for stage in stages]
-    agents = observability.logs_of_agent(request.first("consumer"), environment)
+    began, first = context.request.at, [stage.first for stage in stages]
     spans = (
-        (environment.servers, request.at, first[1]),
-        (agents, request.at, first[4]),
-        (environment.servers, first[4], first[8]),
+        (context.environment.servers, began, first[1]),
+        (context.agent_logs, began, first[4]),
+        (context.environment.servers, first[4], first[8]),
     )
     restarts = [
-        restart
+        f"{log.pod} restarted at {lifecycles.clock(at)}"
         for logs, since, until in spans
         if since and until - since > _NOTABLE
-        for restart in _starts(logs, since, until)
+        for log in logs
+        for at in log.started
+        if since < at <= until
     ]
-    return [
-        *dict.fromkeys(restarts),
-        *_unpublished(request, stages),
-        *_unowned(request, stages, components),
-        *_sent_again(stages),
-    ]
+    unusual = (_unpublished(context.request, stages), _unowned(context, stages), _sent_again(stages))
+    return [*dict.fromkeys(restarts), *filter(None, unusual)]
 
 
-def _unpublished(request: TracedRequest, stages: Sequence[StageResult]) -> list[str]:
+def _unpublished(request: TracedRequest, stages: Sequence[StageResult]) -> str:
     """Return since and until when the agent could not publish the status of the request."""
     sent = stages[4].first
     errors = [
@@ -170,77 +142,64 @@ def _unpublished(request: TracedRequest, stages: Sequence[StageResult]) -> list[
         if record.kind in _OF_PUBLISHING and record.at < sent and _is_of_publishing(record)
     ]
     if not errors or stages[4].state is not StageState.OK or sent - errors[0].at <= _NOTABLE:
-        return []
+        return ""
     times = f"from {lifecycles.clock(errors[0].at)} to {lifecycles.clock(sent)}"
-    return [f"the agent could not publish its status {times}: {errors[-1].detail}"]
+    return f"the agent could not publish its status {times}: {errors[-1].detail}"
 
 
 def _is_of_publishing(record: LogRecord) -> bool:
     return record.kind is RecordKind.STATUS_REJECTED or apply_outcome.NOT_PUBLISHED in record.detail
 
 
-def _sent_again(stages: Sequence[StageResult]) -> list[str]:
+def _sent_again(stages: Sequence[StageResult]) -> str:
     """Return that the stream to a client broke as the status was sent, and when that was sent again."""
     last = stages[8]
-    is_again = last.state is StageState.OK and last.note.startswith(clients.BROKE)
-    return [f"{last.note}; it was sent again at {lifecycles.clock(last.first)}"] if is_again else []
+    is_again = last.state is StageState.OK and last.note.startswith(subscribers.BROKE)
+    return f"{last.note}; it was sent again at {lifecycles.clock(last.first)}" if is_again else ""
 
 
-def _times_away(
-    request: TracedRequest,
-    stages: Sequence[StageResult],
-    environment: Environment,
-    components: Sequence[LogRecord],
-) -> list[str]:
+def _times_away(context: RequestContext, stages: Sequence[StageResult]) -> list[str]:
     """Return which components of its way had no connection to the broker, where the request waited for long."""
-    first = [stage.first for stage in stages]
-    agents = observability.logs_of_agent(request.first("consumer"), environment)
+    first, agents = [stage.first for stage in stages], context.agent_logs
+    publishers, receivers = _writers(stages[1], context), _writers(stages[5], context)
     spans = (
-        (_writers(stages[1], environment), first[0], first[1]),
-        ([*_writers(stages[1], environment), *agents], first[1], first[2]),
+        (publishers, first[0], first[1]),
+        ([*publishers, *agents], first[1], first[2]),
         (agents, first[3], first[4]),
-        ([*_writers(stages[5], environment), *agents], first[4], first[5]),
+        ([*receivers, *agents], first[4], first[5]),
     )
     return [
         f"{pod} was disconnected from {lifecycles.clock(lost)} to {lifecycles.clock(back)}"
         for logs, since, until in spans
         if since and until - since > _LATE
         for pod in dict.fromkeys(log.pod for log in logs)
-        for lost, back in _disconnections(pod, environment, components, since=since, until=until)
+        for lost, back in _disconnections(pod, context, since=since, until=until)
     ]
 
 
-def _writers(stage: StageResult, environment: Environment) -> list[LogWriter]:
-    return [environment.writers[file] for file in dict.fromkeys(record.file for record in stage.records)]
+def _writers(stage: StageResult, context: RequestContext) -> list[LogWriter]:
+    return [context.environment.writers[file] for file in dict.fromkeys(record.file for record in stage.records)]
 
 
-def _disconnections(
-    pod: str, environment: Environment, components: Sequence[LogRecord], *, since: float, until: float
-) -> list[tuple[float, float]]:
+def _disconnections(pod: str, context: RequestContext, *, since: float, until: float) -> list[tuple[float, float]]:
     """Return since and until when a pod had no connection; only times whose end, within the wait, is logged."""
     lost = 0.0
     away: list[tuple[float, float]] = []
-    for record in request_context.between(components, since - _LONGEST_AWAY, until + _NOTABLE):
-        if environment.writers[record.file].pod != pod:
+    for record in context.between(since - _LONGEST_AWAY, until + _NOTABLE, RecordKind.DISCONNECTED, *_BACK):
+        if context.writer(record).pod != pod:
             continue
         if record.kind is RecordKind.DISCONNECTED:
             lost = lost or record.at
-        elif record.kind in _BACK:
+        else:
             if lost and record.at > since:
                 away.append((lost, record.at))
             lost = 0.0
     return [(begun, ended) for begun, ended in away if begun < until and ended - begun > _NOTABLE]
 
 
-def _starts(logs: Sequence[LogWriter], since: float, until: float) -> list[str]:
-    return [
-        f"{log.pod} restarted at {lifecycles.clock(at)}" for log in logs for at in log.started if since < at <= until
-    ]
-
-
-def _unowned(request: TracedRequest, stages: Sequence[StageResult], components: Sequence[LogRecord]) -> list[str]:
+def _unowned(context: RequestContext, stages: Sequence[StageResult]) -> str:
     """Return that all servers left a status to another one, and that a later one was taken."""
-    handled = stages[6].first
+    request, handled = context.request, stages[6].first
     # Below -v=2 the line of one that left a status to another does not show which status it was.
     taken = request.stage(Stage.SERVER_HANDLES_STATUS)
     left = [
@@ -252,31 +211,20 @@ def _unowned(request: TracedRequest, stages: Sequence[StageResult], components: 
         and not any(abs(record.at - update.at) <= _NOTABLE for record in taken)
     ]
     if not left:
-        return []
-    resyncs = [
-        record.at
-        for record in request_context.between(components, left[0].at, handled)
-        if record.kind is RecordKind.STATUS_RESYNC
-    ]
-    again = f"; statuses were requested again at {lifecycles.clock(resyncs[0])}" if resyncs else ""
+        return ""
+    resyncs = context.between(left[0].at, handled, RecordKind.STATUS_RESYNC)
+    again = f"; statuses were requested again at {lifecycles.clock(resyncs[0].at)}" if resyncs else ""
     times = f"the status of {lifecycles.clock(left[0].at)}{again}; one was taken at {lifecycles.clock(handled)}"
-    return [f"no server instance took {times}"]
+    return f"no server instance took {times}"
 
 
-def _disconnection(
-    request: TracedRequest,
-    stages: Sequence[StageResult],
-    environment: Environment,
-    components: Sequence[LogRecord],
-) -> str:
+def _disconnection(context: RequestContext, stages: Sequence[StageResult]) -> str:
     """Return since and until when the agent was disconnected while it waited for the request; empty if it was not."""
-    published, received = stages[1].first or request.at, stages[2].first
-    logs = {id(log) for log in observability.logs_of_agent(request.first("consumer"), environment)}
-    own = [
-        record
-        for record in request_context.between(components, published - _LONGEST_AWAY, received)
-        if id(environment.writers[record.file]) in logs
-    ]
+    published, received = stages[1].first or context.request.at, stages[2].first
+    logs = {id(log) for log in context.agent_logs}
+    kinds = (RecordKind.DISCONNECTED, RecordKind.RECONNECTED)
+    near = context.between(published - _LONGEST_AWAY, received, *kinds)
+    own = [record for record in near if id(context.writer(record)) in logs]
     lost = [record.at for record in own if record.kind is RecordKind.DISCONNECTED]
     back = [record.at for record in own if record.kind is RecordKind.RECONNECTED]
     before = max((at for at in back if at <= published), default=0.0)
@@ -287,15 +235,14 @@ def _disconnection(
     return f"the agent was disconnected from {lifecycles.clock(since)} to {lifecycles.clock(until)}"
 
 
-def _foreign_statuses(request: TracedRequest) -> list[RequestFinding]:
+def _foreign_statuses(context: RequestContext) -> list[RequestFinding]:
     """Return that agents of other consumers reported on the resource: such a status shows nothing about the request."""
-    foreign = [
-        record for record in request.stage(Stage.SERVER_HANDLES_STATUS) if apply_outcome.is_foreign(record, request)
-    ]
+    handled = context.request.stage(Stage.SERVER_HANDLES_STATUS)
+    foreign = tuple(record for record in handled if apply_outcome.is_foreign(record, context.request))[:3]
     if not foreign:
         return []
-    detail = f"a status of consumer {foreign[0].consumer} is about this resource of {request.first('consumer')}"
-    return [RequestFinding(code="MT-702", confidence="certain", detail=detail, evidence=tuple(foreign[:3]))]
+    detail = f"a status of consumer {foreign[0].consumer} is about this resource of {context.consumer}"
+    return [RequestFinding("MT-702", "certain", detail=detail, evidence=foreign)]
 
 
 def _received_out_of_order(request: TracedRequest) -> tuple[LogRecord, ...]:

@@ -1,29 +1,40 @@
-"""Decide which records of a request prove that a stage was done, and which that it failed. Pure."""
+"""Decide which records of a request prove that a stage was done, and which that it failed. Pure.
+
+The stages after the apply are those of the status updates that tell what became of the request. A Go agent reports on
+an update before it has applied it: its status has the new version, and the conditions of the version before. A failure
+is reported too, and after a later success another status must reach the client. So only the statuses since the success
+tell that a request is done.
+"""
 
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 from maestropy.trace.logs.evidence import DONE, FAILED
-from maestropy.trace.logs.judge import apply_outcome, causes, observability, status_reports
-from maestropy.trace.logs.log_records import LogRecord, RecordKind
+from maestropy.trace.logs.judge import apply_outcome, causes, observability
+from maestropy.trace.logs.judge.request_context import RequestContext
+from maestropy.trace.logs.log_records import NOT_TRIED, LogRecord, RecordKind
 from maestropy.trace.logs.match.spec_requests import TracedRequest
 from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
 from maestropy.trace.logs.read.log_writers import Environment
 from maestropy.trace.stages import Stage
 
-_OF_CONTROLLERS = frozenset({RecordKind.APPLY_FAILED, RecordKind.CONTROLLER_FAILED})
+_OF_CONTROLLERS: Final = frozenset({RecordKind.APPLY_FAILED, RecordKind.CONTROLLER_FAILED})
+_SAME_MOMENT: Final = 0.001
+_REPORTERS: Final = 2
+"""So many controllers of a Go agent report on an update: one what is available, the other what it applied."""
 
 
 class StageEvidence:
     """What the records of one request show of each stage; every answer is found once, and asked for often."""
 
-    def __init__(self, request: TracedRequest, environment: Environment) -> None:
-        self._request = request
-        self._environment = environment
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+        self._request = context.request
+        self._environment = context.environment
         self._proofs: dict[int, list[LogRecord]] = {}
         self._failures: dict[int, list[LogRecord]] = {}
-        self._moments: dict[int, float] = {}
         self._reasons: dict[tuple[int, float], observability.NotObservable | None] = {}
         self.stops: dict[int, bool] = {}
         """Whether the request stopped before a stage, as far as the judge has decided it."""
@@ -34,14 +45,43 @@ class StageEvidence:
         return apply_outcome.outcome(self._request, self._environment)
 
     @cached_property
+    def _updates(self) -> list[StatusUpdateRecords]:
+        return sorted(self._request.status_updates, key=lambda update: update.sent_at)
+
+    @cached_property
     def reports(self) -> list[StatusUpdateRecords]:
-        """The status updates that tell it."""
-        return status_reports.telling(self._request, self.outcome)
+        """The status updates that tell the outcome of a change, in order of time; all those of other requests."""
+        outcome = self.outcome
+        if not self._request.is_change or outcome.is_repeat:
+            return self._updates
+        tried = [update for update in self._updates if not _is_untried(update)]
+        if outcome.failures or not outcome.since:
+            return tried
+        since = [update for update in tried if update.sent_at >= outcome.since - _SAME_MOMENT]
+        if since or outcome.earlier or len(tried) < _REPORTERS:
+            return since
+        return tried  # both controllers had reported: what the agent wrote since was a later reconciliation
+
+    @property
+    def untried(self) -> list[StatusUpdateRecords]:
+        """The status updates of a change if all of them are of the time before the agent tried it."""
+        return self._updates if self._request.is_change and all(map(_is_untried, self._updates)) else []
 
     @cached_property
     def is_doubtful(self) -> bool:
-        """Whether these may be of the time before the agent applied it."""
-        return status_reports.is_doubtful(self._request, self.outcome, self._environment)
+        """Whether the statuses of an update may all be of the time before the agent applied it.
+
+        Without conditions and without a record of an applied object, only a status of each reporter shows that it did.
+        """
+        request, outcome = self._request, self.outcome
+        if request.version <= 1 or not request.is_change or outcome.is_shown or outcome.failures:
+            return False
+        received = request.stage(Stage.AGENT_RECEIVES)
+        if request.arrival is None and not received:
+            return False  # only its statuses are in these logs, of whatever time after it
+        if any(self._context.writer(record).is_ours for record in received):
+            return False  # this project's agent reports on a version after it has tried it
+        return sum(not _is_resync(update) for update in self.reports) < _REPORTERS
 
     @cached_property
     def last_proven(self) -> int:
@@ -55,10 +95,8 @@ class StageEvidence:
 
     def moment(self, number: int) -> float:
         """Return when the last stage before this one was done; when the request came, if none is shown."""
-        if number not in self._moments:
-            done = [self[earlier][0].at for earlier in range(1, number) if self[earlier]]
-            self._moments[number] = max(done, default=self._request.at)
-        return self._moments[number]
+        done = (self[earlier][0].at for earlier in range(1, number) if self[earlier])
+        return max(done, default=self._request.at)
 
     def __getitem__(self, number: int) -> list[LogRecord]:
         """Return the records that show that a stage was done."""
@@ -70,16 +108,14 @@ class StageEvidence:
     def failures(self, number: int) -> list[LogRecord]:
         """Return the errors of a stage that no later success has made good."""
         if number not in self._failures:
-            self._failures[number] = _failed_records(number, self._request, self, self._environment)
+            self._failures[number] = self._failed(number)
         return self._failures[number]
 
     def not_observable_reason(self, number: int, *, moment: float) -> observability.NotObservable | None:
         """Return why a stage could not be seen around a moment; nothing when it could."""
         key = (number, moment)
         if key not in self._reasons:
-            self._reasons[key] = observability.not_observable_reason(
-                number, self._request, self._environment, moment=moment
-            )
+            self._reasons[key] = observability.not_observable_reason(number, self._context, moment=moment)
         return self._reasons[key]
 
     def _proof(self, number: int) -> list[LogRecord]:
@@ -102,8 +138,47 @@ class StageEvidence:
         updates = self.reports
         if number == Stage.SERVER_HANDLES_STATUS:
             updates = [update for update in updates if update.result in ("sent", "nochange")]
-        records = [record for record in status_reports.records_of(updates, number) if record.kind in DONE[number]]
-        return [record for record in records if record.kind is not RecordKind.DELETE_SENT]
+        proving = DONE[number] - {RecordKind.DELETE_SENT}
+        own = (record for update in updates for record in update.records if record.stage == number)
+        return sorted((record for record in own if record.kind in proving), key=_moment)
+
+    def _failed(self, number: int) -> list[LogRecord]:
+        if number == Stage.AGENT_HANDLES:
+            return list(self.outcome.failures)
+        records, proven = self._request.stage(number), self[number]
+        if number == Stage.SERVER_PUBLISHES and records and any(self[later] for later in range(3, 10)):
+            # It reached the agent: it was published in spite of an error, or the error is of an event left over.
+            records = [record for record in records if record.kind is not RecordKind.PUBLISH_FAILED]
+        if number == Stage.SERVER_HANDLES_STATUS and not proven:
+            return self._unhandled_status(records)
+        errors = [record for record in records if record.kind in FAILED[number]]
+        if number == Stage.AGENT_PUBLISHES_STATUS:
+            # Controllers publish what they found, and report errors of both with the same message.
+            handled = (record for record in self._request.stage(4) if record.kind in _OF_CONTROLLERS)
+            unpublished = (record for record in handled if apply_outcome.NOT_PUBLISHED in record.detail)
+            errors = sorted([*errors, *unpublished], key=_moment)
+        last = max((record.at for record in proven), default=0.0)
+        return errors if any(record.at > last for record in errors) else []
+
+    def _unhandled_status(self, records: Sequence[LogRecord]) -> list[LogRecord]:
+        """Return the errors of handling a status, or the records of all instances that left it to another one."""
+        received = self._request.stage(Stage.SERVER_RECEIVES_STATUS)
+        passed = [record for record in received if record.kind is RecordKind.NOT_OWNED]
+        taken = {record.file for record in received if record.kind is RecordKind.STATUS_UPDATE_RECEIVED}
+        errors = [record for record in records if record.kind is RecordKind.STATUS_FAILED]
+        is_elsewhere = self._environment.lacks_instances or bool(self._request.stage(Stage.SERVER_BROADCASTS_STATUS))
+        is_elsewhere = is_elsewhere or bool(observability.silent_owner(self._context))
+        if errors or records or is_elsewhere or not taken <= {record.file for record in passed}:
+            return errors
+        return passed
+
+
+def _is_resync(update: StatusUpdateRecords) -> bool:
+    return any(record.action == "resync" for record in update.records)
+
+
+def _is_untried(update: StatusUpdateRecords) -> bool:
+    return any(record.detail == NOT_TRIED for record in update.records)
 
 
 def overcome_failures(request: TracedRequest) -> list[LogRecord]:
@@ -150,43 +225,3 @@ def _proof_of_delete(request: TracedRequest, number: int, environment: Environme
 
 def _moment(record: LogRecord) -> float:
     return record.at
-
-
-def _failed_records(
-    number: int, request: TracedRequest, evidence: StageEvidence, environment: Environment
-) -> list[LogRecord]:
-    if number == Stage.AGENT_HANDLES:
-        return list(evidence.outcome.failures)
-    records, proven = request.stage(number), evidence[number]
-    if number == Stage.SERVER_PUBLISHES and records and any(evidence[later] for later in range(3, 10)):
-        # It reached the agent: it was published in spite of an error, or the error is of an event that was left over.
-        records = [record for record in records if record.kind is not RecordKind.PUBLISH_FAILED]
-    if number == Stage.SERVER_HANDLES_STATUS and not proven:
-        return _unhandled_status(request, records, environment)
-    if number == Stage.AGENT_PUBLISHES_STATUS:
-        # Controllers publish what they found, and report errors of both with the same message.
-        unpublished = [
-            record
-            for record in request.stage(Stage.AGENT_HANDLES)
-            if record.kind in _OF_CONTROLLERS and apply_outcome.NOT_PUBLISHED in record.detail
-        ]
-        errors = sorted([*(record for record in records if record.kind in FAILED[number]), *unpublished], key=_moment)
-    else:
-        errors = [record for record in records if record.kind in FAILED[number]]
-    last = max((record.at for record in proven), default=0.0)
-    return [record for record in errors if record.at > last] and errors
-
-
-def _unhandled_status(
-    request: TracedRequest, records: Sequence[LogRecord], environment: Environment
-) -> list[LogRecord]:
-    """Return the errors of handling a status, or the records of all instances that left it to another one."""
-    received = request.stage(Stage.SERVER_RECEIVES_STATUS)
-    passed = [record for record in received if record.kind is RecordKind.NOT_OWNED]
-    taken = {record.file for record in received if record.kind is RecordKind.STATUS_UPDATE_RECEIVED}
-    errors = [record for record in records if record.kind is RecordKind.STATUS_FAILED]
-    is_elsewhere = environment.lacks_instances or bool(request.stage(Stage.SERVER_BROADCASTS_STATUS))
-    is_elsewhere = is_elsewhere or bool(observability.silent_owner(request, environment))
-    if errors or records or is_elsewhere or not taken <= {record.file for record in passed}:
-        return errors
-    return passed

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import sub
@@ -199,12 +199,8 @@ def skew(down: Sequence[float], up: Sequence[float]) -> float:
 
 def gaps(writers: Sequence[LogWriter]) -> dict[str, list[tuple[float, float]]]:
     """Return, per pod with several files, the times that none of them covers."""
-    by_pod: dict[str, list[LogWriter]] = defaultdict(list)
-    for writer in writers:
-        if writer.first:
-            by_pod[writer.pod].append(writer)
     gaps_by_pod: dict[str, list[tuple[float, float]]] = {}
-    for pod, files in by_pod.items():
+    for files in log_writers.by_pod(writer for writer in writers if writer.first):
         files.sort(key=lambda file: file.first)
         holes = []
         end = files[0].last
@@ -213,7 +209,7 @@ def gaps(writers: Sequence[LogWriter]) -> dict[str, list[tuple[float, float]]]:
                 holes.append((end, writer.first))
             end = max(end, writer.last)
         if holes:
-            gaps_by_pod[pod] = holes
+            gaps_by_pod[files[0].pod] = holes
     return gaps_by_pod
 
 

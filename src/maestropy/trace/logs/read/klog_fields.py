@@ -57,11 +57,9 @@ class KlogFields:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the record has no field."""
         return not self._raw
 
     def raw(self, key: bytes) -> bytes:
-        """Return a value as it is written."""
         return self._raw.get(key, b"")
 
 

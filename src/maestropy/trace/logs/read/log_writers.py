@@ -6,7 +6,7 @@ A missing record proves nothing unless the logs of its writer are given, cover t
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -89,21 +89,32 @@ class LogWriter:
 
     def note(self, parsed: ParsedRecord) -> None:
         """Update the description of the writer from one record."""
-        record, phrase, generation, verbosity, is_cut_off = parsed
-        kind, at, stage = record.kind, record.at, record.stage
-        self.record_count += 1
-        self.stages[stage] += 1
-        self.kinds[kind] += 1
-        if generation:
-            self.generations[generation] += 1
-        if phrase.role:
-            self.roles[phrase.role] += 1
-        elif stage and record.resource:
-            self.roles["agent" if stage in AGENT_STAGES else "server"] += 1
+        self.note_again(parsed, 1)
+        self.verbosity = max(self.verbosity, parsed.verbosity)
+        self._note_process(parsed.record)
+        self.extend_coverage(parsed.record.at, parsed.record.at)
+
+    def note_again(self, parsed: ParsedRecord, count: int) -> None:
+        """Update the description from records that are like one that was noted, without their times."""
+        stage = parsed.record.stage
+        is_of_request = bool(stage and parsed.record.resource)
+        self._count(parsed.record.kind, count, parsed.phrase.role or (_role(stage) if is_of_request else ""))
+        if parsed.generation:
+            self.generations[parsed.generation] += count
+        self.cut_off += count * (parsed.is_cut_off and bool(stage))
+
+    def note_many(self, kind: RecordKind, count: int, *, verbosity: int) -> None:
+        """Update the description of the writer from frequent records of one kind, without their times."""
+        self._count(kind, count, _role(STAGE_OF.get(kind, 0)))
+        self.generations["G4"] += count
         self.verbosity = max(self.verbosity, verbosity)
-        self.cut_off += is_cut_off and bool(stage)
-        self._note_process(record)
-        self.extend_coverage(at, at)
+
+    def _count(self, kind: RecordKind, count: int, role: str) -> None:
+        self.record_count += count
+        self.stages[STAGE_OF.get(kind, 0)] += count
+        self.kinds[kind] += count
+        if role:
+            self.roles[role] += count
 
     def _note_process(self, record: LogRecord) -> None:
         """Update what is known of its process: whose agent it is, how it is connected, when it started and stopped."""
@@ -123,33 +134,7 @@ class LogWriter:
         elif kind is RecordKind.PROGRESS and (not self.progress or at >= self.progress[-1] + 1.0):
             self.progress.append(at)
 
-    def note_many(self, kind: RecordKind, count: int, *, verbosity: int) -> None:
-        """Update the description of the writer from frequent records of one kind, without their times."""
-        stage = STAGE_OF.get(kind, 0)
-        self.record_count += count
-        self.stages[stage] += count
-        self.kinds[kind] += count
-        self.generations["G4"] += count
-        self.roles["agent" if stage in AGENT_STAGES else "server"] += count
-        self.verbosity = max(self.verbosity, verbosity)
-
-    def note_again(self, parsed: ParsedRecord, count: int) -> None:
-        """Update the description from more records that are like one that was noted, without their times."""
-        record, phrase, generation, _, is_cut_off = parsed
-        stage = record.stage
-        self.record_count += count
-        self.stages[stage] += count
-        self.kinds[record.kind] += count
-        if generation:
-            self.generations[generation] += count
-        if phrase.role:
-            self.roles[phrase.role] += count
-        elif stage and record.resource:
-            self.roles["agent" if stage in AGENT_STAGES else "server"] += count
-        self.cut_off += count * (is_cut_off and bool(stage))
-
     def merge(self, other: "LogWriter") -> None:
-        """Add the description from another part of the same file."""
         self.torn_line = self.lines + other.torn_line if other.torn_line else 0
         self.lines += other.lines
         self.bytes += other.bytes
@@ -171,7 +156,6 @@ class LogWriter:
         self.extend_coverage(other.first, other.last)
 
     def extend_coverage(self, first: float, last: float) -> None:
-        """Extend what it covers."""
         self.last = max(self.last, last)
         if first and (first < self.first or not self.first):
             self.first = first
@@ -201,7 +185,6 @@ class LogWriter:
 
     @property
     def generation(self) -> str:
-        """The generation most of its records have."""
         return self.generations.most_common(1)[0][0] if self.generations else "unknown"
 
     @property
@@ -210,8 +193,19 @@ class LogWriter:
         return self.cut_off > 1 and self.cut_off * _CUT_OFF_SHARE > self.record_count
 
     def covers(self, moment: float, *, slack: float = 1.0) -> bool:
-        """Say whether its logs reach over `moment`."""
         return self.first - slack <= moment <= self.last + slack
+
+
+def _role(stage: int) -> str:
+    return "agent" if stage in AGENT_STAGES else "server"
+
+
+def by_pod(logs: Iterable[LogWriter]) -> list[list[LogWriter]]:
+    """Return the logs of each pod: a rotated log is several files."""
+    pods: dict[str, list[LogWriter]] = {}
+    for log in logs:
+        pods.setdefault(log.pod, []).append(log)
+    return list(pods.values())
 
 
 def pod_of(name: str) -> str:
@@ -266,9 +260,12 @@ class Environment:
         """Say whether any record of this stage is in the logs, for whichever request."""
         return stage in self._shown
 
+    def logs_of_agent(self, consumer: str) -> list[LogWriter]:
+        """Return the logs of the agent of a consumer; of all agents where it is not known whose they are."""
+        return [log for log in self.agent_logs if not log.consumers or consumer in log.consumers or not consumer]
+
     @property
     def reporting(self) -> frozenset[str]:
-        """Consumers whose agents have reported any status."""
         return frozenset(self.reported)
 
     @property
@@ -291,7 +288,6 @@ class SubscriptionPeriod:
 
     @property
     def is_start_shown(self) -> bool:
-        """Whether the log shows its start."""
         return self.since > -math.inf
 
 

@@ -1,6 +1,6 @@
 """The catalogue of log phrases: which phrase of which generation means which record kind.
 
-Phrases of the current generation are constants of `maestropy.journal.fields`, shared with the server and the agent that
+Phrases of the current generation are constants of `maestropy.journal.phrases`, shared with server and agent, which
 write them. Older generations wrote unstructured messages with IDs inside; their patterns are here. Data only.
 """
 

@@ -16,18 +16,8 @@ from typing import IO
 from maestropy.trace.errors import InputUnreadable
 from maestropy.trace.logs.evidence import NAMED_BY_ID
 from maestropy.trace.logs.log_records import LogRecord, RecordKind, RecordTable
-from maestropy.trace.logs.read import (
-    csv_reader,
-    input_files,
-    lines,
-    log_inputs,
-    log_writers,
-    otlp_export,
-    record_reader,
-    search,
-    text_reader,
-    workers,
-)
+from maestropy.trace.logs.read import csv_reader, lines, log_writers, record_reader, search, text_reader, workers
+from maestropy.trace.logs.read.inputs import input_files, log_inputs, otlp_export
 from maestropy.trace.logs.read.lines import RawRecord
 from maestropy.trace.logs.read.log_writers import LogWriter
 from maestropy.untrusted.printable import escape
@@ -53,6 +43,10 @@ class Scan:
     writers: list[LogWriter] = field(default_factory=list)
     unreadable_inputs: list[log_inputs.UnreadableInput] = field(default_factory=list)
     bytes: int = 0
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Note what cannot be read."""
+        self.unreadable_inputs.append(log_inputs.UnreadableInput(name=name, reason=reason))
 
     @property
     def is_partial(self) -> bool:
@@ -151,14 +145,13 @@ def _finished(scan: Scan, paths: Sequence[str]) -> Scan:
         kept = [number for number, writer in enumerate(scan.writers) if writer not in strange]
         scan.records.renumber({old: new for new, old in enumerate(kept)})
         scan.writers = [scan.writers[number] for number in kept]
-        scan.unreadable_inputs += [
-            log_inputs.UnreadableInput(name=writer.path, reason=log_inputs.NO_LOG) for writer in strange
-        ]
+        for writer in strange:
+            scan.leave_out(writer.path, log_inputs.NO_LOG)
     reasons = {unreadable.name: unreadable.reason for unreadable in scan.unreadable_inputs}
     for copy, original in input_files.distinct(paths).copies:
         name, of = escape(copy.name), escape(original.name)
         reason = reasons.get(of) or f"{log_inputs.COPY}{of}"
-        scan.unreadable_inputs.append(log_inputs.UnreadableInput(name=name, reason=reason))
+        scan.leave_out(name, reason)
         for writer in [writer for writer in scan.writers if writer.path == of][:1]:
             writer.copies.append(name)
     return scan
@@ -245,12 +238,12 @@ def _scan(
     scan.records.is_partial = search_for is not None
     for log_input in log_inputs.opened(paths, now=now):
         if isinstance(log_input, log_inputs.UnreadableInput):
-            scan.unreadable_inputs.append(log_input)
+            scan.leave_out(log_input.name, log_input.reason)
             continue
         try:
             opening = log_inputs.examine(log_input)
             if reason := opening.reason_not_to_read:
-                scan.unreadable_inputs.append(log_inputs.UnreadableInput(name=log_input.name, reason=reason))
+                scan.leave_out(log_input.name, reason)
                 continue
             if opening.columns is not None:
                 _read_csv(scan, log_input, opening)
@@ -262,11 +255,9 @@ def _scan(
                 _read_through(scan, log_input, opening, part=parts.get(str(log_input.path)), progress=progress)
             if opening.problem is not None:
                 # Keep the records that were read, and report the damage.
-                scan.unreadable_inputs.append(
-                    log_inputs.UnreadableInput(name=log_input.name, reason=f"breaks off ({opening.problem})")
-                )
+                scan.leave_out(log_input.name, f"breaks off ({opening.problem})")
         except (OSError, EOFError, InputUnreadable) as error:
-            scan.unreadable_inputs.append(log_inputs.UnreadableInput(name=log_input.name, reason=str(error)))
+            scan.leave_out(log_input.name, str(error))
             continue
         progress(0 if opening.columns is None else log_input.size)
     return scan
@@ -425,9 +416,8 @@ def _note_end(writer: LogWriter, torn: RawRecord, clock: lines.RecordClock) -> N
 
 
 def _note_long_line(scan: Scan, log_input: log_inputs.LogInput) -> None:
-    unread = log_inputs.UnreadableInput(name=log_input.name, reason=log_inputs.TOO_LONG)
-    if unread not in scan.unreadable_inputs:
-        scan.unreadable_inputs.append(unread)
+    if not any((one.name, one.reason) == (log_input.name, log_inputs.TOO_LONG) for one in scan.unreadable_inputs):
+        scan.leave_out(log_input.name, log_inputs.TOO_LONG)
 
 
 def _note_kind(writer: LogWriter, sample: bytes) -> None:

@@ -7,7 +7,7 @@ numbers are needed. Knows nothing of records.
 import mmap
 from collections.abc import Callable, Iterator, Sequence
 
-from maestropy.trace.logs.read import log_inputs
+from maestropy.trace.logs.read.inputs import log_inputs
 from maestropy.trace.logs.read.lines import RawRecord
 
 _BEFORE = 8 << 10

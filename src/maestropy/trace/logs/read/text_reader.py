@@ -240,7 +240,6 @@ class _Group:
         return text.count(b"]") == count and text.count(b"] \n") == count - 1 and text.endswith(b"] ")
 
     def keep(self, kept: Sequence[int]) -> None:
-        """Keep only some lines."""
         self.heads = [self.heads[at] for at in kept]
         self.indices = [self.indices[at] for at in kept]
         self.rests = [self.rests[at] for at in kept]

@@ -39,12 +39,12 @@ def _check_consumer(facts: Facts, row: TracedResource) -> Iterator[Finding]:
         for applied_work in facts.data.applied
         if consumers.get(applied_work.cluster, "") not in {"", row.consumer}
     ]
-    evidence = [Evidence(where="resources.consumer_name", says=row.consumer)]
+    evidence = [Evidence("resources.consumer_name", row.consumer)]
     if strangers:
         evidence += [
             Evidence(
-                where=f"cluster {applied_work.cluster} of {consumers[applied_work.cluster]}",
-                says=f"AppliedManifestWork {applied_work.name}",
+                f"cluster {applied_work.cluster} of {consumers[applied_work.cluster]}",
+                f"AppliedManifestWork {applied_work.name}",
             )
             for applied_work in strangers
         ]
@@ -56,7 +56,7 @@ def _check_consumer(facts: Facts, row: TracedResource) -> Iterator[Finding]:
 def clusters_of_others(facts: Facts) -> list[Evidence]:
     """Return whose the given clusters are if none is the consumer's; a work without a status may have no cluster."""
     readable = [] if facts.candidate_clusters else [each for each in facts.data.clusters if each.is_readable]
-    return [Evidence(where=cluster.description, says=f"is the cluster of {cluster.consumer}") for cluster in readable]
+    return [Evidence(cluster.description, f"is the cluster of {cluster.consumer}") for cluster in readable]
 
 
 def _check_applied_works(facts: Facts, row: TracedResource) -> Iterator[Finding]:
@@ -67,22 +67,20 @@ def _check_applied_works(facts: Facts, row: TracedResource) -> Iterator[Finding]
         if all(cluster.is_readable for cluster in facts.candidate_clusters):
             clusters = ", ".join(cluster.description for cluster in facts.readable_clusters)
             evidence = [
-                Evidence(where="resources.status", says=str(reported)),
-                Evidence(where=clusters, says="no AppliedManifestWork for it"),
+                Evidence("resources.status", str(reported)),
+                Evidence(clusters, "no AppliedManifestWork for it"),
             ]
             yield finding("MW-006", facts, evidence=evidence)
         return
     for applied_work in applied:
         if applied_work.deleting:
             says = f"deleted {applied_work.deleting}, finalizers {', '.join(applied_work.finalizers) or 'none'}"
-            yield finding("MW-106", facts, evidence=[Evidence(where=applied_work.name, says=says)])
+            yield finding("MW-106", facts, evidence=[Evidence(applied_work.name, says)])
         if applied_work.evicting:
             says = f"status.evictionStartTime {applied_work.evicting}"
-            yield finding("MW-108", facts, evidence=[Evidence(where=applied_work.name, says=says)])
+            yield finding("MW-108", facts, evidence=[Evidence(applied_work.name, says)])
     if len(applied) > 1:
-        evidence = [
-            Evidence(where=f"cluster {applied_work.cluster}", says=applied_work.name) for applied_work in applied
-        ]
+        evidence = [Evidence(f"cluster {applied_work.cluster}", applied_work.name) for applied_work in applied]
         yield finding("MW-109", facts, evidence=evidence)
 
 
@@ -90,7 +88,7 @@ def _check_drift(facts: Facts) -> Iterator[Finding]:
     if not facts.data.applied:
         return
     evidence = [
-        Evidence(where=str(manifest_row.key), says="desired, but not in status.appliedResources")
+        Evidence(str(manifest_row.key), "desired, but not in status.appliedResources")
         for manifest_row in facts.manifest_rows
         # A ReadOnly object is listed only if it exists, and it need not exist.
         if manifest_row.desired is not None
@@ -100,8 +98,7 @@ def _check_drift(facts: Facts) -> Iterator[Finding]:
     ]
     evidence += [
         Evidence(
-            where=str(manifest_row.key),
-            says=f"in status.appliedResources of {manifest_row.entries[0].work.name}, but not desired",
+            str(manifest_row.key), f"in status.appliedResources of {manifest_row.entries[0].work.name}, but not desired"
         )
         for manifest_row in facts.manifest_rows
         if manifest_row.desired is None
@@ -137,17 +134,17 @@ def _check_objects(facts: Facts) -> Iterator[Finding]:
     for entry in replaced:
         live = entry.live
         says = f"uid {live.uid if live else ''} is live, uid {entry.resource.uid} was applied"
-        yield finding("MW-013", facts, evidence=[Evidence(where=str(entry.resource.key), says=says)], about=live)
+        yield finding("MW-013", facts, evidence=[Evidence(str(entry.resource.key), says)], about=live)
     for entry in _lost(facts.manifest_rows):
         assert entry.live is not None
         says = f"listed by {entry.work.name}, not there"
-        yield finding("MW-104", facts, evidence=[Evidence(where=str(entry.live.key), says=says)], about=entry.live)
+        yield finding("MW-104", facts, evidence=[Evidence(str(entry.live.key), says)], about=entry.live)
     for live in facts.terminating:
         says = f"deleted {live.deleting}, waits for {', '.join(live.finalizers) or 'nothing'}"
-        yield finding("MW-114", facts, evidence=[Evidence(where=str(live.key), says=says)], about=live)
+        yield finding("MW-114", facts, evidence=[Evidence(str(live.key), says)], about=live)
     shared = [manifest_row for manifest_row in facts.manifest_rows if _others(facts, manifest_row)]
     if shared:
-        evidence = [Evidence(where=str(line.key), says=f"owned by {', '.join(line.owners)}") for line in shared]
+        evidence = [Evidence(str(line.key), f"owned by {', '.join(line.owners)}") for line in shared]
         if facts.expectations.compare:
             evidence += [item for line in shared for live in line.live_objects for item in _changed(line, live)]
         yield finding("MW-110", facts, evidence=evidence, owner=_others(facts, shared[0])[0])
@@ -179,7 +176,7 @@ def _changed(manifest_row: ManifestRow, live: LiveObject) -> list[Evidence]:
         for difference in changed_fields[:_SHOWN]
     ]
     more = [f"and {len(changed_fields) - _SHOWN} more fields"] if len(changed_fields) > _SHOWN else []
-    return [Evidence(where=str(manifest_row.key), says=text) for text in (*shown, *more)]
+    return [Evidence(str(manifest_row.key), text) for text in (*shown, *more)]
 
 
 def _check_nested(facts: Facts, nested: NestedWork) -> Iterator[Finding]:
@@ -189,17 +186,17 @@ def _check_nested(facts: Facts, nested: NestedWork) -> Iterator[Finding]:
     about: LiveObject | None = next((live for live in facts.data.live_objects if live.key.name == nested.name), None)
     applied = nested.status.condition("Applied") if nested.status else None
     if applied and applied.status == "False":
-        evidence.append(Evidence(where=work, says=f"{applied}: {applied.message}"))
+        evidence.append(Evidence(work, f"{applied}: {applied.message}"))
     if not nested.applied:
-        evidence.append(Evidence(where=work, says=f"no AppliedManifestWork for it on {nested.cluster}"))
+        evidence.append(Evidence(work, f"no AppliedManifestWork for it on {nested.cluster}"))
     for manifest_row in manifest_rows.nested_rows(nested):
         evidence += [
-            Evidence(where=f"{work} → {manifest_row.key}", says=f"{condition}: {condition.message}")
+            Evidence(f"{work} → {manifest_row.key}", f"{condition}: {condition.message}")
             for condition in manifest_row.conditions
             if condition.type == "Applied" and condition.status == "False"
         ]
         if manifest_row.is_live is False and any(_was_applied(manifest_row, entry) for entry in manifest_row.entries):
-            evidence.append(Evidence(where=f"{work} → {manifest_row.key}", says="applied, but not there"))
+            evidence.append(Evidence(f"{work} → {manifest_row.key}", "applied, but not there"))
     if evidence:
         yield finding("MW-113", facts, evidence=evidence, about=about)
     for inner in nested.nested:

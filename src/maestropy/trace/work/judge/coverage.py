@@ -20,7 +20,7 @@ def searched_text(coverage: SearchCoverage) -> str:
 
 def partly_searched(coverage: SearchCoverage, *, database: str, title: str) -> Finding:
     """Return the finding that nothing was found, and not everything was searched."""
-    return bare_finding("MW-120", title=title, evidence=[Evidence(where=database, says=searched_text(coverage))])
+    return bare_finding("MW-120", title=title, evidence=[Evidence(database, searched_text(coverage))])
 
 
 def more_works(coverage: SearchCoverage, *, shown: int, database: str, requested: str) -> Iterator[Finding]:
@@ -29,10 +29,10 @@ def more_works(coverage: SearchCoverage, *, shown: int, database: str, requested
     evidence = []
     if not coverage.is_complete:
         title = f"More works may match {requested}"
-        evidence.append(Evidence(where=database, says=searched_text(coverage)))
+        evidence.append(Evidence(database, searched_text(coverage)))
     if coverage.matches > shown:
         count = f"{coverage.matches:,}" if coverage.is_counted else f"at least {coverage.matches:,}"
         title = f"{shown:,} of {count} works that match {requested} are shown"
-        evidence.append(Evidence(where=database, says=f"{count} works match"))
+        evidence.append(Evidence(database, f"{count} works match"))
     if title:
         yield bare_finding("MW-121", title=title, evidence=evidence)

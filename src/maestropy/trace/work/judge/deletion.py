@@ -35,7 +35,6 @@ class DeletionStep:
 
     @property
     def explanation(self) -> str:
-        """What happens in this step."""
         return STEPS[self.name]
 
 

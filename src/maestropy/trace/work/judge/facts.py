@@ -40,18 +40,7 @@ class Facts:
     expectations: Expectations
 
     @property
-    def broker_host(self) -> str:
-        """The broker whose applied works are expected; empty if not given."""
-        return self.expectations.broker_host
-
-    @property
-    def agent_namespace(self) -> str:
-        """Where agents run."""
-        return self.expectations.agent_namespace
-
-    @property
     def consumer(self) -> str:
-        """The consumer of the work."""
         return self.data.row.consumer if self.data.row else ""
 
     @property
@@ -73,12 +62,10 @@ class Facts:
 
     @property
     def terminating(self) -> tuple[LiveObject, ...]:
-        """Objects of the work that are being deleted."""
         return tuple(live for manifest_row in self.manifest_rows for live in manifest_row.live_objects if live.deleting)
 
     @property
     def remaining(self) -> tuple[LiveObject, ...]:
-        """Objects of the work that are still there."""
         return tuple(
             live for manifest_row in self.manifest_rows for live in manifest_row.live_objects if live.state == "present"
         )

@@ -35,9 +35,7 @@ def finding(
         severity=known.severity,
         title=known.title,
         detail=known.cause,
-        evidence=tuple(
-            Evidence(where=evidence_item.where, says=redact.text(evidence_item.says)) for evidence_item in evidence
-        ),
+        evidence=tuple(Evidence(evidence_item.where, redact.text(evidence_item.says)) for evidence_item in evidence),
         advice=(*first_advice, *(text for command in known.advice if (text := _filled(command, names)))),
     )
 
@@ -86,7 +84,7 @@ def _names(facts: Facts, about: LiveObject | None) -> dict[str, str]:
         "consumer": facts.consumer or (data.hold.consumer if data.hold else ""),
         "requested": data.requested,
         "applied": first.name if first else "",
-        "agent_namespace": facts.agent_namespace,
+        "agent_namespace": facts.expectations.agent_namespace,
         "access": facts.expectations.access_flags,
         **_log_names(facts),
     }

@@ -50,7 +50,6 @@ class ManifestRow:
 
     @property
     def is_applied(self) -> bool:
-        """Whether an applied work lists it."""
         return bool(self.entries)
 
     @property
@@ -63,7 +62,6 @@ class ManifestRow:
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The applied works that own it."""
         return tuple(dict.fromkeys(owner.name for live in self.live_objects for owner in live.applied_owners))
 
 

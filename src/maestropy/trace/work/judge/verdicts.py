@@ -89,14 +89,14 @@ def _hold_evidence(facts: Facts) -> list[Evidence]:
     evidence = []
     if hold is not None:
         says = f"{hold.reason} since {hold.since}, {hold.work_count} works: {hold.message}"
-        evidence.append(Evidence(where=f"hold of consumer {hold.consumer}", says=says))
+        evidence.append(Evidence(f"hold of consumer {hold.consumer}", says))
     if reported is not None:
         says = f"{reported}, {reported.reason}: {reported.message}"
-        evidence.append(Evidence(where="resources.status", says=says))
+        evidence.append(Evidence("resources.status", says))
     if data.row is None:
-        evidence.append(Evidence(where=data.database.description, says="no row: an adoption deletes its objects"))
+        evidence.append(Evidence(data.database.description, "no row: an adoption deletes its objects"))
     evidence += [
-        Evidence(where=f"cluster {record.cluster}", says=f"AppliedManifestWork {record.name}, {_origin(record.origin)}")
+        Evidence(f"cluster {record.cluster}", f"AppliedManifestWork {record.name}, {_origin(record.origin)}")
         for record in data.applied
     ]
     return evidence
@@ -105,9 +105,7 @@ def _hold_evidence(facts: Facts) -> list[Evidence]:
 def _pause_evidence(pause: ConsumerPause) -> Evidence:
     why = f": {pause.reason}" if pause.reason else ""
     says = f"delivery to this consumer is paused by {pause.by} since {pause.since}{why}"
-    return Evidence(
-        where=f"pause of consumer {pause.consumer}", says=f"{says}; maestro consumer resume {pause.consumer}"
-    )
+    return Evidence(f"pause of consumer {pause.consumer}", f"{says}; maestro consumer resume {pause.consumer}")
 
 
 def _origin(database: str) -> str:
@@ -121,13 +119,13 @@ def _without_row(facts: Facts) -> Iterator[Finding]:
     if not data.is_searched and not data.tombstones:
         assert data.coverage is not None
         says = coverage.searched_text(data.coverage)
-        yield finding("MW-120", facts, evidence=[Evidence(where=data.database.description, says=says)])
+        yield finding("MW-120", facts, evidence=[Evidence(data.database.description, says)])
     elif data.applied:
-        evidence = [Evidence(where=data.database.description, says="no row")]
+        evidence = [Evidence(data.database.description, "no row")]
         evidence += [
             Evidence(
-                where=f"cluster {applied_work.cluster}",
-                says=f"AppliedManifestWork {applied_work.name}, hub {applied_work.hub_hash[:12]}…",
+                f"cluster {applied_work.cluster}",
+                f"AppliedManifestWork {applied_work.name}, hub {applied_work.hub_hash[:12]}…",
             )
             for applied_work in data.applied
         ]
@@ -135,25 +133,25 @@ def _without_row(facts: Facts) -> Iterator[Finding]:
     elif data.tombstones:
         left = data.tombstones[0]
         says = f"StatusDelete of {left.work_name or 'a work without a name'} at {left.created}"
-        yield finding("MW-102", facts, evidence=[Evidence(where="status_events", says=says)])
+        yield finding("MW-102", facts, evidence=[Evidence("status_events", says)])
     else:
-        yield finding("MW-010", facts, evidence=[Evidence(where=data.database.description, says="no row")])
+        yield finding("MW-010", facts, evidence=[Evidence(data.database.description, "no row")])
 
 
 def _deleting(facts: Facts, row: TracedResource) -> Iterator[Finding]:
     is_old = facts.age(row.deleted) >= STUCK_AFTER
-    marked = Evidence(where="resources.deleted_at", says=str(row.deleted))
+    marked = Evidence("resources.deleted_at", str(row.deleted))
     blockers = [
         Evidence(
-            where=f"cluster {live.cluster}: {live.key}",
-            says=f"deleted {live.deleting}, waits for {', '.join(live.finalizers) or 'no finalizer'}",
+            f"cluster {live.cluster}: {live.key}",
+            f"deleted {live.deleting}, waits for {', '.join(live.finalizers) or 'no finalizer'}",
         )
         for live in facts.terminating
     ]
     records = [
         Evidence(
-            where=f"cluster {applied_work.cluster}",
-            says=f"AppliedManifestWork {applied_work.name} {_deletion_text(applied_work.deleting)}",
+            f"cluster {applied_work.cluster}",
+            f"AppliedManifestWork {applied_work.name} {_deletion_text(applied_work.deleting)}",
         )
         for applied_work in facts.data.applied
     ]
@@ -164,9 +162,9 @@ def _deleting(facts: Facts, row: TracedResource) -> Iterator[Finding]:
     elif not facts.readable_clusters:
         yield finding("MW-007", facts, evidence=[marked])
     elif is_old:
-        yield finding("MW-008", facts, evidence=[marked, Evidence(where=_cluster_names(facts), says="nothing remains")])
+        yield finding("MW-008", facts, evidence=[marked, Evidence(_cluster_names(facts), "nothing remains")])
     else:
-        yield finding("MW-101", facts, evidence=[marked, Evidence(where=_cluster_names(facts), says="nothing remains")])
+        yield finding("MW-101", facts, evidence=[marked, Evidence(_cluster_names(facts), "nothing remains")])
 
 
 def _active(facts: Facts, row: TracedResource) -> Iterator[Finding]:
@@ -177,9 +175,9 @@ def _active(facts: Facts, row: TracedResource) -> Iterator[Finding]:
 def _report(facts: Facts, row: TracedResource) -> Iterator[Finding]:
     status = row.status
     if status is None:
-        evidence = [Evidence(where="resources.status", says="empty: the agent never reported")]
+        evidence = [Evidence("resources.status", "empty: the agent never reported")]
         evidence += [
-            Evidence(where="events", says=f"{event.type} of {event.created} is not yet published")
+            Evidence("events", f"{event.type} of {event.created} is not yet published")
             for event in row.events
             if event.reconciled is None
         ]
@@ -192,12 +190,12 @@ def _report(facts: Facts, row: TracedResource) -> Iterator[Finding]:
         return
     if status.version < row.version:
         says = f"version {status.version} is reported, version {row.version} is desired"
-        yield finding("MW-004", facts, evidence=[Evidence(where="resources.status", says=says)])
+        yield finding("MW-004", facts, evidence=[Evidence("resources.status", says)])
     applied, available = status.condition("Applied"), status.condition("Available")
     if status.version >= row.version and applied and 0 < (applied.generation or 0) < row.version:
         # A Go agent reports a new version before it has applied it, with the conditions of the version before.
         says = f"{applied} is of version {applied.generation} (observedGeneration), version {row.version} is desired"
-        yield finding("MW-004", facts, evidence=[Evidence(where="resources.status", says=says)])
+        yield finding("MW-004", facts, evidence=[Evidence("resources.status", says)])
     if facts.data.reported_hold is not None:
         return  # Applied is False because of the hold, not of the cluster
     if applied and applied.status == "False":
@@ -211,21 +209,21 @@ def _failed_conditions(facts: Facts, kind: str) -> list[Evidence]:
     row = facts.data.row
     of_work = row.status.condition(kind) if row and row.status else None
     of_manifests = [
-        Evidence(where=str(manifest_row.key), says=f"{condition}: {condition.message}")
+        Evidence(str(manifest_row.key), f"{condition}: {condition.message}")
         for manifest_row in facts.manifest_rows
         for condition in manifest_row.conditions
         if condition.type == kind and condition.status == "False"
     ]
-    return of_manifests or ([Evidence(where="the work", says=f"{of_work}: {of_work.message}")] if of_work else [])
+    return of_manifests or ([Evidence("the work", f"{of_work}: {of_work.message}")] if of_work else [])
 
 
 def _unreadable(facts: Facts) -> Iterator[Finding]:
     unreadable = [access for access in (facts.data.database, *facts.candidate_clusters) if not access.is_readable]
-    evidence = [Evidence(where=access.description, says=access.problem) for access in unreadable]
+    evidence = [Evidence(access.description, access.problem) for access in unreadable]
     if not facts.data.clusters:
-        evidence.append(Evidence(where="clusters", says="none was read; give --mgmt-context"))
+        evidence.append(Evidence("clusters", "none was read; give --mgmt-context"))
     evidence += [
-        Evidence(where=f"cluster {live.cluster}: {live.key}", says=live.problem)
+        Evidence(f"cluster {live.cluster}: {live.key}", live.problem)
         for manifest_row in facts.manifest_rows
         for live in manifest_row.live_objects
         if live.state == "unknown"
@@ -238,28 +236,25 @@ def _identity(facts: Facts) -> Iterator[Finding]:
     row = facts.data.row
     for check in identities.check_row(row) if row else ():
         if not check.is_equal:
-            yield finding("MW-116", facts, evidence=[Evidence(where=check.what, says=check.says)])
+            yield finding("MW-116", facts, evidence=[Evidence(check.what, check.says)])
     if row and any(applied_work.work_name == row.work_name != row.id for applied_work in facts.data.applied):
         says = f"spec.manifestWorkName is {row.work_name}"
-        yield finding("MW-115", facts, evidence=[Evidence(where="AppliedManifestWork", says=says)])
+        yield finding("MW-115", facts, evidence=[Evidence("AppliedManifestWork", says)])
     for applied_work in facts.data.applied:
-        for check in identities.check_applied(applied_work, broker_host=facts.broker_host):
+        for check in identities.check_applied(applied_work, broker_host=facts.expectations.broker_host):
             if not check.is_equal and check.what == "hub hash":
                 says = f"{applied_work.hub_hash} {check.says}"
-                yield finding("MW-117", facts, evidence=[Evidence(where=applied_work.name, says=says)])
+                yield finding("MW-117", facts, evidence=[Evidence(applied_work.name, says)])
 
 
 def _healthy(facts: Facts) -> list[Evidence]:
     row = facts.data.row
     status = row.status if row else None
     says = f"version {status.version}: {', '.join(map(str, status.conditions))}" if status else ""
-    evidence = [Evidence(where="resources.status", says=says)] if status else []
+    evidence = [Evidence("resources.status", says)] if status else []
     return [
         *evidence,
-        *(
-            Evidence(where=f"cluster {applied_work.cluster}", says=applied_work.name)
-            for applied_work in facts.data.applied
-        ),
+        *(Evidence(f"cluster {applied_work.cluster}", applied_work.name) for applied_work in facts.data.applied),
     ]
 
 

@@ -62,10 +62,7 @@ def build(result: WorkQueryResult, *, now: datetime, expectations: Expectations)
         is_unreadable = not result.database.is_readable and not any(cluster.is_readable for cluster in result.clusters)
         codes = {Exit.NO_ACCESS if is_unreadable else Exit.NOT_FOUND}
     return WorkReport(
-        result=result,
-        works=tuple(works),
-        findings=findings,
-        exit=next(code for code in _ORDER if code in codes),
+        result=result, works=tuple(works), findings=findings, exit=next(code for code in _ORDER if code in codes)
     )
 
 
@@ -90,10 +87,10 @@ def _query_findings(result: WorkQueryResult) -> Sequence[Finding]:
     if result.works:
         return more
     unreadable = [cluster for cluster in (result.database, *result.clusters) if not cluster.is_readable]
-    unseen = [Evidence(where=access.description, says=access.problem) for access in unreadable]
+    unseen = [Evidence(access.description, access.problem) for access in unreadable]
     if result.starts:
         evidence = [
-            Evidence(where=f"cluster {start.cluster}", says=f"{start.key} has no AppliedManifestWork among its owners")
+            Evidence(f"cluster {start.cluster}", f"{start.key} has no AppliedManifestWork among its owners")
             for start in result.starts
         ]
         return [bare_finding("MW-118", evidence=evidence, about=result.starts[0], clusters=result.clusters)]

@@ -14,7 +14,8 @@ from maestropy.trace.logs import tracer
 from maestropy.trace.logs.log_records import LogRecord
 from maestropy.trace.logs.match import attribution
 from maestropy.trace.logs.model import Options, Trace
-from maestropy.trace.logs.read import column_reader, lines, log_inputs, log_writers, record_reader, scan
+from maestropy.trace.logs.read import column_reader, lines, log_writers, record_reader, scan
+from maestropy.trace.logs.read.inputs import log_inputs
 from maestropy.trace.logs.read.log_writers import LogWriter
 from tests import trace_request_generations as generations
 from tests.trace_request_logs import AGENT, BASE, SERVERS, LoggedRequest, write

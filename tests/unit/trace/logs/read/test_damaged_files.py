@@ -7,7 +7,8 @@ import pytest
 from maestropy.cli import main
 from maestropy.trace.logs import tracer, tracing
 from maestropy.trace.logs.model import Options, RequestVerdict, Trace
-from maestropy.trace.logs.read import log_inputs, scan
+from maestropy.trace.logs.read import scan
+from maestropy.trace.logs.read.inputs import log_inputs
 from tests.trace_request_logs import AGENT, BASE, LoggedRequest, klog, lines_g4
 
 NOW = BASE + 86400

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from maestropy import trace
-from maestropy.trace.logs.read import otlp_export
+from maestropy.trace.logs.read.inputs import otlp_export
 
 OPERATION = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SERVER, AGENT = "maestro", "maestro-agent"

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import IO
 
 from maestropy.trace.errors import InputUnreadable
-from maestropy.trace.logs.read import archives, input_files, lines, otlp_export, split_lines
-from maestropy.trace.logs.read.archives import Inflation
+from maestropy.trace.logs.read import lines
 from maestropy.trace.logs.read.csv_reader import CsvColumns, csv_columns
+from maestropy.trace.logs.read.inputs import archives, input_files, otlp_export, split_lines
+from maestropy.trace.logs.read.inputs.archives import Inflation
+from maestropy.trace.logs.read.inputs.raw_stream import RawStream
 from maestropy.trace.logs.read.lines import RawRecord
 from maestropy.untrusted.printable import escape
 
@@ -186,16 +188,16 @@ def examine(log_input: LogInput) -> Opening:
     else:
         source = _TolerantStream(rest, inflation=log_input.inflation)
         sample = source.beginning(_SAMPLE)
-        rest = io.BufferedReader(source)  # type: ignore[type-var]  # it reads, as the stub asks
+        rest = source.buffered()
     encoding = _utf16(sample)
     if encoding:
-        rest = io.BufferedReader(_Utf16Stream(rest, encoding))  # type: ignore[type-var]  # it reads, as the stub asks
+        rest = _Utf16Stream(rest, encoding).buffered()
         sample = sample.decode(encoding, "replace").encode()
     elif b"\r" in sample and b"\n" not in sample:
-        rest = io.BufferedReader(_CarriageReturnStream(rest))  # type: ignore[type-var]  # it reads, as the stub asks
+        rest = _CarriageReturnStream(rest).buffered()
         sample = sample.replace(b"\r", b"\n")
     elif split_lines.has_pieces(sample, log_input.path):
-        rest = io.BufferedReader(split_lines.JoinedLines(rest))  # type: ignore[type-var]  # it reads, as the stub asks
+        rest = split_lines.JoinedLines(rest).buffered()
     clean = _HOLES.sub(b"", sample.removeprefix(b"\xef\xbb\xbf"))
     # A log may have holes; what has no record outside of them is no log.
     counted = clean if _FIRST_RECORD.search(clean) else sample
@@ -218,38 +220,28 @@ def _utf16(sample: bytes) -> str:
     return "utf-16-le" if odd > 4 * even else "utf-16-be" if even > 4 * odd else ""
 
 
-class _Utf16Stream(io.RawIOBase):
+class _Utf16Stream(RawStream):
     """Recodes UTF-16 text to UTF-8."""
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._letters = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
+    def next_bytes(self, length: int) -> bytes:
         # No character takes more than four bytes.
-        data = self._letters.read(max(1, len(buffer) // 4)).encode()
-        buffer[: len(data)] = data
-        return len(data)
+        return self._letters.read(max(1, length // 4)).encode()
 
 
-class _CarriageReturnStream(io.RawIOBase):
+class _CarriageReturnStream(RawStream):
     """Ends lines with line feeds where a text has carriage returns only."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
-        data = self._stream.read(len(buffer)).replace(b"\r", b"\n")
-        buffer[: len(data)] = data
-        return len(data)
+    def next_bytes(self, length: int) -> bytes:
+        return self._stream.read(length).replace(b"\r", b"\n")
 
 
-class _TolerantStream(io.RawIOBase):
+class _TolerantStream(RawStream):
     """A stream with a peekable beginning, which ends where it is damaged instead of losing what was read before."""
 
     def __init__(self, stream: IO[bytes], *, inflation: Inflation | None) -> None:
@@ -267,9 +259,6 @@ class _TolerantStream(io.RawIOBase):
         self._head = io.BytesIO(head)
         return head
 
-    def readable(self) -> bool:
-        return True
-
     def seekable(self) -> bool:
         return True
 
@@ -286,10 +275,8 @@ class _TolerantStream(io.RawIOBase):
         """Return 0; a buffered reader needs the method, but not the position."""
         return 0
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
-        data = self._head.read(len(buffer)) or self._more(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    def next_bytes(self, length: int) -> bytes:
+        return self._head.read(length) or self._more(length)
 
     def _more(self, length: int) -> bytes:
         if self.problem is not None:

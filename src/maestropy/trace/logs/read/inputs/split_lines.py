@@ -5,7 +5,6 @@ feed. Pieces of standard output and standard error alternate. What a joined line
 so that line numbers stay right.
 """
 
-import io
 import mmap
 import re
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import IO, Final
 
 import orjson
+
+from maestropy.trace.logs.read.inputs.raw_stream import RawStream
 
 _LONGEST: Final = 16 << 20
 """Pieces that are longer together are left as they are."""
@@ -31,7 +32,7 @@ def has_pieces(sample: bytes, path: Path | None) -> bool:
         return piece.search(memory) is not None
 
 
-class JoinedLines(io.RawIOBase):
+class JoinedLines(RawStream):
     """A log with its split lines joined."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -39,18 +40,10 @@ class JoinedLines(io.RawIOBase):
         self._lines = self._joined()
         self._rest = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
-        while not self._rest:
-            line = next(self._lines, None)
-            if line is None:
-                return 0
-            self._rest = line
-        data, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
+    def next_bytes(self, length: int) -> bytes:
+        self._rest = self._rest or next(self._lines, b"")
+        data, self._rest = self._rest[:length], self._rest[length:]
+        return data
 
     def _joined(self) -> Iterator[bytes]:
         pieces: dict[bytes, list[bytes]] = {}

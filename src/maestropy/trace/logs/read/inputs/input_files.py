@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from maestropy.trace.errors import InputUnreadable, InvalidArguments
-from maestropy.trace.logs.read import otlp_export
+from maestropy.trace.logs.read.inputs import otlp_export
 
 INDEX_SUFFIX: Final = ".index"
 """The file name suffix of indexes."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol, cast
 
 from maestropy.trace.errors import InputUnreadable
+from maestropy.trace.logs.read.inputs.raw_stream import RawStream
 from maestropy.untrusted.printable import escape
 
 _INFLATED_BYTES = 256 << 20
@@ -201,7 +202,7 @@ def _opened_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[
     compressed.compress_type, compressed.file_size = zipfile.ZIP_STORED, info.compress_size
     del compressed.CRC  # that of the inflated bytes
     with archive.open(compressed) as stream:
-        yield cast("IO[bytes]", io.BufferedReader(_InflatedMember(stream, info)))
+        yield _InflatedMember(stream, info).buffered()
 
 
 class _Decompressor(Protocol):
@@ -212,7 +213,7 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
 
 
-class _InflatedMember(io.RawIOBase):
+class _InflatedMember(RawStream):
     """A member of a zip that is compressed by BZIP2 or LZMA; never inflates more than it is asked for."""
 
     def __init__(self, compressed: IO[bytes], info: zipfile.ZipInfo) -> None:
@@ -239,9 +240,6 @@ class _InflatedMember(io.RawIOBase):
         properties = {"id": lzma.FILTER_LZMA1, "dict_size": max(4096, dictionary), "lc": lc, "lp": lp, "pb": pb}
         return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[properties])
 
-    def readable(self) -> bool:
-        return True
-
     def seekable(self) -> bool:
         return True
 
@@ -256,14 +254,13 @@ class _InflatedMember(io.RawIOBase):
         """Return how many bytes were read."""
         return self._info.file_size - self._left
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # Python 3.11 has no name for buffers
-        data = self._inflated(min(len(buffer), self._left)) if self._left else b""
+    def next_bytes(self, length: int) -> bytes:
+        data = self._inflated(min(length, self._left)) if self._left else b""
         self._left -= len(data)
         self._checksum = zlib.crc32(data, self._checksum)
         if not self._left and self._checksum != self._info.CRC:
             raise zipfile.BadZipFile("bad checksum")
-        buffer[: len(data)] = data
-        return len(data)
+        return data
 
     def _inflated(self, length: int) -> bytes:
         while not self._decompressor.eof:

@@ -9,6 +9,7 @@ without spans may have been complete.
 import io
 import json
 from collections.abc import Callable, Container, Iterator, Mapping
+from operator import itemgetter
 from typing import IO, Any, Final, NamedTuple
 
 import msgspec
@@ -120,7 +121,7 @@ def _log(spans: list[_Span]) -> str:
         reported[span.parent] = min(start, reported.get(span.parent, start))
     records = [record for span in spans for record in _records(span, reported=reported.get(span.id))]
     # Lines of the same moment stay in the order of their span.
-    return "".join(text for _, text in sorted(records, key=_time))
+    return "".join(text for _, text in sorted(records, key=itemgetter(0)))
 
 
 def drop_logged(records: RecordTable, exports: Container[int]) -> None:
@@ -135,10 +136,6 @@ def drop_logged(records: RecordTable, exports: Container[int]) -> None:
 
     logged = {key(at) for at, file in enumerate(records.files) if file not in exports}
     records.keep([file not in exports or key(at) not in logged for at, file in enumerate(records.files)])
-
-
-def _time(line: tuple[float, str]) -> float:
-    return line[0]
 
 
 def _process_name(resource: _Resource) -> str:
