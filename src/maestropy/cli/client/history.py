@@ -1,5 +1,7 @@
 """`maestro history`: show who changed a work or a consumer, what, when and from where."""
 
+import heapq
+import itertools
 import json
 import re
 import sys
@@ -125,12 +127,27 @@ def _find(client: "Maestro", key: str, filters: Mapping[str, Any]) -> "Iterator[
                     f"{work_id}); check the name, or give the source with --grpc-source-id"
                 )
             ) from None
-    for read in (client.resource_bundles.history, client.consumers.history):
+    # Both: a request that was refused may have named a work like a consumer, or the other way round.
+    found = []
+    for read in (client.consumers.history, client.resource_bundles.history):
         try:
-            return _started(read(key, **filters))
+            found.append(_started(read(key, **filters)))
         except errors.NotFound:
             continue
-    return client.resource_bundles.history(_work_id(client, key), **filters)
+    if not found:
+        return client.resource_bundles.history(_work_id(client, key), **filters)
+    return _merged(found, filters)
+
+
+def _merged(found: "list[Iterator[HistoryEntry]]", filters: Mapping[str, Any]) -> "Iterator[HistoryEntry]":
+    """Return the entries of several histories in the order of time, each once."""
+    entries = heapq.merge(*found, key=_position, reverse=filters["newest_first"])
+    once = (next(same) for _, same in itertools.groupby(entries, key=lambda entry: entry.id))
+    return itertools.islice(once, filters["limit"])
+
+
+def _position(entry: "HistoryEntry") -> tuple[datetime, int]:
+    return datetime.fromisoformat(entry.time), int(entry.id)
 
 
 def _started(entries: "Iterator[HistoryEntry]") -> "Iterator[HistoryEntry]":

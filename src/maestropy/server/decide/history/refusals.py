@@ -51,6 +51,12 @@ def of_http(method: str, status: int) -> kinds.Result | None:
     return result if result == "denied" or method in _WRITES else None
 
 
+def named_in_path(template: str, key: str) -> tuple[str, str]:
+    """Return which work and which consumer the path of a REST request names; a consumer by its ID or its name."""
+    collection = template.partition("/-")[0].rpartition("/")[2]
+    return key if collection == "resource-bundles" else "", key if collection == "consumers" else ""
+
+
 def entry(subject: rows.HistoryEntry, *, result: kinds.Result, request: str, reason: str) -> rows.HistoryEntry:
     """Return the entry of a refused request; `subject` says when, who, and about what."""
     return rows.HistoryEntry(

@@ -98,14 +98,17 @@ class RequestLogMiddleware:
         result = refusals.of_http(scope["method"], problem.status)
         if result is None:
             return
+        template = scope.get(routing.TEMPLATE, routing.NO_ROUTE)
+        work_id, consumer = refusals.named_in_path(template, str(scope.get("path_params", {}).get("id", "")))
         subject = rows.HistoryEntry(
             kind=kinds.REQUEST_REFUSED,
             at=self._deps.clock.now(),
-            subject_id=str(scope.get("path_params", {}).get("id", "")),
+            subject_id=work_id,
+            consumer=consumer,
             requester=routing.requester(scope),
             operation_id=scope[routing.OPERATION_ID],
         )
-        request = f"{scope['method']} {scope.get(routing.TEMPLATE, routing.NO_ROUTE)}"
+        request = f"{scope['method']} {template}"
         self._deps.history.add(refusals.entry(subject, result=result, request=request, reason=problem.reason))
 
     def _log_request(self, scope: Scope, headers: Headers) -> None:
