@@ -13,6 +13,7 @@ from maestropy.journal import emit
 from maestropy.kube.config import load as config
 from maestropy.sandbox.cluster_agent import run_agent
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.sdk.history import HistoryEntry
 from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event
 from tests import waiting
@@ -22,6 +23,8 @@ from tests.stack import harness
 from tests.stack.clients import Stream, agent, bundle_data, is_about, source
 
 OLD = "now() - interval '1 hour'"
+ASKED: dict[str, Any] = {"reason": "ann cleans up", "requested_by": "ann@laptop"}
+OPERATOR = ("unauthenticated (ann@laptop)", "ann cleans up")
 
 
 async def act(server: harness.Running, path: str, *, expect: int = 200, dry: bool = False, **body: Any) -> Any:
@@ -290,7 +293,7 @@ async def test_released_works_are_gone_and_their_objects_stay(database: Dsn) -> 
         assert "Review it again" in changed["reason"]
         assert len(await server.bundles()) == 3
         plan = await act(server, "/consumers/c1/retirement", dry=True, works="release")
-        await act(server, "/consumers/c1/retirement", works="release", plan=plan["plan"], reason="cluster is gone")
+        await act(server, "/consumers/c1/retirement", works="release", plan=plan["plan"], **ASKED)
         assert await server.bundles() == {}
         for name in ("w1", "w2", "w3"):
             final = await watching.take(functools.partial(is_release, name))
@@ -301,6 +304,9 @@ async def test_released_works_are_gone_and_their_objects_stay(database: Dsn) -> 
         async with server.http() as client:
             entries = (await client.get("/consumers/c1/history")).json()["items"]
         assert {"consumer.retired", "work.released"} <= {entry["kind"] for entry in entries}
+        # The source asked for nothing: the operator did.
+        released = [HistoryEntry.from_dict(entry) for entry in entries if entry["kind"] == "work.released"]
+        assert {(entry.requester, entry.detail["reason"]) for entry in released} == {OPERATOR}
         # An agent that comes back is asked to delete nothing, also after a gap in the notifications.
         await server.add_consumer("c1")
         async with agent(server.agents, "c1") as one, one.subscribe() as got:
@@ -316,8 +322,15 @@ async def test_deleted_works_of_a_retired_consumer_wait_for_its_agent(database: 
         await a.create("w1", "c1")
         await silent(server)
         plan = await act(server, "/consumers/c1/retirement", dry=True, works="delete")
-        await act(server, "/consumers/c1/retirement", works="delete", plan=plan["plan"])
+        await act(server, "/consumers/c1/retirement", works="delete", plan=plan["plan"], **ASKED)
         assert (await server.bundles())["w1"]["deleted_at"]
+        async with server.http() as client:
+            query = {"kind": "work.deletion-requested"}
+            (item,) = (await client.get("/consumers/c1/history", params=query)).json()["items"]
+        requested = HistoryEntry.from_dict(item)
+        # The source asked for nothing: the operator did. The source stays, by which its own clients read the entry.
+        assert (requested.requester, requested.detail["reason"]) == OPERATOR
+        assert requested.source == a.id
         again = await act(server, "/consumers/c1/retirement", dry=True, works="delete")
         assert not again["changes"]
         assert "--release" in again["effects"][1]

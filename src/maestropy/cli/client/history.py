@@ -228,21 +228,16 @@ def _line(entry: "HistoryEntry") -> str:
 
 
 def _cells(entry: "HistoryEntry", *, is_wide: bool) -> tuple[str, ...]:
-    by = entry.user or (f"source {entry.source}" if entry.source and not _is_of_agent(entry.kind) else "-")
     return (
         rendering.moment(entry.time),
         entry.kind,
         entry.resource_id or entry.consumer_id or "-",
         str(entry.version or "-"),
-        by,
+        entry.requester or "-",
         entry.address or "-",
         summary(entry, limit=None if is_wide else _SHOWN) or "-",
         entry.operation_id or "-",
     )
-
-
-def _is_of_agent(kind: str) -> bool:
-    return kind in ("work.status", "work.deleted") or kind.startswith("agent.")
 
 
 def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
@@ -260,13 +255,16 @@ def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
     parts += _limited(map(_feedback, detail.get("feedback") or ()), limit)
     if detail.get("labels"):
         parts.append(f"labels {', '.join(map(str, detail['labels']))}")
-    parts += [f"{name} {detail[name]}" for name in _PLAIN if detail.get(name)]
+    # Without a user, the column BY has it.
+    hidden = () if entry.user else ("requested_by",)
+    parts += [f"{name} {detail[name]}" for name in _PLAIN if name not in hidden and detail.get(name)]
     if detail.get("truncated"):
         parts.append("(truncated)")
     return ", ".join(parts)
 
 
 _PLAIN = (
+    "action",
     "fate",
     "hold_id",
     "works",

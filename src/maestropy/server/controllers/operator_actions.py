@@ -198,7 +198,7 @@ class OperatorActions:
                     version=status.version,
                     requester=request.requester,
                     operation_id=kinds.short(request.operation_id),
-                    detail=kinds.detail({"reason": kinds.short(request.reason)}),
+                    detail=kinds.detail(_asked(request)),
                 )
                 for status in stored.values()
             ]
@@ -209,7 +209,8 @@ class OperatorActions:
         self, connection: pool.Connection, versions: Sequence[rows.WorkVersion], request: ActionRequest
     ) -> None:
         ids = [version.id for version in versions if not version.is_deleting]
-        detail = kinds.detail({"reason": kinds.short(request.reason)})
+        # The history of a work names its source: the action says that it was not the source who asked.
+        detail = kinds.detail({"action": "retire", **_asked(request)})
         record = rows.Record(request.requester, kinds.short(request.operation_id), detail)
         records = [record if self._keeps_history else None] * len(ids)
         event_ids = [self._context.new_id() for _ in ids]
@@ -229,12 +230,7 @@ class OperatorActions:
         """Record an action in its own transaction."""
         if not self._keeps_history:
             return
-        detail = {
-            "reason": kinds.short(request.reason),
-            "requested_by": kinds.short(request.requested_by),
-            "works": plan.work_count,
-            **members,
-        }
+        detail = {**_asked(request), "works": plan.work_count, **members}
         entry = rows.HistoryEntry(
             kind=subject.kind,
             at=subject.at,
@@ -257,6 +253,11 @@ class OperatorActions:
             LogKey.REASON: f"by {request.by}{f': {request.reason}' if request.reason else ''}",
         }
         self._journal.warning(RestPhrase.ACTION, fields)
+
+
+def _asked(request: ActionRequest) -> dict[str, object]:
+    """Return what every entry of an action says about its request."""
+    return {"reason": kinds.short(request.reason), "requested_by": kinds.short(request.requested_by)}
 
 
 def _changed(action: str) -> Refusal:
