@@ -168,6 +168,7 @@ async def test_refused_requests_are_recorded_and_a_flood_is_bounded(database: Ds
         await server.add_consumer("c1")
         async with server.http() as client:
             assert (await client.post("/consumers", json={"name": "c1"})).status_code == 409
+            await waiting.until(lambda: _has(server, "kind = 'request.refused' AND consumer_name = 'c1'", 1))
             await waiting.until(lambda: _has(server, "result = 'conflict' AND detail LIKE '%POST%'", 1))
         async with clients.source(server.sources, "a") as a, clients.source(server.sources, "b") as b:
             await a.create("w", "c1")

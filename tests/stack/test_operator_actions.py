@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -379,6 +380,45 @@ async def test_hostile_reasons_are_rejected(database: Dsn, body: dict[str, Any],
         await server.add_consumer("c1")
         assert field in (await act(server, "/consumers/c1/pause", expect=400, **body))["reason"]
         assert await server.value("SELECT count(*) FROM maestropy_pauses") == 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("dry_run=All", id="snake-case"),
+        pytest.param("dryrun=All", id="lower-case"),
+        pytest.param("dryRun=true", id="other-value"),
+        pytest.param("dryRun=All&dryRun=All", id="twice"),
+        pytest.param("dryRun=", id="empty"),
+        pytest.param("dryRun=All&force=true", id="unknown-beside"),
+    ],
+)
+async def test_parameter_that_may_mean_a_dry_run_does_nothing(database: Dsn, query: str) -> None:
+    async with harness.in_process(database) as server:
+        await server.add_consumer("c1")
+        async with server.http() as client:
+            for path in ("/consumers/c1/pause", "/consumers/c1/resync", "/sweep", "/resource-bundles/w/resend"):
+                answer = await client.post(f"{path}?{query}", json={})
+                assert (answer.status_code, "dryRun=All" in answer.text) == (400, True), answer.text
+        assert await server.value("SELECT count(*) FROM maestropy_pauses") == 0
+        assert await history(server, "consumer.paused") == []
+
+
+async def test_refused_dry_run_is_recorded_as_one(database: Dsn) -> None:
+    async with harness.in_process(database) as server:
+        await server.add_consumer("c1")
+        await act(server, "/consumers/c1/retirement", expect=409, dry=True, works="release", requested_by="ann@laptop")
+        (dry,) = await waiting.until(lambda: history(server, "request.refused"))
+        assert (dry["consumer_name"], dry["subject_id"]) == ("c1", "")
+        detail = json.loads(dry["detail"])
+        assert (detail["dry_run"], detail["requested_by"]) == (True, "ann@laptop")
+        await act(server, "/consumers/c1/retirement", expect=409, works="release", plan="x", requested_by="ann@laptop")
+
+        async def second() -> Any:
+            return (await history(server, "request.refused"))[1:]
+
+        (real,) = await waiting.until(second)
+        assert "dry_run" not in json.loads(real["detail"])
 
 
 async def test_unknown_consumer_is_answered_with_similar_names(database: Dsn) -> None:

@@ -247,7 +247,7 @@ def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
     if detail.get("observed_version"):
         parts.append(f"version {detail['observed_version']} is reported")
     if detail.get("request"):
-        parts.append(str(detail["request"]))
+        parts.append(f"{detail['request']}{' (dry run)' if detail.get('dry_run') else ''}")
     if detail.get("reason"):
         parts.append(str(detail["reason"]))
     parts += _limited(map(str, detail.get("objects") or detail.get("changes") or ()), limit)

@@ -57,7 +57,15 @@ def named_in_path(template: str, key: str) -> tuple[str, str]:
     return key if collection == "resource-bundles" else "", key if collection == "consumers" else ""
 
 
-def entry(subject: rows.HistoryEntry, *, result: kinds.Result, request: str, reason: str) -> rows.HistoryEntry:
+def entry(
+    subject: rows.HistoryEntry,
+    *,
+    result: kinds.Result,
+    request: str,
+    reason: str,
+    requested_by: str = "",
+    is_dry_run: bool = False,
+) -> rows.HistoryEntry:
     """Return the entry of a refused request; `subject` says when, who, and about what."""
     return rows.HistoryEntry(
         kind=kinds.REQUEST_REFUSED,
@@ -70,7 +78,12 @@ def entry(subject: rows.HistoryEntry, *, result: kinds.Result, request: str, rea
         operation_id=subject.operation_id,
         result=result,
         detail=kinds.detail(
-            {"request": kinds.short(request), "reason": kinds.short(reason) if result in _QUOTED else ""}
+            {
+                "request": kinds.short(request),
+                "reason": kinds.short(reason) if result in _QUOTED else "",
+                "requested_by": kinds.short(requested_by),
+                "dry_run": is_dry_run,
+            }
         ),
     )
 
