@@ -94,6 +94,12 @@ def test_everything_is_exported_page_by_page(shell: Shell, tmp_path: Path, monke
     assert len(json.loads(shell("history c1 -o json"))["items"]) == len(entries(shell("history c1 -o jsonl")))
     assert "kind: HistoryList" in shell("history c1 -o yaml")
     assert "OPERATION" in shell("history c1 -o wide")
+    # Whose it is: entries of agents and consumers say nothing else that tells.
+    for options in ("", " -o wide"):
+        head, *lines = shell(f"history --all --kind consumer,agent{options}").splitlines()
+        assert head.split()[:3] == ["TIME", "KIND", "CONSUMER"]
+        assert {line.split()[2] for line in lines} == {"c1"}
+    assert "CONSUMER" not in shell("history c1")
 
 
 def test_deleted_consumer_keeps_its_history_by_name_and_id(shell: Shell) -> None:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 Output = Literal["table", "wide", "json", "yaml", "jsonl"]
 
-_HEADS = ("TIME", "KIND", "WORK", "VERSION", "BY", "FROM", "WHAT", "OPERATION")
-_NARROW = (0, 1, 3, 4, 5, 6)
-_WIDE = tuple(range(len(_HEADS)))
+_HEADS = ("TIME", "KIND", "CONSUMER", "WORK", "VERSION", "BY", "FROM", "WHAT", "OPERATION")
+_NARROW = ("TIME", "KIND", "VERSION", "BY", "FROM", "WHAT")
+_EVERYTHING = ("TIME", "KIND", "CONSUMER", "VERSION", "BY", "FROM", "WHAT")
 _AGE = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SHOWN = 3
@@ -106,7 +106,7 @@ def history(
         shown.reverse()
     if not shown:
         screen.write_error("No history found\n" if not _is_filtered(flags) else "No history matches\n")
-    sys.stdout.write("".join(_rendered(shown, output=output, headers=not no_headers)))
+    sys.stdout.write("".join(_rendered(shown, output=output, headers=not no_headers, is_everything=flags.all)))
     return 0
 
 
@@ -205,7 +205,7 @@ def _is_filtered(flags: HistoryFlags) -> bool:
     return bool(flags.since or flags.until or flags.kind)
 
 
-def _rendered(entries: "list[HistoryEntry]", *, output: Output, headers: bool) -> Iterator[str]:
+def _rendered(entries: "list[HistoryEntry]", *, output: Output, headers: bool, is_everything: bool) -> Iterator[str]:
     match output:
         case "jsonl":
             yield from (f"{_line(entry)}\n" for entry in entries)
@@ -214,7 +214,8 @@ def _rendered(entries: "list[HistoryEntry]", *, output: Output, headers: bool) -
         case "yaml":
             yield rendering.as_yaml({"items": [_document(entry) for entry in entries], "kind": "HistoryList"})
         case "table" | "wide":
-            columns = _WIDE if output == "wide" else _NARROW
+            shown = _HEADS if output == "wide" else _EVERYTHING if is_everything else _NARROW
+            columns = [_HEADS.index(head) for head in shown]
             lines = [*([_HEADS] if headers else []), *(_cells(entry, is_wide=output == "wide") for entry in entries)]
             yield rendering.table([[line[index] for index in columns] for line in lines])
 
@@ -231,6 +232,7 @@ def _cells(entry: "HistoryEntry", *, is_wide: bool) -> tuple[str, ...]:
     return (
         rendering.moment(entry.time),
         entry.kind,
+        entry.consumer or "-",
         entry.resource_id or entry.consumer_id or "-",
         str(entry.version or "-"),
         entry.requester or "-",
