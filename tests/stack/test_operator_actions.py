@@ -237,6 +237,9 @@ async def test_consumer_is_resynced_by_every_instance(database: Dsn) -> None:
                     await a.create(name, "c1")
                     await got.spec_of(name)
                 await waiting.until(server.has_nothing_pending)
+                here, elsewhere = [await act(each, "/consumers/c1/resync", dry=True) for each in (other, server)]
+                assert here["warnings"] == []
+                assert "connected to this instance of the server" in elsewhere["warnings"][0]
                 done = await act(server, "/consumers/c1/resync")
                 assert done["work_count"] == 3
                 await waiting.until(got.ended.is_set, what="the end of the stream, so that the agent resyncs")

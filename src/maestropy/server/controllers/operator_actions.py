@@ -41,8 +41,19 @@ class ActionRequest:
 class OperatorActions:
     """Plans actions and carries them out."""
 
-    def __init__(self, context: Context, *, keeps_history: bool, sees_agents: bool) -> None:
-        """Prepare; `sees_agents` says whether the broker knows which agents are connected."""
+    def __init__(
+        self,
+        context: Context,
+        *,
+        keeps_history: bool,
+        sees_agents: bool,
+        connected: Callable[[], Collection[str] | None] = lambda: None,
+    ) -> None:
+        """Prepare; `sees_agents` says whether the broker knows which agents are connected, `connected` which are here.
+
+        `connected` returns consumers, and None where that cannot be known.
+        """
+        self._connected = connected
         self._context = context
         self._sees_agents = sees_agents
         self._keeps_history = keeps_history
@@ -79,7 +90,11 @@ class OperatorActions:
             await actions.request_resync(connection, facts.name)
             return True
 
-        return await self._on_consumer(key, request, plan=delivery.resync, write=write, kind=kinds.CONSUMER_RESYNCED)
+        def plan(facts: rows.ConsumerFacts, works: Sequence[rows.NamedWork]) -> Plan:
+            connected = self._connected()
+            return delivery.resync(facts, works, is_connected=None if connected is None else facts.name in connected)
+
+        return await self._on_consumer(key, request, plan=plan, write=write, kind=kinds.CONSUMER_RESYNCED)
 
     async def pause(self, key: str, request: ActionRequest) -> Plan | None:
         """Pause the delivery to a consumer; None if there is no such consumer."""
