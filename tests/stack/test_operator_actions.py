@@ -349,7 +349,7 @@ async def test_sweep_removes_only_what_was_shown(database: Dsn) -> None:
         await server.add_consumer("c1")
         hold = (
             "INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works, since) "
-            "VALUES ($1, $1, 'OtherDatabase', 'why', 'd', 2, '{}', now())"
+            f"VALUES ($1, $1, 'OtherDatabase', 'why', 'd', 2, '{{}}', {OLD})"
         )
         for name in ("c1", "gone"):
             await server.sql(hold, name)
@@ -365,6 +365,30 @@ async def test_sweep_removes_only_what_was_shown(database: Dsn) -> None:
         assert await server.value("SELECT count(*) FROM maestropy_pauses") == 1
         (entry,) = await history(server, "database.swept")
         assert "- 1 hold" in entry["detail"]
+
+
+async def test_hold_of_a_connected_agent_is_not_swept(database: Dsn) -> None:
+    """Also if the agent is connected to another instance: it would only report its hold again."""
+    async with harness.in_process(database) as server, harness.in_process(database) as other:
+        await server.sql(
+            "INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works, since) "
+            f"VALUES ('lost', 'h', 'UnknownConsumer', 'why', 'd', 2, '{{}}', {OLD})"
+        )
+        async with agent(other.agents, "lost") as one, one.subscribe():
+            await waiting.until(lambda: "lost" in other.server.agent_subscribers.topics(), what="the agent")
+            assert not (await act(other, "/sweep", dry=True))["changes"]
+            await other.server.presence.write()
+        kept = await act(server, "/sweep", dry=True)
+        assert not kept["changes"]
+        assert "maestro consumer create lost" in kept["warnings"][0]
+        await act(server, "/sweep", plan=kept["plan"])
+        assert await server.value("SELECT count(*) FROM maestropy_holds") == 1
+        await other.server.presence.write()
+        await silent(server)
+        plan = await act(server, "/sweep", dry=True)
+        await act(server, "/sweep", plan=plan["plan"])
+        assert await server.value("SELECT count(*) FROM maestropy_holds") == 0
+        assert await server.value("SELECT count(*) FROM maestropy_agents") == 0
 
 
 @pytest.mark.parametrize(

@@ -149,13 +149,14 @@ class OperatorActions:
         now = self._context.now()
         async with self._context.database.transaction() as connection:
             orphans = await actions.orphans(connection, before=now - sweep.LEFT_BEHIND)
-            plan = sweep.plan(orphans, await actions.agent_side(connection), classes=classes)
+            present = sweep.of_present_agents(orphans, connected=self._connected() or (), now=now)
+            plan = sweep.plan(orphans, await actions.agent_side(connection), classes=classes, present=present)
             if request.is_dry_run:
                 return plan
             if plan.pin != pin:
                 return _changed(plan.action)
             if plan.is_change:
-                removed = sweep.subjects(orphans, classes=classes)
+                removed = sweep.subjects([one for one in orphans if one not in present], classes=classes)
                 await actions.remove_orphans(connection, removed)
                 entry = rows.HistoryEntry(kind=kinds.DATABASE_SWEPT, at=now)
                 await self._record(connection, entry, plan, request, changes=_counts(removed))

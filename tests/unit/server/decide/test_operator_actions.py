@@ -188,6 +188,31 @@ def test_sweep_removes_only_the_chosen_classes() -> None:
     assert not sweep.plan([], [], classes=sweep.CLASSES).is_change
 
 
+JUST_NOW = NOW - retirement.SILENCE + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("orphan", "connected", "is_present"),
+    [
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO), {"c"}, True, id="connected-here"),
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO, JUST_NOW), (), True, id="seen-by-another-instance"),
+        pytest.param(rows.Orphan("hold", "c", JUST_NOW), (), True, id="hold-reported-lately"),
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO, NOW - retirement.SILENCE), {"d"}, False, id="agent-is-gone"),
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO), (), False, id="agent-never-seen"),
+        pytest.param(rows.Orphan("agent", "c", JUST_NOW, JUST_NOW), (), True, id="record-of-a-present-agent"),
+        pytest.param(rows.Orphan("pause", "c", JUST_NOW), {"c"}, False, id="pause-is-no-agent"),
+    ],
+)
+def test_rows_of_an_agent_that_may_be_there_are_not_swept(
+    orphan: rows.Orphan, connected: set[str], is_present: bool
+) -> None:
+    present = sweep.of_present_agents([orphan], connected=connected, now=NOW)
+    assert present == [orphan] * is_present
+    plan = sweep.plan([orphan], [], classes=sweep.CLASSES, present=present)
+    assert plan.is_change is not is_present
+    assert any("maestro consumer create c" in text for text in plan.warnings) is (is_present and orphan.kind == "hold")
+
+
 def test_adoption_counts_what_is_applied_and_deleted() -> None:
     plan = adoption.plan(
         "c1", why="OtherDatabase: why", work_count=4, works=["a", "b", "c"], absent_works=["c"], pin="h1"
