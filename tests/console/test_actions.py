@@ -254,10 +254,23 @@ def test_offers_of_a_work(consumer: str, code: str, actions: list[str]) -> None:
     assert [offer["action"] for offer in offers] == actions
 
 
-def test_offers_of_a_consumer() -> None:
-    found = {name: [offer["action"] for offer in remedies.of_consumer(fleet(), name)] for name in ("here", "away")}
-    assert found == {"here": ["pause", "resync"], "away": ["pause", "retire-release", "retire-delete"]}
-    assert remedies.of_consumer(fleet(), "unknown") == []
+@pytest.mark.parametrize(
+    ("consumer", "silent_minutes", "actions"),
+    [
+        pytest.param("here", 0, ["pause", "resync"], id="connected"),
+        pytest.param("away", 6, ["pause"], id="away-for-six-minutes"),
+        pytest.param("away", 10.5, ["pause"], id="server-may-have-noted-it-a-minute-later"),
+        pytest.param("away", 11, ["pause", "retire-release", "retire-delete"], id="away"),
+        pytest.param("quiet", 6, ["pause", "resync"], id="status-through-a-message-broker-six-minutes-ago"),
+        pytest.param("quiet", 11, ["pause", "resync", "retire-release", "retire-delete"], id="quiet"),
+        pytest.param("unknown", 60, [], id="unknown-consumer"),
+    ],
+)
+def test_offers_of_a_consumer(consumer: str, silent_minutes: float, actions: list[str]) -> None:
+    picture, now = fleet(), 10_000.0
+    picture.put_consumers({**picture.consumers, "quiet": Consumer(id="quiet", name="quiet")}, {}, {})
+    offers = remedies.of_consumer(picture, consumer, contact=now - 60 * silent_minutes, now=now)
+    assert [offer["action"] for offer in offers] == actions
 
 
 def test_role_that_only_the_server_knows_is_left_to_the_server() -> None:

@@ -62,6 +62,7 @@ class FakeProvider:
     more: Mapping[str, Any] = field(default_factory=dict)
     forms: list[dict[str, str]] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
+    refusals: list[tuple[str, int, str]] = field(default_factory=list)
     _numbers: Any = field(default_factory=itertools.count)
 
     def handle(self, request: httpx.Request) -> httpx.Response:
@@ -121,6 +122,7 @@ async def opened(provider: FakeProvider) -> AsyncIterator[httpx.AsyncClient]:
         random=random,
         clock=clock,
         report=provider.reports.append,
+        note_refusal=lambda request, status, reason: provider.refusals.append((request.url.path, status, reason)),
     )
     gate = Gate(allows_host=lambda _: True, authenticate=authenticate, session_token=login.token)
     options = ConsoleOptions(client=FakeApi([bundle(1)]).client(), description="test", gate=gate, login=login)
@@ -302,6 +304,8 @@ async def test_tokens_of_two_users_are_no_sign_in() -> None:
         answer = await begin(browser, provider)
         response = await browser.get("/console/login/callback", params={"code": "c", "state": answer["state"]})
         assert (response.status_code, "another user" in response.text) == (401, True), response.text
+        ((path, status, reason),) = provider.refusals
+        assert (path, status, "user" in reason) == ("/console/login/callback", 401, True)
         assert (await browser.get("/console/api/fleet")).status_code == 401
 
 

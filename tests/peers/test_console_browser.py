@@ -43,7 +43,7 @@ def sample() -> FakeApi:
     api = FakeApi(works)
     for consumer in api.consumers:
         api.history("agent.connected", "", consumer_name=consumer, seconds_ago=3600)
-    api.history("agent.disconnected", "", consumer_name="cluster5", seconds_ago=300)
+    api.history("agent.disconnected", "", consumer_name="cluster5", seconds_ago=900)
     api.history("work.created", "id-0000003", version=1, source="adapter", seconds_ago=60)
     return api
 

@@ -39,7 +39,7 @@ async def count_pauses(tx: "Transaction", now: datetime) -> "list[Row]":
 
 
 async def note_seen(tx: "Transaction", consumers: Iterable[str], now: datetime) -> "list[Row]":
-    known = {row["name"] for row in tx.rows("consumers")}
+    known = {row["name"] for row in tx.rows("consumers")} | {row["consumer_name"] for row in tx.rows("holds")}
     for name in sorted(known.intersection(consumers)):
         seen = tx.get("maestropy_agents", name)
         if seen is None or seen["seen_at"] < now - _NOTED_AGAIN:

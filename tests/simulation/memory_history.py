@@ -43,6 +43,18 @@ async def record(tx: "Transaction", *columns: Any) -> "list[Row]":
     return []
 
 
+async def consumers_named(tx: "Transaction", keys: Sequence[str]) -> "list[Row]":
+    """Return nothing: requests of the simulation name consumers by name."""
+    del tx, keys
+    return []
+
+
+async def consumers_of_works(tx: "Transaction", ids: Sequence[str]) -> "list[Row]":
+    """Return the consumers of works that exist; the simulation reads no history of deleted ones."""
+    found = {work_id: tx.get("resources", work_id) for work_id in ids}
+    return [{"id": work_id, "name": row["consumer_name"]} for work_id, row in found.items() if row is not None]
+
+
 async def partitions(_tx: "Transaction") -> "list[Row]":
     """Return the default partition, and one for all time."""
     names = ("maestropy_history_default", "maestropy_history_p1970010100_2970010100")

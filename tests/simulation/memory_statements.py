@@ -47,6 +47,8 @@ from tests.simulation.memory_delete_recovery import (  # noqa: F401 - found by n
     start_pause,
 )
 from tests.simulation.memory_history import (  # noqa: F401 - found by name
+    consumers_named,
+    consumers_of_works,
     partitions,
     purge_default,
     record,

@@ -38,6 +38,10 @@ def test_paused_work_is_explained_and_applied_after_the_resumption(
     assert "There is no terminal to ask: add --yes" in shell("consumer pause c1", expect=1)
     assert shell("consumer pause c1 --reason upgrade --yes") == plan.replace("Dry run: nothing was changed", "Done")
     assert "Nothing: delivery to consumer c1 is paused by unauthenticated" in shell("consumer pause c1 --yes")
+    again = json.loads(shell("consumer pause c1 --yes -o json"))
+    assert (again["is_change"], again["is_dry_run"]) == (False, False)
+    assert shell("consumer pause c1 --yes").endswith("Nothing was changed\n")
+    assert json.loads(shell("consumer pause c1 --dry-run -o json"))["is_dry_run"]
     work.write_text(WORK.replace('k: "1"', 'k: "2"'))
     shell(f"resourcebundle apply -f {work}")
     lines = shell("consumer list").splitlines()
@@ -77,7 +81,9 @@ def test_retirement_says_what_it_wants_and_why_it_is_refused(shell: Shell, work:
 
 
 def test_sweep_without_orphans_changes_nothing(shell: Shell, work: Path) -> None:
-    assert shell("consumer sweep --yes") == "Nothing: every row belongs to a consumer or a work.\n"
+    assert shell("consumer sweep --yes") == (
+        "Nothing: every row belongs to a consumer or a work.\nNothing was changed\n"
+    )
     assert "Invalid" in shell("consumer sweep --class works", expect=2)
 
 

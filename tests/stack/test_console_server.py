@@ -70,6 +70,20 @@ async def test_console_has_the_login_and_the_roles_of_rest(tmp_path: Path) -> No
             refused = await sign_in(token)
             assert refused.status_code == status, refused.text
             assert says in refused.json()["error"]
+        # Refused sign-ins are in the history, with their reasons and without the tokens.
+        admin = {"Authorization": f"Bearer {signed(sources=['*'], roles=['maestro-admin'])}"}
+
+        async def refusals() -> list[dict[str, Any]]:
+            page = await browser.get("/api/maestro/v1/history", params={"kind": "request.refused"}, headers=admin)
+            found = [item for item in page.json()["items"] if "/console/" in item["detail"]["request"]]
+            return found if len(found) == 4 else []
+
+        recorded = await waiting.until(refusals, what="the entries of the refused sign-ins")
+        assert {(entry["detail"]["request"], entry["result"], entry["address"]) for entry in recorded} == {
+            ("POST /console/api/session", "denied", "127.0.0.1")
+        }
+        for entry, says in zip(recorded, ("algorithm", "expired", "role read", "limited to some"), strict=True):
+            assert says in entry["detail"]["reason"]
         accepted = await sign_in(signed(sources=["*"]))
         assert accepted.json()["user"] == "alice"
         assert accepted.json()["role"] == "read"

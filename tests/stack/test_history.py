@@ -94,6 +94,12 @@ def test_everything_is_exported_page_by_page(shell: Shell, tmp_path: Path, monke
     assert len(json.loads(shell("history c1 -o json"))["items"]) == len(entries(shell("history c1 -o jsonl")))
     assert "kind: HistoryList" in shell("history c1 -o yaml")
     assert "OPERATION" in shell("history c1 -o wide")
+    # Whose it is: entries of agents and consumers say nothing else that tells.
+    for options in ("", " -o wide"):
+        head, *lines = shell(f"history --all --kind consumer,agent{options}").splitlines()
+        assert head.split()[:3] == ["TIME", "KIND", "CONSUMER"]
+        assert {line.split()[2] for line in lines} == {"c1"}
+    assert "CONSUMER" not in shell("history c1")
 
 
 def test_deleted_consumer_keeps_its_history_by_name_and_id(shell: Shell) -> None:
@@ -104,6 +110,50 @@ def test_deleted_consumer_keeps_its_history_by_name_and_id(shell: Shell) -> None
         found = entries(shell(f"history {key} -o jsonl"))
         assert [entry["kind"] for entry in found] == ["consumer.created", "consumer.labeled", "consumer.deleted"]
         assert {entry["consumer_id"] for entry in found} == {consumer_id}
+
+
+def test_refused_request_hides_nothing_of_the_history(shell: Shell) -> None:
+    """Not of a consumer, nor of a work that a request took for a consumer."""
+    consumer_id = json.loads(shell("consumer create demo -o json"))["id"]
+    shell("consumer pause demo --yes --reason upgrade")
+    for key in ("demo", consumer_id):
+        shell(f"consumer retire {key} --release --dry-run", expect=1)
+    # Entries of refused requests are written a moment later.
+    waiting.wait_for(lambda: shell("history demo").count("request.refused") == 2)
+    expected = ["consumer.created", "consumer.paused", "request.refused", "request.refused"]
+    for key in ("demo", consumer_id):
+        found = entries(shell(f"history {key} -o jsonl"))
+        assert [entry["kind"] for entry in found] == expected
+        assert {entry["consumer"] for entry in found} == {"demo"}
+        assert [entry["kind"] for entry in entries(shell(f"history {key} -o jsonl --tail 3"))] == expected[1:]
+    shell("consumer resume demo --yes")
+    shell("consumer delete demo --yes")
+    for key in ("demo", consumer_id):
+        kinds = [entry["kind"] for entry in entries(shell(f"history {key} -o jsonl"))]
+        assert kinds == [*expected, "consumer.resumed", "consumer.deleted"]
+
+
+def test_history_of_a_work_survives_a_request_that_took_it_for_a_consumer(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "work.yaml"
+    file.write_text(WORK)
+    shell("consumer create c1")
+    shell(f"resourcebundle apply -f {file} --wait")
+    work_id = json.loads(shell("resourcebundle get c1/hello -o json"))["id"]
+    shell(f"consumer pause {work_id} --yes", expect=1)
+    waiting.wait_for(lambda: "request.refused" in shell(f"history {work_id}"))
+    assert "work.created" in shell(f"history {work_id}")
+
+
+async def test_refused_request_about_a_work_is_in_the_history_of_its_consumer(database: Dsn) -> None:
+    async with harness.in_process(database) as server, clients.source(server.sources, "a") as a:
+        await server.add_consumer("c1")
+        await a.create("w", "c1")
+        async with server.http() as client:
+            assert (await client.post("/resource-bundles/w/resend?dryRun=maybe", json={})).status_code == 400
+            await waiting.until(lambda: _has(server, "kind = 'request.refused'", 1))
+            for path in ("/consumers/c1/history", "/resource-bundles/w/history"):
+                items = (await client.get(path, params={"kind": "request"})).json()["items"]
+                assert [(item["consumer_name"], item["resource_id"]) for item in items] == [("c1", "w")]
 
 
 def test_mistakes_on_the_command_line_are_explained(shell: Shell) -> None:
@@ -124,6 +174,7 @@ async def test_refused_requests_are_recorded_and_a_flood_is_bounded(database: Ds
         await server.add_consumer("c1")
         async with server.http() as client:
             assert (await client.post("/consumers", json={"name": "c1"})).status_code == 409
+            await waiting.until(lambda: _has(server, "kind = 'request.refused' AND consumer_name = 'c1'", 1))
             await waiting.until(lambda: _has(server, "result = 'conflict' AND detail LIKE '%POST%'", 1))
         async with clients.source(server.sources, "a") as a, clients.source(server.sources, "b") as b:
             await a.create("w", "c1")

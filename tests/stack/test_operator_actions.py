@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from maestropy.journal import emit
 from maestropy.kube.config import load as config
 from maestropy.sandbox.cluster_agent import run_agent
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
+from maestropy.sdk.history import HistoryEntry
 from maestropy.store.dsn import Dsn
 from maestropy.wire.events import event
 from tests import waiting
@@ -22,6 +24,8 @@ from tests.stack import harness
 from tests.stack.clients import Stream, agent, bundle_data, is_about, source
 
 OLD = "now() - interval '1 hour'"
+ASKED: dict[str, Any] = {"reason": "ann cleans up", "requested_by": "ann@laptop"}
+OPERATOR = ("unauthenticated (ann@laptop)", "ann cleans up")
 
 
 async def act(server: harness.Running, path: str, *, expect: int = 200, dry: bool = False, **body: Any) -> Any:
@@ -233,6 +237,9 @@ async def test_consumer_is_resynced_by_every_instance(database: Dsn) -> None:
                     await a.create(name, "c1")
                     await got.spec_of(name)
                 await waiting.until(server.has_nothing_pending)
+                here, elsewhere = [await act(each, "/consumers/c1/resync", dry=True) for each in (other, server)]
+                assert here["warnings"] == []
+                assert "connected to this instance of the server" in elsewhere["warnings"][0]
                 done = await act(server, "/consumers/c1/resync")
                 assert done["work_count"] == 3
                 await waiting.until(got.ended.is_set, what="the end of the stream, so that the agent resyncs")
@@ -290,7 +297,7 @@ async def test_released_works_are_gone_and_their_objects_stay(database: Dsn) -> 
         assert "Review it again" in changed["reason"]
         assert len(await server.bundles()) == 3
         plan = await act(server, "/consumers/c1/retirement", dry=True, works="release")
-        await act(server, "/consumers/c1/retirement", works="release", plan=plan["plan"], reason="cluster is gone")
+        await act(server, "/consumers/c1/retirement", works="release", plan=plan["plan"], **ASKED)
         assert await server.bundles() == {}
         for name in ("w1", "w2", "w3"):
             final = await watching.take(functools.partial(is_release, name))
@@ -301,6 +308,9 @@ async def test_released_works_are_gone_and_their_objects_stay(database: Dsn) -> 
         async with server.http() as client:
             entries = (await client.get("/consumers/c1/history")).json()["items"]
         assert {"consumer.retired", "work.released"} <= {entry["kind"] for entry in entries}
+        # The source asked for nothing: the operator did.
+        released = [HistoryEntry.from_dict(entry) for entry in entries if entry["kind"] == "work.released"]
+        assert {(entry.requester, entry.detail["reason"]) for entry in released} == {OPERATOR}
         # An agent that comes back is asked to delete nothing, also after a gap in the notifications.
         await server.add_consumer("c1")
         async with agent(server.agents, "c1") as one, one.subscribe() as got:
@@ -316,8 +326,15 @@ async def test_deleted_works_of_a_retired_consumer_wait_for_its_agent(database: 
         await a.create("w1", "c1")
         await silent(server)
         plan = await act(server, "/consumers/c1/retirement", dry=True, works="delete")
-        await act(server, "/consumers/c1/retirement", works="delete", plan=plan["plan"])
+        await act(server, "/consumers/c1/retirement", works="delete", plan=plan["plan"], **ASKED)
         assert (await server.bundles())["w1"]["deleted_at"]
+        async with server.http() as client:
+            query = {"kind": "work.deletion-requested"}
+            (item,) = (await client.get("/consumers/c1/history", params=query)).json()["items"]
+        requested = HistoryEntry.from_dict(item)
+        # The source asked for nothing: the operator did. The source stays, by which its own clients read the entry.
+        assert (requested.requester, requested.detail["reason"]) == OPERATOR
+        assert requested.source == a.id
         again = await act(server, "/consumers/c1/retirement", dry=True, works="delete")
         assert not again["changes"]
         assert "--release" in again["effects"][1]
@@ -332,7 +349,7 @@ async def test_sweep_removes_only_what_was_shown(database: Dsn) -> None:
         await server.add_consumer("c1")
         hold = (
             "INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works, since) "
-            "VALUES ($1, $1, 'OtherDatabase', 'why', 'd', 2, '{}', now())"
+            f"VALUES ($1, $1, 'OtherDatabase', 'why', 'd', 2, '{{}}', {OLD})"
         )
         for name in ("c1", "gone"):
             await server.sql(hold, name)
@@ -348,6 +365,30 @@ async def test_sweep_removes_only_what_was_shown(database: Dsn) -> None:
         assert await server.value("SELECT count(*) FROM maestropy_pauses") == 1
         (entry,) = await history(server, "database.swept")
         assert "- 1 hold" in entry["detail"]
+
+
+async def test_hold_of_a_connected_agent_is_not_swept(database: Dsn) -> None:
+    """Also if the agent is connected to another instance: it would only report its hold again."""
+    async with harness.in_process(database) as server, harness.in_process(database) as other:
+        await server.sql(
+            "INSERT INTO maestropy_holds (consumer_name, id, reason, message, database_id, work_count, works, since) "
+            f"VALUES ('lost', 'h', 'UnknownConsumer', 'why', 'd', 2, '{{}}', {OLD})"
+        )
+        async with agent(other.agents, "lost") as one, one.subscribe():
+            await waiting.until(lambda: "lost" in other.server.agent_subscribers.topics(), what="the agent")
+            assert not (await act(other, "/sweep", dry=True))["changes"]
+            await other.server.presence.write()
+        kept = await act(server, "/sweep", dry=True)
+        assert not kept["changes"]
+        assert "maestro consumer create lost" in kept["warnings"][0]
+        await act(server, "/sweep", plan=kept["plan"])
+        assert await server.value("SELECT count(*) FROM maestropy_holds") == 1
+        await other.server.presence.write()
+        await silent(server)
+        plan = await act(server, "/sweep", dry=True)
+        await act(server, "/sweep", plan=plan["plan"])
+        assert await server.value("SELECT count(*) FROM maestropy_holds") == 0
+        assert await server.value("SELECT count(*) FROM maestropy_agents") == 0
 
 
 @pytest.mark.parametrize(
@@ -366,6 +407,45 @@ async def test_hostile_reasons_are_rejected(database: Dsn, body: dict[str, Any],
         await server.add_consumer("c1")
         assert field in (await act(server, "/consumers/c1/pause", expect=400, **body))["reason"]
         assert await server.value("SELECT count(*) FROM maestropy_pauses") == 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("dry_run=All", id="snake-case"),
+        pytest.param("dryrun=All", id="lower-case"),
+        pytest.param("dryRun=true", id="other-value"),
+        pytest.param("dryRun=All&dryRun=All", id="twice"),
+        pytest.param("dryRun=", id="empty"),
+        pytest.param("dryRun=All&force=true", id="unknown-beside"),
+    ],
+)
+async def test_parameter_that_may_mean_a_dry_run_does_nothing(database: Dsn, query: str) -> None:
+    async with harness.in_process(database) as server:
+        await server.add_consumer("c1")
+        async with server.http() as client:
+            for path in ("/consumers/c1/pause", "/consumers/c1/resync", "/sweep", "/resource-bundles/w/resend"):
+                answer = await client.post(f"{path}?{query}", json={})
+                assert (answer.status_code, "dryRun=All" in answer.text) == (400, True), answer.text
+        assert await server.value("SELECT count(*) FROM maestropy_pauses") == 0
+        assert await history(server, "consumer.paused") == []
+
+
+async def test_refused_dry_run_is_recorded_as_one(database: Dsn) -> None:
+    async with harness.in_process(database) as server:
+        await server.add_consumer("c1")
+        await act(server, "/consumers/c1/retirement", expect=409, dry=True, works="release", requested_by="ann@laptop")
+        (dry,) = await waiting.until(lambda: history(server, "request.refused"))
+        assert (dry["consumer_name"], dry["subject_id"]) == ("c1", "")
+        detail = json.loads(dry["detail"])
+        assert (detail["dry_run"], detail["requested_by"]) == (True, "ann@laptop")
+        await act(server, "/consumers/c1/retirement", expect=409, works="release", plan="x", requested_by="ann@laptop")
+
+        async def second() -> Any:
+            return (await history(server, "request.refused"))[1:]
+
+        (real,) = await waiting.until(second)
+        assert "dry_run" not in json.loads(real["detail"])
 
 
 async def test_unknown_consumer_is_answered_with_similar_names(database: Dsn) -> None:

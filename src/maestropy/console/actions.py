@@ -183,7 +183,10 @@ class _Operation:
             if self._asked.action == "adopt":
                 # Without reading the hold, which the consumer may not have: the role is checked first.
                 await self._client.consumers.adoption_plan(
-                    self._asked.target, hold_id=self._asked.plan, operation_id=self._operation_id
+                    self._asked.target,
+                    hold_id=self._asked.plan,
+                    requested_by=self._requested_by,
+                    operation_id=self._operation_id,
                 )
             else:
                 await self._call(dry_run=True)
@@ -254,7 +257,9 @@ class _Operation:
         hold = await self._client.consumers.hold(target)
         if hold is None:
             raise errors.Conflict(f"consumer {target} has no data-safety hold any more; there is nothing to adopt")
-        planned = await self._client.consumers.adoption_plan(target, hold_id=hold.id, operation_id=self._operation_id)
+        planned = await self._client.consumers.adoption_plan(
+            target, hold_id=hold.id, requested_by=self._requested_by, operation_id=self._operation_id
+        )
         absent = frozenset(hold.absent_works)
         works = (ActionWork(id=work, name="", version=0, is_deleting=work in absent) for work in hold.works)
         return replace(planned, works=tuple(works)[:_MOST_WORKS])

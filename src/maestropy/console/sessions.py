@@ -46,6 +46,9 @@ class Viewer:
     """Empty: only the server that is read knows it."""
 
 
+NoteRefusal = Callable[[Request, HTTPStatus, str], None]
+"""Called with a sign-in whose token was not accepted, the status of the answer, and why; gets no secrets."""
+
 Authenticate = Callable[[str | None], Awaitable[Viewer]]
 """Returns the viewer of an `Authorization` header; raises `Refused`."""
 
@@ -61,6 +64,7 @@ class Gate:
     """The role of everyone where there is no login; empty: that of the console's own token, which may not be known."""
     session_token: Callable[[Request], str] = lambda _: ""
     """Returns the token of a session that was begun at an OpenID provider; empty if there is none."""
+    note_refusal: NoteRefusal = lambda _request, _status, _reason: None
     cookie: str = COOKIE
     key: str = field(default="", repr=False)
     """What the address of a console of one user has to hold, once for each browser; empty: no key."""
@@ -109,7 +113,11 @@ class Gate:
         is_secure = origin.scheme == "https"
         if not is_secure and not is_loopback(origin.hostname or ""):
             raise Refused(HTTPStatus.BAD_REQUEST, "A token is not accepted without TLS. Open the console by https.")
-        viewer = await self.authenticate(f"Bearer {token}")
+        try:
+            viewer = await self.authenticate(f"Bearer {token}")
+        except Refused as error:
+            self.note_refusal(request, error.status, error.reason)
+            raise
         seconds = min(float(LONGEST_SECONDS), max(0.0, token_expiry(token) - now))
         return viewer, token, {"max_age": int(seconds), "secure": is_secure, "httponly": True, "samesite": "strict"}
 

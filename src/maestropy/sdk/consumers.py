@@ -212,14 +212,16 @@ class AsyncConsumers:
         )
         await self._rest.ask(call)
 
-    async def adoption_plan(self, key: str, *, hold_id: str, operation_id: str = "") -> OperatorAction:
+    async def adoption_plan(
+        self, key: str, *, hold_id: str, requested_by: str = "", operation_id: str = ""
+    ) -> OperatorAction:
         """Return what the adoption of a hold would do, and change nothing; its `plan` is the `hold_id` to adopt."""
         consumer = await self.get(key)
         return await actions.perform(
             self._rest,
             f"{_path(consumer.id)}/data-safety-hold/adoption",
             doing=f"plan the adoption of the database for consumer {key}",
-            body={"hold_id": hold_id},
+            body={"hold_id": hold_id, "requested_by": requested_by},
             dry_run=True,
             operation_id=operation_id,
         )

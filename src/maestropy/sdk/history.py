@@ -14,6 +14,14 @@ from maestropy.wire import timestamps
 
 PAGE_SIZE: Final = 500
 _MOST_PAGES: Final = 1_000_000
+_UNAUTHENTICATED: Final = "unauthenticated"
+_BY_SOURCES: Final = frozenset(("work.created", "work.updated", "work.deletion-requested", "request.refused"))
+_BY_OPERATORS: Final = frozenset(
+    (
+        *("work.resent", "work.released", "database.swept"),
+        *(f"consumer.{done}" for done in ("paused", "resumed", "resynced", "retired", "adopted")),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +47,20 @@ class HistoryEntry:
     """Why a request was refused: `denied`, `conflict`, `not-found` or `invalid`."""
     detail: Mapping[str, Any] = field(default_factory=dict)
     """What changed: names of paths, conditions and objects, never values."""
+
+    @property
+    def requester(self) -> str:
+        """Who asked for it: the user, or without authentication the source or who the client of an operator says it is.
+
+        Empty for what nobody asked for, such as a status. The source of an entry is that of the work: operators act on
+        works of every source.
+        """
+        if self.user:
+            return self.user
+        name = self.detail.get("requested_by")
+        if name or self.detail.get("action") or self.kind in _BY_OPERATORS:
+            return f"{_UNAUTHENTICATED} ({name})" if name else _UNAUTHENTICATED
+        return f"source {self.source}" if self.source and self.kind in _BY_SOURCES else ""
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> "HistoryEntry":

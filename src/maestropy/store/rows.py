@@ -282,6 +282,8 @@ class Orphan(NamedTuple):
     kind: str
     subject: str
     since: datetime
+    seen_at: datetime | None = None
+    """When an agent of this consumer was seen last; None: never, or it is about no agent."""
 
 
 class AgentSide(NamedTuple):

@@ -58,3 +58,33 @@ async def test_unknown_work_is_not_found() -> None:
 async def test_limit_must_be_positive() -> None:
     with pytest.raises(errors.Invalid, match="limit is 0"):
         await read(Rest(), limit=0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "requester"),
+    [
+        pytest.param({"kind": "work.updated", "user": "ada", "source": "a"}, "ada", id="user"),
+        pytest.param({"kind": "work.updated", "source": "a"}, "source a", id="source"),
+        pytest.param({"kind": "work.status", "source": "a"}, "", id="agent"),
+        pytest.param({"kind": "work.deleted", "source": "a"}, "", id="confirmed-by-the-agent"),
+        pytest.param({"kind": "agent.connected"}, "", id="connect"),
+        pytest.param(
+            {"kind": "work.deletion-requested", "source": "a", "detail": {"action": "retire", "requested_by": "x@y"}},
+            "unauthenticated (x@y)",
+            id="deleted-by-a-retirement",
+        ),
+        pytest.param(
+            {"kind": "work.deletion-requested", "source": "a", "detail": {"action": "delete"}},
+            "unauthenticated",
+            id="deleted-over-rest",
+        ),
+        pytest.param({"kind": "work.released", "source": "a"}, "unauthenticated", id="released-without-a-name"),
+        pytest.param(
+            {"kind": "work.resent", "source": "a", "user": "ada", "detail": {"requested_by": "x@y"}},
+            "ada",
+            id="user-not-who-the-client-says-it-is",
+        ),
+    ],
+)
+def test_requester_is_who_asked_and_not_the_source_of_the_work(entry: dict[str, Any], requester: str) -> None:
+    assert history.HistoryEntry.from_dict(entry).requester == requester

@@ -4,7 +4,7 @@ import functools
 import getpass
 import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -132,7 +132,10 @@ def carry_out(ask: "Callable[..., OperatorAction]", question: str, *, flags: Act
     ask = functools.partial(ask, reason=flags.reason, requested_by=operator())
     plan = ask(dry_run=True)
     if flags.dry_run or not plan.is_change:
-        _show(plan, output=output, ending="Dry run: nothing was changed\n" if flags.dry_run else "")
+        # It was done before: what is shown is the result of the action, not its plan.
+        shown = replace(plan, is_dry_run=flags.dry_run)
+        ending = "Dry run: nothing was changed\n" if flags.dry_run else "Nothing was changed\n"
+        _show(shown, output=output, ending=ending)
         return 0
     if output.is_table:
         screen.write(rendering.action(plan))

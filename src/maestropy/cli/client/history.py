@@ -1,5 +1,7 @@
 """`maestro history`: show who changed a work or a consumer, what, when and from where."""
 
+import heapq
+import itertools
 import json
 import re
 import sys
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
 
 Output = Literal["table", "wide", "json", "yaml", "jsonl"]
 
-_HEADS = ("TIME", "KIND", "WORK", "VERSION", "BY", "FROM", "WHAT", "OPERATION")
-_NARROW = (0, 1, 3, 4, 5, 6)
-_WIDE = tuple(range(len(_HEADS)))
+_HEADS = ("TIME", "KIND", "CONSUMER", "WORK", "VERSION", "BY", "FROM", "WHAT", "OPERATION")
+_NARROW = ("TIME", "KIND", "VERSION", "BY", "FROM", "WHAT")
+_EVERYTHING = ("TIME", "KIND", "CONSUMER", "VERSION", "BY", "FROM", "WHAT")
 _AGE = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SHOWN = 3
@@ -104,7 +106,7 @@ def history(
         shown.reverse()
     if not shown:
         screen.write_error("No history found\n" if not _is_filtered(flags) else "No history matches\n")
-    sys.stdout.write("".join(_rendered(shown, output=output, headers=not no_headers)))
+    sys.stdout.write("".join(_rendered(shown, output=output, headers=not no_headers, is_everything=flags.all)))
     return 0
 
 
@@ -125,12 +127,27 @@ def _find(client: "Maestro", key: str, filters: Mapping[str, Any]) -> "Iterator[
                     f"{work_id}); check the name, or give the source with --grpc-source-id"
                 )
             ) from None
-    for read in (client.resource_bundles.history, client.consumers.history):
+    # Both: a request that was refused may have named a work like a consumer, or the other way round.
+    found = []
+    for read in (client.consumers.history, client.resource_bundles.history):
         try:
-            return _started(read(key, **filters))
+            found.append(_started(read(key, **filters)))
         except errors.NotFound:
             continue
-    return client.resource_bundles.history(_work_id(client, key), **filters)
+    if not found:
+        return client.resource_bundles.history(_work_id(client, key), **filters)
+    return _merged(found, filters)
+
+
+def _merged(found: "list[Iterator[HistoryEntry]]", filters: Mapping[str, Any]) -> "Iterator[HistoryEntry]":
+    """Return the entries of several histories in the order of time, each once."""
+    entries = heapq.merge(*found, key=_position, reverse=filters["newest_first"])
+    once = (next(same) for _, same in itertools.groupby(entries, key=lambda entry: entry.id))
+    return itertools.islice(once, filters["limit"])
+
+
+def _position(entry: "HistoryEntry") -> tuple[datetime, int]:
+    return datetime.fromisoformat(entry.time), int(entry.id)
 
 
 def _started(entries: "Iterator[HistoryEntry]") -> "Iterator[HistoryEntry]":
@@ -188,7 +205,7 @@ def _is_filtered(flags: HistoryFlags) -> bool:
     return bool(flags.since or flags.until or flags.kind)
 
 
-def _rendered(entries: "list[HistoryEntry]", *, output: Output, headers: bool) -> Iterator[str]:
+def _rendered(entries: "list[HistoryEntry]", *, output: Output, headers: bool, is_everything: bool) -> Iterator[str]:
     match output:
         case "jsonl":
             yield from (f"{_line(entry)}\n" for entry in entries)
@@ -197,7 +214,8 @@ def _rendered(entries: "list[HistoryEntry]", *, output: Output, headers: bool) -
         case "yaml":
             yield rendering.as_yaml({"items": [_document(entry) for entry in entries], "kind": "HistoryList"})
         case "table" | "wide":
-            columns = _WIDE if output == "wide" else _NARROW
+            shown = _HEADS if output == "wide" else _EVERYTHING if is_everything else _NARROW
+            columns = [_HEADS.index(head) for head in shown]
             lines = [*([_HEADS] if headers else []), *(_cells(entry, is_wide=output == "wide") for entry in entries)]
             yield rendering.table([[line[index] for index in columns] for line in lines])
 
@@ -211,21 +229,17 @@ def _line(entry: "HistoryEntry") -> str:
 
 
 def _cells(entry: "HistoryEntry", *, is_wide: bool) -> tuple[str, ...]:
-    by = entry.user or (f"source {entry.source}" if entry.source and not _is_of_agent(entry.kind) else "-")
     return (
         rendering.moment(entry.time),
         entry.kind,
+        entry.consumer or "-",
         entry.resource_id or entry.consumer_id or "-",
         str(entry.version or "-"),
-        by,
+        entry.requester or "-",
         entry.address or "-",
         summary(entry, limit=None if is_wide else _SHOWN) or "-",
         entry.operation_id or "-",
     )
-
-
-def _is_of_agent(kind: str) -> bool:
-    return kind in ("work.status", "work.deleted") or kind.startswith("agent.")
 
 
 def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
@@ -235,7 +249,7 @@ def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
     if detail.get("observed_version"):
         parts.append(f"version {detail['observed_version']} is reported")
     if detail.get("request"):
-        parts.append(str(detail["request"]))
+        parts.append(f"{detail['request']}{' (dry run)' if detail.get('dry_run') else ''}")
     if detail.get("reason"):
         parts.append(str(detail["reason"]))
     parts += _limited(map(str, detail.get("objects") or detail.get("changes") or ()), limit)
@@ -243,13 +257,16 @@ def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
     parts += _limited(map(_feedback, detail.get("feedback") or ()), limit)
     if detail.get("labels"):
         parts.append(f"labels {', '.join(map(str, detail['labels']))}")
-    parts += [f"{name} {detail[name]}" for name in _PLAIN if detail.get(name)]
+    # Without a user, the column BY has it.
+    hidden = () if entry.user else ("requested_by",)
+    parts += [f"{name} {detail[name]}" for name in _PLAIN if name not in hidden and detail.get(name)]
     if detail.get("truncated"):
         parts.append("(truncated)")
     return ", ".join(parts)
 
 
 _PLAIN = (
+    "action",
     "fate",
     "hold_id",
     "works",

@@ -53,4 +53,5 @@ def login(options: LoginOptions, context: MountContext, *, authenticate: Authent
         random=secrets.token_bytes,
         clock=clock,
         report=context.report,
+        note_refusal=context.note_refusal,
     )

@@ -39,7 +39,12 @@ async def _open(context: MountContext, options: LoginOptions | None) -> AsyncIte
     async with AsyncMaestro(
         environ={}, api_url=_IN_PROCESS, retry=RetryPolicy(attempts=1), transport=transport
     ) as client:
-        gate = Gate(allows_host=context.allows_host, authenticate=_authenticator(context), open_role="admin")
+        gate = Gate(
+            allows_host=context.allows_host,
+            authenticate=_authenticator(context),
+            open_role="admin",
+            note_refusal=context.note_refusal,
+        )
         login = None if options is None else console_login.login(options, context, authenticate=gate.authenticate)
         if login is not None:
             gate = replace(gate, session_token=login.token)

@@ -50,6 +50,7 @@ class Login:
     random: Callable[[int], bytes]
     clock: Clock
     report: Callable[[str], None]
+    note_refusal: sessions.NoteRefusal = lambda _request, _status, _reason: None
     _reported_at: float = float("-inf")
 
     def token(self, request: Request) -> str:
@@ -101,6 +102,7 @@ class Login:
             response.delete_cookie(sessions.COOKIE, path=request.url.path.removesuffix(f"/{flow.CALLBACK}") or "/")
         except LoginFailed as error:
             self._tell(error)
+            self.note_refusal(request, error.problem.status, error.told)
             page = problems.page(error.problem, console_url=self.options.console_url)
             response = Response(page, error.problem.status, media_type="text/html")
         self.jar.end_attempt(response, state)
@@ -192,7 +194,7 @@ class Login:
         if error.problem is problems.OTHER_BROWSER or now - self._reported_at < _REPORT_SECONDS:
             return
         self._reported_at = now
-        self.report(f"{error.problem.title}: {error.detail}" if error.detail else error.problem.title)
+        self.report(error.told)
 
 
 def _json(body: Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Response:

@@ -35,6 +35,11 @@ class LoginFailed(Exception):
         self.detail = detail
         """More for the log of the server; no secrets."""
 
+    @property
+    def told(self) -> str:
+        """What an operator reads."""
+        return f"{self.problem.title}: {self.detail}" if self.detail else self.problem.title
+
 
 _AGAIN: Final = "Open the console and sign in again."
 _OPERATOR: Final = "Tell whoever runs this server: its log has more."

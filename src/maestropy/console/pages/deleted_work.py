@@ -71,9 +71,8 @@ def _asked(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
 
 
 def _who(entry: HistoryEntry) -> str:
-    source = f"source {entry.source}" if entry.source else ""
     where = f"from {entry.address}" if entry.address else ""
-    return shortened(" ".join(filter(None, (entry.user or source, where)))) or "somebody without login"
+    return shortened(" ".join(filter(None, (entry.requester, where)))) or "somebody without login"
 
 
 def _evidence(entry: HistoryEntry) -> dict[str, str]:

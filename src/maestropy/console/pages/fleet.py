@@ -232,5 +232,5 @@ def _consumer(picture: Picture, name: str, counted: ConsumerCounts, *, now: floa
         "lagSeconds": round(max(0.0, now - counted.oldest_behind), 1) if counted.oldest_behind else None,
         "isHeld": name in picture.holds,
         "isPaused": name in picture.pauses,
-        "offers": remedies.of_consumer(picture, name),
+        "offers": remedies.of_consumer(picture, name, contact=contact, now=now),
     }

@@ -16,8 +16,9 @@ Name = Literal["resend", "resync", "pause", "resume", "adopt", "retire-release",
 _ROLES: Final = ("none", "read", "write", "admin")
 _RESENT: Final = frozenset({"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-101", "MW-105"})
 """Verdicts on works whose spec, deletion or status may have been lost on its way."""
-_RETIRED_AFTER: Final = 600.0
-"""So long an agent has to be away before a server retires its consumer."""
+_RETIRED_AFTER: Final = 660.0
+"""So long an agent has to be away before a server retires its consumer: ten minutes, and servers note agents once a
+minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +128,8 @@ def of_group(
     return [*resent, _offer("resync", consumer)]
 
 
-def of_consumer(picture: Picture, name: str) -> list[dict[str, str]]:
-    """Return what can be done with a consumer."""
+def of_consumer(picture: Picture, name: str, *, contact: float, now: float) -> list[dict[str, str]]:
+    """Return what can be done with a consumer; `contact` is when its agent was last heard of, 0 if never."""
     if name not in picture.consumers:
         return []
     agent = picture.agents.get(name)
@@ -137,7 +138,7 @@ def of_consumer(picture: Picture, name: str) -> list[dict[str, str]]:
         offers.append(_offer("resync", name))
     if name in picture.holds:
         offers.append(_offer("adopt", name))
-    if agent is None or not agent.is_connected:
+    if (agent is None or not agent.is_connected) and now - contact >= _RETIRED_AFTER:
         offers += [_offer("retire-release", name), _offer("retire-delete", name)]
     return offers
 

@@ -307,7 +307,7 @@ def entry_model(entry: HistoryEntry) -> dict[str, Any]:
         "time": entry.time,
         "kind": entry.kind,
         "version": entry.version,
-        "by": escape(entry.user or (f"source {entry.source}" if entry.source and entry.kind in _REQUESTS else "")),
+        "by": escape(entry.requester),
         "address": escape(entry.address),
         "operationId": escape(entry.operation_id),
         "detail": redaction.anything(entry.detail),

@@ -41,8 +41,19 @@ class ActionRequest:
 class OperatorActions:
     """Plans actions and carries them out."""
 
-    def __init__(self, context: Context, *, keeps_history: bool, sees_agents: bool) -> None:
-        """Prepare; `sees_agents` says whether the broker knows which agents are connected."""
+    def __init__(
+        self,
+        context: Context,
+        *,
+        keeps_history: bool,
+        sees_agents: bool,
+        connected: Callable[[], Collection[str] | None] = lambda: None,
+    ) -> None:
+        """Prepare; `sees_agents` says whether the broker knows which agents are connected, `connected` which are here.
+
+        `connected` returns consumers, and None where that cannot be known.
+        """
+        self._connected = connected
         self._context = context
         self._sees_agents = sees_agents
         self._keeps_history = keeps_history
@@ -79,7 +90,11 @@ class OperatorActions:
             await actions.request_resync(connection, facts.name)
             return True
 
-        return await self._on_consumer(key, request, plan=delivery.resync, write=write, kind=kinds.CONSUMER_RESYNCED)
+        def plan(facts: rows.ConsumerFacts, works: Sequence[rows.NamedWork]) -> Plan:
+            connected = self._connected()
+            return delivery.resync(facts, works, is_connected=None if connected is None else facts.name in connected)
+
+        return await self._on_consumer(key, request, plan=plan, write=write, kind=kinds.CONSUMER_RESYNCED)
 
     async def pause(self, key: str, request: ActionRequest) -> Plan | None:
         """Pause the delivery to a consumer; None if there is no such consumer."""
@@ -134,13 +149,14 @@ class OperatorActions:
         now = self._context.now()
         async with self._context.database.transaction() as connection:
             orphans = await actions.orphans(connection, before=now - sweep.LEFT_BEHIND)
-            plan = sweep.plan(orphans, await actions.agent_side(connection), classes=classes)
+            present = sweep.of_present_agents(orphans, connected=self._connected() or (), now=now)
+            plan = sweep.plan(orphans, await actions.agent_side(connection), classes=classes, present=present)
             if request.is_dry_run:
                 return plan
             if plan.pin != pin:
                 return _changed(plan.action)
             if plan.is_change:
-                removed = sweep.subjects(orphans, classes=classes)
+                removed = sweep.subjects([one for one in orphans if one not in present], classes=classes)
                 await actions.remove_orphans(connection, removed)
                 entry = rows.HistoryEntry(kind=kinds.DATABASE_SWEPT, at=now)
                 await self._record(connection, entry, plan, request, changes=_counts(removed))
@@ -198,7 +214,7 @@ class OperatorActions:
                     version=status.version,
                     requester=request.requester,
                     operation_id=kinds.short(request.operation_id),
-                    detail=kinds.detail({"reason": kinds.short(request.reason)}),
+                    detail=kinds.detail(_asked(request)),
                 )
                 for status in stored.values()
             ]
@@ -209,7 +225,8 @@ class OperatorActions:
         self, connection: pool.Connection, versions: Sequence[rows.WorkVersion], request: ActionRequest
     ) -> None:
         ids = [version.id for version in versions if not version.is_deleting]
-        detail = kinds.detail({"reason": kinds.short(request.reason)})
+        # The history of a work names its source: the action says that it was not the source who asked.
+        detail = kinds.detail({"action": "retire", **_asked(request)})
         record = rows.Record(request.requester, kinds.short(request.operation_id), detail)
         records = [record if self._keeps_history else None] * len(ids)
         event_ids = [self._context.new_id() for _ in ids]
@@ -229,12 +246,7 @@ class OperatorActions:
         """Record an action in its own transaction."""
         if not self._keeps_history:
             return
-        detail = {
-            "reason": kinds.short(request.reason),
-            "requested_by": kinds.short(request.requested_by),
-            "works": plan.work_count,
-            **members,
-        }
+        detail = {**_asked(request), "works": plan.work_count, **members}
         entry = rows.HistoryEntry(
             kind=subject.kind,
             at=subject.at,
@@ -257,6 +269,11 @@ class OperatorActions:
             LogKey.REASON: f"by {request.by}{f': {request.reason}' if request.reason else ''}",
         }
         self._journal.warning(RestPhrase.ACTION, fields)
+
+
+def _asked(request: ActionRequest) -> dict[str, object]:
+    """Return what every entry of an action says about its request."""
+    return {"reason": kinds.short(request.reason), "requested_by": kinds.short(request.requested_by)}
 
 
 def _changed(action: str) -> Refusal:

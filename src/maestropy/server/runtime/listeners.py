@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import ssl
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -19,6 +20,7 @@ from maestropy.server.api.grpc.subscriptions import Heartbeats
 from maestropy.server.api.rest.app import create_app
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.hosts import EVERY_NAME, HostRules
+from maestropy.server.api.rest.http import refused_requests
 from maestropy.server.auth import rest as rest_auth
 from maestropy.server.auth import sources as source_auth
 from maestropy.server.auth.agents import AgentIdentityPolicy, default_policy
@@ -301,6 +303,7 @@ async def _with_mount(
         authenticated_api=create_app(in_process),
         authenticate=dependencies.authenticate,
         allows_host=dependencies.hosts.allows,
+        note_refusal=functools.partial(refused_requests.record_sign_in, dependencies),
         **logins,
     )
     mounted = await stack.enter_async_context(mount.open(context))

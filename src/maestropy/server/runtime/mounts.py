@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,6 +35,8 @@ class MountContext:
     """What `authenticate` is part of; it also checks ID tokens, with the same keys."""
     report: Callable[[str], None] = lambda _: None
     """Logs why a user could not sign in, for the operator; gets no secrets."""
+    note_refusal: Callable[[Request, HTTPStatus, str], None] = lambda _request, _status, _reason: None
+    """Records a refused sign-in in the history, with its reason; gets no secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,10 @@ class Controllers:
         self.spec_dispatcher = SpecDispatcher(context, broker, sender)
         self.resync = Resync(context, broker, sender, wake_dispatcher=self.spec_dispatcher.wake_ups.request_rescan)
         self.operator_actions = OperatorActions(
-            context, keeps_history=keeps_history, sees_agents=broker.capabilities.reports_subscriptions
+            context,
+            keeps_history=keeps_history,
+            sees_agents=broker.capabilities.reports_subscriptions,
+            connected=broker.consumers,
         )
         self.presence = AgentPresence(context, connected=broker.consumers)
         self.status_recheck = StatusRecheck(context, request=self.resync.request_statuses_of)

@@ -5,9 +5,9 @@ exists without the other. Nothing is decided here; `history_partitions` creates 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from maestropy.store import rows, sql
 from maestropy.store.lists import query as queries
@@ -84,6 +84,28 @@ async def record(connection: pool.Connection, entries: Sequence[rows.HistoryEntr
         [entry.result for entry in entries],
         [entry.detail for entry in entries],
     )
+
+
+async def attributed(connection: pool.Connection, entries: Sequence[rows.HistoryEntry]) -> Sequence[rows.HistoryEntry]:
+    """Return the entries with the names of their consumers, where a request named a consumer by its ID, or only a work.
+
+    So the history of a consumer has the refused requests about it and its works, whatever they called it.
+    """
+    keys = {entry.consumer for entry in entries if entry.consumer and not entry.subject_id}
+    works = {entry.subject_id for entry in entries if entry.subject_id and not entry.consumer}
+    names: dict[str, str] = {row["key"]: row["name"] for row in await _fetched(connection, "consumers_named", keys)}
+    owners: dict[str, str] = {row["id"]: row["name"] for row in await _fetched(connection, "consumers_of_works", works)}
+
+    def consumer_of(entry: rows.HistoryEntry) -> str:
+        if entry.consumer:
+            return entry.consumer if entry.subject_id else names.get(entry.consumer, entry.consumer)
+        return owners.get(entry.subject_id, "")
+
+    return [replace(entry, consumer=consumer_of(entry)) for entry in entries]
+
+
+async def _fetched(connection: pool.Connection, statement: str, keys: Collection[str]) -> Sequence[Any]:
+    return await connection.fetch(_STATEMENTS[statement], sorted(keys)) if keys else ()
 
 
 async def page(database: pool.Database, query: HistoryQuery) -> list[HistoryRow]:

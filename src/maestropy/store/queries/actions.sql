@@ -93,10 +93,15 @@ SELECT count(*) AS consumers, (extract(epoch FROM $1::timestamptz - min(paused_a
 FROM maestropy_pauses;
 
 -- name: note_seen
--- Only of consumers that exist: an agent may name any. Rows of the last moments stay as they are: two instances may have
+-- Only of consumers that exist, or whose agent has reported a hold: an agent may name any. Rows of the last moments stay as they are: two instances may have
 -- agents of the same consumer.
 INSERT INTO maestropy_agents AS a (consumer_name, seen_at)
-SELECT c.name, $2 FROM consumers c WHERE c.name = ANY($1::text[]) ORDER BY c.name
+SELECT k.name, $2 FROM (
+    SELECT c.name FROM consumers c WHERE c.name = ANY($1::text[])
+    UNION
+    SELECT h.consumer_name FROM maestropy_holds h WHERE h.consumer_name = ANY($1::text[])
+) k
+ORDER BY k.name
 ON CONFLICT (consumer_name) DO UPDATE SET seen_at = excluded.seen_at
 WHERE a.seen_at < excluded.seen_at - interval '30 seconds';
 
@@ -114,20 +119,20 @@ UPDATE resources SET deleted_at = $2 WHERE id = ANY($1::text[]) AND deleted_at I
 -- name: orphans
 -- Rows that belong to nothing, by class. Resources without a consumer cannot exist (a foreign key). Maintenance removes
 -- events and status events without a resource, so those before $1 were left behind while no maestropy server ran.
-SELECT 'hold' AS class, h.consumer_name AS subject, h.since AS since
-FROM maestropy_holds h WHERE NOT EXISTS (SELECT 1 FROM consumers c WHERE c.name = h.consumer_name)
+SELECT 'hold' AS class, h.consumer_name AS subject, h.since AS since, a.seen_at AS seen_at
+FROM maestropy_holds h LEFT JOIN maestropy_agents a ON a.consumer_name = h.consumer_name WHERE NOT EXISTS (SELECT 1 FROM consumers c WHERE c.name = h.consumer_name)
 UNION ALL
-SELECT 'pause', p.consumer_name, p.paused_at
+SELECT 'pause', p.consumer_name, p.paused_at, NULL
 FROM maestropy_pauses p WHERE NOT EXISTS (SELECT 1 FROM consumers c WHERE c.name = p.consumer_name)
 UNION ALL
-SELECT 'agent', a.consumer_name, a.seen_at
+SELECT 'agent', a.consumer_name, a.seen_at, a.seen_at
 FROM maestropy_agents a WHERE NOT EXISTS (SELECT 1 FROM consumers c WHERE c.name = a.consumer_name)
 UNION ALL
-SELECT 'event', e.id, e.created_at
+SELECT 'event', e.id, e.created_at, NULL
 FROM events e
 WHERE e.reconciled_date IS NULL AND e.created_at < $1 AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = e.source_id)
 UNION ALL
-SELECT 'status-event', s.id, s.created_at
+SELECT 'status-event', s.id, s.created_at, NULL
 FROM status_events s WHERE s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = s.resource_id)
 ORDER BY 1, 2;
 

@@ -26,6 +26,30 @@ SELECT name FROM (
 ) found
 ORDER BY rank LIMIT 1;
 
+-- name: consumers_named
+-- The names of consumers that refused requests give by ID, also of deleted ones; a key without a row is a name, or unknown.
+SELECT k.key, n.name
+FROM unnest($1::text[]) AS k (key) CROSS JOIN LATERAL (
+    SELECT coalesce(
+        (SELECT c.name FROM consumers c WHERE c.id = k.key),
+        (SELECT h.consumer_name FROM maestropy_history h
+         WHERE h.subject_id = k.key AND h.kind LIKE 'consumer.%' ORDER BY h.at DESC LIMIT 1)
+    ) AS name
+) n
+WHERE n.name IS NOT NULL;
+
+-- name: consumers_of_works
+-- The consumers of works that refused requests name, also of deleted works.
+SELECT k.id, n.name
+FROM unnest($1::text[]) AS k (id) CROSS JOIN LATERAL (
+    SELECT coalesce(
+        (SELECT r.consumer_name FROM resources r WHERE r.id = k.id),
+        (SELECT h.consumer_name FROM maestropy_history h
+         WHERE h.subject_id = k.id AND h.kind LIKE 'work.%' ORDER BY h.at DESC LIMIT 1)
+    ) AS name
+) n
+WHERE n.name IS NOT NULL;
+
 -- name: partitions
 -- The partitions of the history, and how much room each takes with its indexes.
 SELECT c.relname AS name, pg_total_relation_size(c.oid) AS bytes

@@ -31,6 +31,24 @@ def test_result_of_a_rest_request(method: str, status: int, result: str | None) 
     assert refusals.of_http(method, status) == result
 
 
+BASE = "/api/maestro/v1"
+
+
+@pytest.mark.parametrize(
+    ("template", "work_id", "consumer"),
+    [
+        pytest.param(f"{BASE}/resource-bundles/-/resend", "key", "", id="action-on-a-work"),
+        pytest.param(f"{BASE}/resource-bundles/-", "key", "", id="work"),
+        pytest.param(f"{BASE}/consumers/-/data-safety-hold/adoption", "", "key", id="action-on-a-consumer"),
+        pytest.param(f"{BASE}/consumers/-", "", "key", id="consumer"),
+        pytest.param(f"{BASE}/errors/-", "", "", id="neither"),
+        pytest.param("-", "", "", id="no-route"),
+    ],
+)
+def test_refused_request_is_about_what_its_path_names(template: str, work_id: str, consumer: str) -> None:
+    assert refusals.named_in_path(template, "key") == (work_id, consumer)
+
+
 @pytest.mark.parametrize(
     ("rejected", "result"),
     [

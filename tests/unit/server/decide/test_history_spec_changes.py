@@ -128,3 +128,8 @@ def test_damaged_stored_spec_is_replaced_as_a_whole() -> None:
     assert changes(damaged, parts(CONFIG_MAP)) == ["~ spec"]
     assert json.loads(spec_changes.created(damaged)) != {}
     assert spec_changes.deletion(damaged) == "{}"
+
+
+def test_deletion_by_an_operator_is_told_from_one_by_the_source() -> None:
+    assert "action" not in json.loads(spec_changes.deletion(parts(CONFIG_MAP)))
+    assert json.loads(spec_changes.deletion(parts(CONFIG_MAP), is_from_operator=True))["action"] == "delete"

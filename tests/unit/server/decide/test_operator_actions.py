@@ -53,6 +53,24 @@ def test_paused_consumer_is_named_with_who_when_and_why() -> None:
     assert said in again.effects[0]
 
 
+@pytest.mark.parametrize(
+    ("is_connected", "seen_at", "ends_streams", "warning"),
+    [
+        pytest.param(True, NOW, True, None, id="connected"),
+        pytest.param(False, LONG_AGO, True, "one was seen at 2026-11-17T11:00:00Z", id="away"),
+        pytest.param(False, None, True, "none was seen before", id="never-seen"),
+        pytest.param(None, NOW, False, None, id="behind-a-message-broker"),
+    ],
+)
+def test_resync_says_what_happens_to_the_stream_of_the_agent(
+    is_connected: bool | None, seen_at: datetime | None, ends_streams: bool, warning: str | None
+) -> None:
+    plan = delivery.resync(FACTS._replace(seen_at=seen_at), [WORK], is_connected=is_connected)
+    assert any("end the streams of its agents" in effect for effect in plan.effects) is ends_streams
+    assert [warning in text for text in plan.warnings if warning] == [True] * bool(warning)
+    assert len(plan.warnings) == bool(warning)
+
+
 @pytest.mark.parametrize(("has_go_servers", "warnings"), [(False, 1), (True, 2)])
 def test_pause_warns_of_what_does_not_know_pauses(has_go_servers: bool, warnings: int) -> None:
     plan = delivery.pause(FACTS._replace(has_go_servers=has_go_servers), [WORK])
@@ -64,6 +82,9 @@ def test_pause_warns_of_what_does_not_know_pauses(has_go_servers: bool, warnings
 def test_resume_sends_all_works() -> None:
     assert not delivery.resume(FACTS, []).is_change
     plan = delivery.resume(FACTS._replace(pause=PAUSE), [WORK])
+    assert plan.effects[0] == (
+        "Resume the delivery to consumer c1, paused since 2026-11-17T11:00:00Z by ann from 10.0.0.1: node upgrade."
+    )
     assert plan.effects[1] == "Send all of its works (3), as fast as its agent takes them; 2 waited."
 
 
@@ -165,6 +186,31 @@ def test_sweep_removes_only_the_chosen_classes() -> None:
     assert one.pin != both.pin
     assert sweep.subjects(orphans, classes={"hold"}) == {"hold": ["gone"]}
     assert not sweep.plan([], [], classes=sweep.CLASSES).is_change
+
+
+JUST_NOW = NOW - retirement.SILENCE + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("orphan", "connected", "is_present"),
+    [
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO), {"c"}, True, id="connected-here"),
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO, JUST_NOW), (), True, id="seen-by-another-instance"),
+        pytest.param(rows.Orphan("hold", "c", JUST_NOW), (), True, id="hold-reported-lately"),
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO, NOW - retirement.SILENCE), {"d"}, False, id="agent-is-gone"),
+        pytest.param(rows.Orphan("hold", "c", LONG_AGO), (), False, id="agent-never-seen"),
+        pytest.param(rows.Orphan("agent", "c", JUST_NOW, JUST_NOW), (), True, id="record-of-a-present-agent"),
+        pytest.param(rows.Orphan("pause", "c", JUST_NOW), {"c"}, False, id="pause-is-no-agent"),
+    ],
+)
+def test_rows_of_an_agent_that_may_be_there_are_not_swept(
+    orphan: rows.Orphan, connected: set[str], is_present: bool
+) -> None:
+    present = sweep.of_present_agents([orphan], connected=connected, now=NOW)
+    assert present == [orphan] * is_present
+    plan = sweep.plan([orphan], [], classes=sweep.CLASSES, present=present)
+    assert plan.is_change is not is_present
+    assert any("maestro consumer create c" in text for text in plan.warnings) is (is_present and orphan.kind == "hold")
 
 
 def test_adoption_counts_what_is_applied_and_deleted() -> None:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from maestropy.server.api.rest import representations
 from maestropy.server.api.rest.dependencies import RestDependencies
-from maestropy.server.api.rest.http import bodies, error_catalogue, routing
+from maestropy.server.api.rest.http import asked_actions, bodies, error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.controllers.operator_actions import ActionRequest
 from maestropy.server.decide.actions import sweep
@@ -113,7 +113,7 @@ class ActionHandlers:
             operation_id=routing.operation_id(request),
             reason=body.reason,
             requested_by=body.requested_by,
-            is_dry_run=is_dry_run(request),
+            is_dry_run=asked_actions.of(request.scope).is_dry_run,
         )
 
     async def _known(self, plan: Plan | Refusal | None, key: str) -> Plan | Refusal:
@@ -127,15 +127,6 @@ class ActionHandlers:
         raise rest_errors.RestError(
             error_catalogue.NOT_FOUND, f"There is no consumer with the ID or name '{rest_errors.shorten(key)}'{hint}"
         )
-
-
-def is_dry_run(request: Request) -> bool:
-    """Return whether only the plan is wanted; as in Kubernetes, `All` is the only value."""
-    values = request.query_params.getlist("dryRun")
-    if values not in ([], ["All"]):
-        shown = rest_errors.shorten(", ".join(values))
-        raise rest_errors.RestError(error_catalogue.BAD_REQUEST, f"dryRun={shown}: use dryRun=All, or leave it out")
-    return bool(values)
 
 
 def requested_by(request: Request, name: str) -> str:

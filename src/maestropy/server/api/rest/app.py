@@ -9,7 +9,7 @@ from maestropy.server.api.rest.consumers import ConsumerHandlers
 from maestropy.server.api.rest.data_safety import DataSafetyHandlers
 from maestropy.server.api.rest.dependencies import RestDependencies
 from maestropy.server.api.rest.history import HistoryHandlers
-from maestropy.server.api.rest.http import routing
+from maestropy.server.api.rest.http import asked_actions, routing
 from maestropy.server.api.rest.http.asked_positions import PositionMiddleware
 from maestropy.server.api.rest.http.compression import CompressionMiddleware
 from maestropy.server.api.rest.http.middleware import AuthenticationMiddleware, HostMiddleware, RequestLogMiddleware
@@ -53,14 +53,16 @@ def create_app(deps: RestDependencies) -> ASGIApp:
             f"{base}/history": {"GET": routing.needs(Role.ADMIN, history.everything)},
             f"{base}/data-safety-holds": {"GET": _reads(holds.page)},
             f"{base}/consumers/{{id}}/data-safety-hold": {"GET": _reads(holds.get)},
-            f"{base}/consumers/{{id}}/data-safety-hold/adoption": {"POST": routing.needs(Role.ADMIN, holds.adopt)},
-            f"{base}/resource-bundles/{{id}}/resend": {"POST": routing.needs(Role.WRITE, actions.resend)},
-            f"{base}/consumers/{{id}}/resync": {"POST": routing.needs(Role.WRITE, actions.resync)},
-            f"{base}/consumers/{{id}}/pause": {"POST": routing.needs(Role.ADMIN, actions.pause)},
-            f"{base}/consumers/{{id}}/resume": {"POST": routing.needs(Role.ADMIN, actions.resume)},
-            f"{base}/consumers/{{id}}/retirement": {"POST": routing.needs(Role.ADMIN, actions.retire)},
+            f"{base}/consumers/{{id}}/data-safety-hold/adoption": {
+                "POST": asked_actions.needs(Role.ADMIN, holds.adopt)
+            },
+            f"{base}/resource-bundles/{{id}}/resend": {"POST": asked_actions.needs(Role.WRITE, actions.resend)},
+            f"{base}/consumers/{{id}}/resync": {"POST": asked_actions.needs(Role.WRITE, actions.resync)},
+            f"{base}/consumers/{{id}}/pause": {"POST": asked_actions.needs(Role.ADMIN, actions.pause)},
+            f"{base}/consumers/{{id}}/resume": {"POST": asked_actions.needs(Role.ADMIN, actions.resume)},
+            f"{base}/consumers/{{id}}/retirement": {"POST": asked_actions.needs(Role.ADMIN, actions.retire)},
             f"{base}/delivery-pauses": {"GET": _reads(actions.pauses)},
-            f"{base}/sweep": {"POST": routing.needs(Role.ADMIN, actions.sweep)},
+            f"{base}/sweep": {"POST": asked_actions.needs(Role.ADMIN, actions.sweep)},
         }
     )
     authenticated = AuthenticationMiddleware(CompressionMiddleware(PositionMiddleware(routes, deps)), deps)

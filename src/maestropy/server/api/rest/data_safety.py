@@ -14,7 +14,7 @@ from maestropy.journal.fields import LogKey
 from maestropy.journal.phrases import RestPhrase
 from maestropy.server.api.rest import actions, representations
 from maestropy.server.api.rest.dependencies import RestDependencies
-from maestropy.server.api.rest.http import bodies, error_catalogue, routing
+from maestropy.server.api.rest.http import asked_actions, bodies, error_catalogue, routing
 from maestropy.server.api.rest.http import errors as rest_errors
 from maestropy.server.decide.actions import adoption as adoptions
 from maestropy.server.decide.actions.plans import Plan
@@ -53,7 +53,7 @@ class DataSafetyHandlers:
         by = actions.requested_by(request, adoption.requested_by)
         now = self._deps.clock.now()
         pinned_id = _pinned_id(row)
-        if actions.is_dry_run(request):
+        if asked_actions.of(request.scope).is_dry_run:
             return representations.response(actions.plan_body(_plan(row), is_dry_run=True))
         entry = self._entry(request, consumer_id=request.path_params["id"], row=row, adoption=adoption, now=now)
         if adoption.hold_id != pinned_id or not await data_safety.adopt(

@@ -101,7 +101,9 @@ class HistoryWriter:
 
     async def _write(self, entries: Sequence[rows.HistoryEntry]) -> None:
         async with self._context.database.connection() as connection:
-            await history_entries.record(connection, entries)
+            refused = [entry for entry in entries if entry.kind == kinds.REQUEST_REFUSED]
+            others = [entry for entry in entries if entry.kind != kinds.REQUEST_REFUSED]
+            await history_entries.record(connection, [*others, *await history_entries.attributed(connection, refused)])
 
 
 def _storable(entry: rows.HistoryEntry) -> rows.HistoryEntry:

@@ -185,7 +185,13 @@ class SpecWriter:
         deleting = [request for request in requests if isinstance(outcomes[request.id], admission.MarkDeleting)]
         if deleting:
             event_ids = [self._context.new_id() for _ in deleting]
-            records = [self._record(request, spec_changes.deletion(stored[request.id].parts)) for request in deleting]
+            records = [
+                self._record(
+                    request,
+                    spec_changes.deletion(stored[request.id].parts, is_from_operator=request.is_from_operator),
+                )
+                for request in deleting
+            ]
             ids = [request.id for request in deleting]
             await resources.mark_deleting(connection, ids, event_ids=event_ids, now=now, records=records)
 

@@ -42,18 +42,26 @@ def resend(work: rows.NamedWork, *, is_waiting: bool, pause: rows.Pause | None) 
     )
 
 
-def resync(facts: rows.ConsumerFacts, works: Sequence[rows.NamedWork]) -> Plan:
-    """Plan to send all works of a consumer again, and to ask its agent for everything."""
-    effects = (
+def resync(facts: rows.ConsumerFacts, works: Sequence[rows.NamedWork], *, is_connected: bool | None = None) -> Plan:
+    """Plan to send all works of a consumer again, and to ask its agent for everything.
+
+    `is_connected` says whether an agent has a stream to this instance; None: the message broker does not say.
+    """
+    effects = [
         f"Send all works of consumer {facts.name} ({facts.works}) again, as fast as its agent takes them.",
         "Works that the agent has in the same version do not change.",
         "Let the agent compare its works with the database, and report the statuses that the server does not have.",
-    )
+    ]
+    if is_connected is not None:
+        effects.append(
+            "For that, end the streams of its agents: they reconnect at once, and the history has a disconnect and a "
+            "connect."
+        )
     return Plan(
         action="resync",
         consumer=facts.name,
-        effects=effects,
-        warnings=_paused(facts.pause),
+        effects=tuple(effects),
+        warnings=(*_paused(facts.pause), *(_absent(facts) if is_connected is False else ())),
         works=works,
         work_count=facts.works,
     )
@@ -93,9 +101,10 @@ def resume(facts: rows.ConsumerFacts, works: Sequence[rows.NamedWork]) -> Plan:
     if facts.pause is None:
         effects: tuple[str, ...] = (f"Nothing: delivery to consumer {facts.name} is not paused.",)
     else:
-        since = plans.moment(facts.pause.paused_at)
+        since, reason = plans.moment(facts.pause.paused_at), facts.pause.reason
+        why = f": {reason}" if reason else ""
         effects = (
-            f"Resume the delivery to consumer {facts.name}, paused since {since} by {facts.pause.paused_by}.",
+            f"Resume the delivery to consumer {facts.name}, paused since {since} by {facts.pause.paused_by}{why}.",
             f"Send all of its works ({facts.works}), as fast as its agent takes them; {facts.waiting} waited.",
             "Works that the agent has in the same version do not change.",
         )
@@ -111,6 +120,16 @@ def resume(facts: rows.ConsumerFacts, works: Sequence[rows.NamedWork]) -> Plan:
 
 def _paused(pause: rows.Pause | None) -> tuple[str, ...]:
     return () if pause is None else (f"It is sent after the resumption: {plans.paused(pause)}",)
+
+
+def _absent(facts: rows.ConsumerFacts) -> tuple[str, ...]:
+    """Return the warning that nobody takes what is sent; agents may be connected to other instances."""
+    seen = f"one was seen at {plans.moment(facts.seen_at)}" if facts.seen_at is not None else "none was seen before"
+    warning = (
+        f"No agent of consumer {facts.name} is connected to this instance of the server; {seen}. What no agent takes "
+        "waits until one connects"
+    )
+    return (warning,)
 
 
 def _named(work: rows.NamedWork) -> str:

@@ -1,14 +1,14 @@
-"""Plan the removal of rows that belong to nothing. Pure.
+"""Plan the removal of rows that belong to nothing, and to no agent that may be there. Pure.
 
 Only rows of the database are removed. Works that agents keep are named, and only an adoption ends them.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
-from maestropy.server.decide.actions import plans
+from maestropy.server.decide.actions import plans, retirement
 from maestropy.server.decide.actions.plans import Plan
 from maestropy.store import rows
 
@@ -22,11 +22,36 @@ CLASSES: Final[Mapping[str, str]] = {
     "event": "event of a work that does not exist",
     "status-event": "status event of a work that does not exist",
 }
+_OF_AGENTS: Final = frozenset(("hold", "agent"))
 _SHOWN: Final = 20
 
 
-def plan(orphans: Sequence[rows.Orphan], agents: Sequence[rows.AgentSide], *, classes: Collection[str]) -> Plan:
-    """Plan to remove the orphans of some classes."""
+def of_present_agents(
+    orphans: Sequence[rows.Orphan], *, connected: Collection[str], now: datetime
+) -> list[rows.Orphan]:
+    """Return those that belong to an agent that may be there: it would report its hold again.
+
+    The rule is that of a retirement: connected, or seen within ten minutes. A hold is seen when it begins, too.
+    """
+
+    def is_present(orphan: rows.Orphan) -> bool:
+        times = (orphan.seen_at, orphan.since)
+        return orphan.subject in connected or any(
+            time is not None and now - time < retirement.SILENCE for time in times
+        )
+
+    return [orphan for orphan in orphans if orphan.kind in _OF_AGENTS and is_present(orphan)]
+
+
+def plan(
+    orphans: Sequence[rows.Orphan],
+    agents: Sequence[rows.AgentSide],
+    *,
+    classes: Collection[str],
+    present: Sequence[rows.Orphan] = (),
+) -> Plan:
+    """Plan to remove the orphans of some classes; those of agents that may be there (`present`) stay."""
+    orphans = [orphan for orphan in orphans if orphan not in present]
     chosen = [orphan for orphan in orphans if orphan.kind in classes]
     counts = Counter(orphan.kind for orphan in chosen)
     effects = []
@@ -41,6 +66,13 @@ def plan(orphans: Sequence[rows.Orphan], agents: Sequence[rows.AgentSide], *, cl
         f"maestro consumer adopt {agent.consumer} --dry-run"
         for agent in agents
     ]
+    warnings += [
+        f"The hold of consumer {orphan.subject} stays: the consumer does not exist, and its agent is connected or was "
+        f"seen within {retirement.SILENCE.total_seconds() / 60:.0f} minutes. Stop the agent, or let it have its "
+        f"consumer: maestro consumer create {orphan.subject}"
+        for orphan in present
+        if orphan.kind == "hold" and "hold" in classes
+    ][:_SHOWN]
     if left:
         warnings.append(f"{left} rows of other classes stay")
     return Plan(

@@ -51,7 +51,21 @@ def of_http(method: str, status: int) -> kinds.Result | None:
     return result if result == "denied" or method in _WRITES else None
 
 
-def entry(subject: rows.HistoryEntry, *, result: kinds.Result, request: str, reason: str) -> rows.HistoryEntry:
+def named_in_path(template: str, key: str) -> tuple[str, str]:
+    """Return which work and which consumer the path of a REST request names; a consumer by its ID or its name."""
+    collection = template.partition("/-")[0].rpartition("/")[2]
+    return key if collection == "resource-bundles" else "", key if collection == "consumers" else ""
+
+
+def entry(
+    subject: rows.HistoryEntry,
+    *,
+    result: kinds.Result,
+    request: str,
+    reason: str,
+    requested_by: str = "",
+    is_dry_run: bool = False,
+) -> rows.HistoryEntry:
     """Return the entry of a refused request; `subject` says when, who, and about what."""
     return rows.HistoryEntry(
         kind=kinds.REQUEST_REFUSED,
@@ -64,7 +78,12 @@ def entry(subject: rows.HistoryEntry, *, result: kinds.Result, request: str, rea
         operation_id=subject.operation_id,
         result=result,
         detail=kinds.detail(
-            {"request": kinds.short(request), "reason": kinds.short(reason) if result in _QUOTED else ""}
+            {
+                "request": kinds.short(request),
+                "reason": kinds.short(reason) if result in _QUOTED else "",
+                "requested_by": kinds.short(requested_by),
+                "dry_run": is_dry_run,
+            }
         ),
     )
 

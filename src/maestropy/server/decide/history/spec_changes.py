@@ -76,9 +76,9 @@ def updated(before: stored_event.StoredParts, after: stored_event.StoredParts) -
     )
 
 
-def deletion(stored: stored_event.StoredParts) -> str:
-    """Return the detail of a deletion: the name of the work."""
-    return kinds.detail({"name": _name(stored.metadata)})
+def deletion(stored: stored_event.StoredParts, *, is_from_operator: bool = False) -> str:
+    """Return the detail of a deletion: the name of the work, and whether an operator asked for it, not its source."""
+    return kinds.detail({"name": _name(stored.metadata), "action": "delete" if is_from_operator else ""})
 
 
 def digest(data: bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from starlette.requests import Request
 
-from maestropy.server.api.rest.http import error_catalogue, errors
+from maestropy.server.api.rest.http import asked_actions, error_catalogue, errors
 
 MAX_BYTES: Final = 1024 * 1024
 _SECONDS: Final = 30.0
@@ -99,6 +99,7 @@ async def new_consumer(request: Request) -> NewConsumer:
         raise errors.RestError(error_catalogue.VALIDATION, "id must be empty")
     if body.name:
         _check_name(body.name)
+        asked_actions.note(request, consumer=body.name)
     _check_labels(body.labels)
     return body
 
@@ -144,6 +145,7 @@ async def _decoded(request: Request, decode: Callable[[bytes], _Body]) -> _Body:
         raise _malformed(error) from error
     _check_text("reason", body.reason)
     _check_text("requested_by", body.requested_by)
+    asked_actions.note(request, requested_by=body.requested_by)
     return body
 
 

@@ -16,11 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from maestropy.journal.fields import LogKey
 from maestropy.journal.phrases import RestPhrase, SpecWriterPhrase
 from maestropy.server.api.rest.dependencies import RestDependencies
-from maestropy.server.api.rest.http import error_catalogue, errors, operation_id, routing
+from maestropy.server.api.rest.http import error_catalogue, errors, operation_id, refused_requests, routing
 from maestropy.server.auth.roles import UNRESTRICTED
-from maestropy.server.decide.history import kinds, refusals
 from maestropy.server.telemetry.request_spans import RestCall
-from maestropy.store import rows
 
 _ACCESS_VERBOSITY: Final = 2
 _HEADERS_VERBOSITY: Final = 4
@@ -91,22 +89,8 @@ class RequestLogMiddleware:
             journal.warning(SpecWriterPhrase.REJECTED, fields)
         else:
             journal.error(SpecWriterPhrase.FAILED, fields, err=error)
-        self._record_refusal(scope, problem)
+        refused_requests.record(self._deps, scope, problem)
         await errors.response(problem, operation_id=op_id)(scope, receive, send)
-
-    def _record_refusal(self, scope: Scope, problem: errors.RestError) -> None:
-        result = refusals.of_http(scope["method"], problem.status)
-        if result is None:
-            return
-        subject = rows.HistoryEntry(
-            kind=kinds.REQUEST_REFUSED,
-            at=self._deps.clock.now(),
-            subject_id=str(scope.get("path_params", {}).get("id", "")),
-            requester=routing.requester(scope),
-            operation_id=scope[routing.OPERATION_ID],
-        )
-        request = f"{scope['method']} {scope.get(routing.TEMPLATE, routing.NO_ROUTE)}"
-        self._deps.history.add(refusals.entry(subject, result=result, request=request, reason=problem.reason))
 
     def _log_request(self, scope: Scope, headers: Headers) -> None:
         journal = self._deps.journal
