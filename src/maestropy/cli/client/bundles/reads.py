@@ -54,6 +54,7 @@ def list_(
 
 def show_list(client: "Maestro", flags: ListFlags, *, scope: Scope, output: Format) -> None:
     """Print resource bundles; a consumer that does not exist is an error, not an empty list."""
+    listing.check(flags)
     bundles, consumer, source = client.resource_bundles, scope.consumer, scope.source
     if scope.continue_token and (flags.all or flags.selector or flags.watch or flags.page > 1):
         raise UsageError("--continue shows one page; leave out --all, --selector, --watch and --page")
