@@ -34,7 +34,7 @@ class ListFlags:
     ] = _SIZE
     all: Annotated[bool, Parameter(name=("-A", "--all"), help="Show all, not only one page.", negative=())] = False
     search: Annotated[
-        str, Parameter(help="A search of the REST API: \"created_at > '2026-11-01'\".", show_default=False)
+        str, Parameter(help="A search (docs/search.md): \"created_at > '2026-11-01'\".", show_default=False)
     ] = ""
     selector: Annotated[
         str, Parameter(name=("-l", "--selector"), help="Only those with these labels: app=web,!canary.")
