@@ -138,6 +138,13 @@ def test_works_of_another_source_are_deleted_with_its_id_only(run: Terminal, tmp
     assert "than maestro-cli: give --grpc-source-id src0 (operation id" in run.err
     deleting = "resourcebundle list --consumer lonely --search 'deleted_at is not null' -o name"
     assert run(deleting) == ""
+    assert json.loads(run("resourcebundle list -l '!app' -o json"))["items"] == []
+    assert run.err.startswith("Reading every resource bundle: no index serves -l '!app'; ")
+    assert run("resourcebundle list -l app,!half -o name").count("\n") == 4
+    assert run.err.startswith("Reading every resource bundle: ")
+    assert (run("resourcebundle list -l app=many,!half -o name").count("\n"), run.err) == (4, "")
+    run("resourcebundle list -l app=many --page 2", expect=2)
+    assert "--page shows one page" in run.err
     run("resourcebundle delete -l app=many --source src0 --grpc-source-id src0 --yes")
     assert run(deleting).count("\n") == 2
 
