@@ -54,7 +54,7 @@ measures that, here on two cores with a load of 10. Of 200 commands that got the
 first 300 ms, 11 showed one. In the first 60 ms it was 56 of 200: 46 before the first line of the console script, and 10
 in the import of the package `maestropy`, which takes 0.2 ms of the 50.
 
-Commands that compare or diagnose list further exit codes in their help.
+Commands that compare or diagnose list further exit codes in their help. [search.md](search.md) explains `--search`.
 
 ## Coming from kubectl
 

@@ -125,6 +125,30 @@ def test_dry_run_prints_and_stores_nothing(run: Terminal, tmp_path: Path) -> Non
     run(f"resourcebundle apply -f {file} --dry-run=client --wait", expect=2)
 
 
+def test_works_of_another_source_are_deleted_with_its_id_only(run: Terminal, tmp_path: Path) -> None:
+    run("consumer create lonely")
+    for source, names in (("maestro-cli", ("a", "b")), ("src0", ("c", "d"))):
+        file = write(tmp_path / f"{source}.yaml", *(work(name, consumer="lonely", app="many") for name in names))
+        run(f"resourcebundle apply -f {file} --grpc-source-id {source}")
+
+    run("resourcebundle delete -l app=many --yes", expect=1)
+    assert "nothing was deleted; 2 resource bundles belong to another source than maestro-cli: give " in run.err
+    assert "--grpc-source-id SOURCE, and with -l --source to take only those of one" in run.err
+    run("resourcebundle delete -l app=many --source src0 --yes", expect=1)
+    assert "than maestro-cli: give --grpc-source-id src0 (operation id" in run.err
+    deleting = "resourcebundle list --consumer lonely --search 'deleted_at is not null' -o name"
+    assert run(deleting) == ""
+    assert json.loads(run("resourcebundle list -l '!app' -o json"))["items"] == []
+    assert run.err.startswith("Reading every resource bundle: no index serves -l '!app'; ")
+    assert run("resourcebundle list -l app,!half -o name").count("\n") == 4
+    assert run.err.startswith("Reading every resource bundle: ")
+    assert (run("resourcebundle list -l app=many,!half -o name").count("\n"), run.err) == (4, "")
+    run("resourcebundle list -l app=many --page 2", expect=2)
+    assert "--page shows one page" in run.err
+    run("resourcebundle delete -l app=many --source src0 --grpc-source-id src0 --yes")
+    assert run(deleting).count("\n") == 2
+
+
 def test_works_are_awaited_edited_and_deleted_together(
     run: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,17 @@ async def test_database_outage_is_reported_and_survived(database: Dsn, postgres:
         await server.add_consumer("cluster1")
 
 
+async def test_read_replica_that_is_down_is_listed_as_degraded(database: Dsn) -> None:
+    nobody = "postgres://nobody@127.0.0.1:1/maestro?sslmode=disable"
+    async with (
+        harness.in_process(database, db_dsn=str(database), db_read_dsn=nobody) as server,
+        httpx.AsyncClient() as client,
+    ):
+        response = await client.get(f"{server.health}/readyz?verbose")
+    assert response.status_code == 200
+    assert "[!]read-replica warning: degraded: lists are read from the primary, not from the read rep" in response.text
+
+
 async def test_verbose_readiness_lists_every_dependency(database: Dsn, postgres: harness.Postgres) -> None:
     async with harness.in_process(database, sweep_interval="200ms") as server, httpx.AsyncClient() as client:
         url = f"{server.health}/readyz"

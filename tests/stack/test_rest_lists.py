@@ -84,6 +84,20 @@ def test_token_leads_through_the_list(server: Live) -> None:
     assert pages == [1, 2, 3]
 
 
+def test_total_of_a_continued_page_is_marked_as_an_estimate(server: Live) -> None:
+    server.add_bundles(4)
+    with server.client() as api:
+        first = api.get(BUNDLES, params={"size": 2})
+        server.add_bundles(5, prefix="later")
+        second = api.get(BUNDLES, params={"size": 2, "continue": first.headers["X-Maestro-Continue"]})
+        counted = api.get(BUNDLES, params={"size": 0, "continue": first.headers["X-Maestro-Continue"]})
+        last = api.get(BUNDLES, params={"size": 9, "continue": second.headers["X-Maestro-Continue"]})
+
+    assert [response.json()["total"] for response in (first, second, counted, last)] == [4, 5, 4, 9]
+    marks = [response.headers.get("X-Maestro-Total") for response in (first, second, counted, last)]
+    assert marks == [None, "estimate", "estimate", None]
+
+
 @pytest.mark.parametrize(
     ("params", "reason"),
     [

@@ -101,6 +101,23 @@ async def test_work_is_created_updated_patched_and_deleted(database: Dsn) -> Non
             await works.delete("hello", wait=True, timeout=60)
 
 
+async def test_works_of_all_consumers_are_stored_on_the_consumer_that_each_names(database: Dsn) -> None:
+    async with harness.in_process(database) as server, client_of(server) as client:
+        for name in ("c1", "c2"):
+            await client.consumers.create(name)
+        works = client.all_works()
+        created = await works.create(Work.wrap(work("one").manifest_work.with_metadata(namespace="c1")))
+        again = Work.wrap(work("one", "w").manifest_work.with_metadata(namespace="c1"))
+        assert (created.consumer, created.id) == ("c1", client.works("c1").id_of("one"))
+        assert (await works.apply(again, dry_run=True)).operation == "updated"
+        assert (await works.apply(again, version=1)).operation == "updated"
+        other = Work.wrap(work("two").manifest_work.with_metadata(namespace="c2"))
+        assert (await works.apply(other)).work.consumer == "c2"
+        for refused in (works.create(work("three")), works.apply(work("three"))):
+            with pytest.raises(errors.Invalid, match="names no consumer"):
+                await refused
+
+
 async def test_rejected_requests_raise_their_error_class(database: Dsn) -> None:
     async with harness.in_process(database) as server, client_of(server) as client:
         await client.consumers.create("cluster-east")

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from maestropy.cli import errors, screen
 from maestropy.cli.parsing import aliases
@@ -78,14 +78,26 @@ def _with_lost_output(code: int) -> int:
 
 
 def _repair_streams() -> None:
-    """Replace closed standard streams by /dev/null, and escape characters that they cannot encode."""
+    """Replace closed standard streams by /dev/null, write whole texts, and escape what has no encoding."""
     # Opened first, so that no connection gets the file descriptor of standard output.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - kept open to the end
     sys.stdout = sys.stdout or _ClosedOutput()
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - the same
+    sys.stdout = _with_buffer(sys.stdout)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
             stream.reconfigure(errors=screen.ESCAPED)
+
+
+def _with_buffer(stream: TextIO) -> TextIO:
+    """Return a stream that writes whole texts: with PYTHONUNBUFFERED, Python ignores that a pipe took only a part.
+
+    A closed pipe was not noticed then, and the rest of the output was lost without an error.
+    """
+    if not isinstance(stream, io.TextIOWrapper) or not isinstance(stream.buffer, io.RawIOBase):
+        return stream
+    buffer = io.BufferedWriter(stream.buffer)
+    return io.TextIOWrapper(buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=True)
 
 
 def _output_closed() -> int:

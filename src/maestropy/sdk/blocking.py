@@ -209,7 +209,7 @@ async def _close(source: Any) -> None:
 
 
 class Works(_Handle):
-    """The works of one consumer; with no consumer, of all of them (for `list` and `watch`)."""
+    """The works of one consumer; with no consumer, of all of them: for `list`, `watch`, `create` and `apply`."""
 
     get = _Method(AsyncWorks.get)
     list = _Stream(AsyncWorks.list)
@@ -305,7 +305,7 @@ class Maestro:
         self.close()
 
     def works(self, consumer: str | None) -> Works:
-        """Return the works of this source on one cluster; None means on all of them, for `list` and `watch`."""
+        """Return the works of this source on one cluster; None means on all of them, as `all_works` does."""
         if self._loop is None:
             raise MaestroError("the client is closed", advice="create a new one")
         return Works(self._client.works(consumer), self._loop)
@@ -326,7 +326,7 @@ class Maestro:
         return BlockingIterator(entries, self._loop)
 
     def all_works(self) -> Works:
-        """Return the works of this source on all clusters, for `list` and `watch`."""
+        """Return the works of this source on all clusters, to list and watch; one to apply names its consumer."""
         return self.works(None)
 
     def close(self) -> None:

@@ -112,7 +112,7 @@ class AsyncMaestro:
         await self.close()
 
     def works(self, consumer: str | None) -> AsyncWorks:
-        """Return the works of this source on one cluster; None means on all of them, for `list` and `watch`."""
+        """Return the works of this source on one cluster; None means on all of them, as `all_works` does."""
         return AsyncWorks(
             consumer,
             connections=Connections(
@@ -144,7 +144,7 @@ class AsyncMaestro:
                 yield entry
 
     def all_works(self) -> AsyncWorks:
-        """Return the works of this source on all clusters, for `list` and `watch`."""
+        """Return the works of this source on all clusters, to list and watch; one to apply names its consumer."""
         return self.works(None)
 
     async def close(self) -> None:

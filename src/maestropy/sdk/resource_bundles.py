@@ -72,8 +72,9 @@ class AsyncResourceBundles:
 
         With `consumer` or `source`, only those of that consumer or source. If there are more, a maestropy server adds
         `continue`: as `page`, with the same search and order, it asks for the next page, however deep, at the cost of
-        the first; a Go server has only numbers. `total_is_estimate` is there if the total was not counted, which is the
-        case above 100,000.
+        the first; a Go server has only numbers. `total_is_estimate` is there if the total was not counted: above
+        100,000, above 10,000 if the search reads `payload` or `status`, and on a page of `continue` that is not the
+        last. Ordered by `payload` or `status` a list has no `continue`.
         """
         scope = _scope(consumer=consumer, source=source)
         scoped = " and ".join([*scope, *([f"({search})"] if search else [])]) if scope else search

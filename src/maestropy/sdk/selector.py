@@ -63,6 +63,11 @@ class LabelSelector:
         """Return whether the labels meet all requirements."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
+    @property
+    def has_index(self) -> bool:
+        """Whether an index of the server serves one of the requirements; otherwise it reads every object."""
+        return any(requirement.operator == "in" for requirement in self.requirements)
+
     def search_terms(self) -> list[str]:
         """Return terms for the server's search; it finds every match, and possibly more."""
         equal = {

@@ -55,7 +55,7 @@ class Connections:
 
 
 class AsyncWorks:
-    """The works of one consumer; with no consumer, of all of them (for `list` and `watch`)."""
+    """The works of one consumer; with no consumer, of all of them: for `list`, `watch`, `create` and `apply`."""
 
     def __init__(self, consumer: str | None, *, connections: Connections) -> None:
         self._consumer = consumer
@@ -139,8 +139,12 @@ class AsyncWorks:
     async def create(self, work: Work, *, operation_id: str = "") -> Work:
         """Store a new work and return it with its ID and version; raises AlreadyExists, Invalid, ConsumerNotFound.
 
+        Of the works of all consumers, the work names its own: `Work("hello", consumer="cluster1")`.
+
         >>> await client.works("cluster1").create(Work("hello").add(config_map))
         """
+        if not self._consumer:
+            return await self._of_consumer(work).create(work, operation_id=operation_id)
         desired = self._with_identity(work).validate()
         request = self._request("create", desired.name, operation_id)
         stored = write.at_version(desired, 0)
@@ -178,11 +182,14 @@ class AsyncWorks:
 
         `work` is the complete desired state: labels and manifests it does not have are removed. With `version`, only
         that version is updated, otherwise Conflict is raised. With `dry_run` nothing is published: the result says what
-        would happen.
+        would happen. Of the works of all consumers, the work names its own: `Work("hello", consumer="cluster1")`.
 
         >>> (await works.apply(work)).operation
         'unchanged'
         """
+        if not self._consumer:
+            own = self._of_consumer(work)
+            return await own.apply(work, version=version, dry_run=dry_run, operation_id=operation_id)
         desired = self._with_identity(work).validate()
         if dry_run:
             return await self._dry_run(desired, version=version)

@@ -113,6 +113,14 @@ INTENDED: tuple[Difference, ...] = (
     Difference(
         line="`column->>'key'` in `search`", explains=codes("400", "200", about="(search=|or |and |\\()payload->>")
     ),
+    Difference(
+        line="`not` before a comparison, `not like`, and `''` for an apostrophe, in a `search` with JSON paths",
+        explains=codes("400", "200", about=r"(?i)search=.*(\bnot\b.*(->>|@>)|(->>|@>).*(\bnot\b|''))"),
+    ),
+    Difference(
+        line="a value in double quotes in a `search` with JSON paths",
+        explains=codes("200", "400", about=r'search=.*->>.*"'),
+    ),
     Difference(line="times in `search`", explains=codes("200", "400", about="created_at = ")),
     Difference(
         line="a fraction compared with `version`", explains=both(asks(r"version\s+!?= ?1\.5"), in_field("^list"))

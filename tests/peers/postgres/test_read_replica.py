@@ -270,8 +270,10 @@ async def test_server_starts_without_its_replica_and_uses_it_later(replicated: R
         await served.create("first")
         assert await served.names() == {"first"}
         assert served.reads("primary", "unreachable") == 1
+        assert "[!]read-replica warning: degraded: lists are read from the primary" in await readyz(served)
         await asyncio.to_thread(replicated.standby.start)
         await served.used()
+        assert "[+]read-replica ok\n" in await readyz(served)
 
 
 async def test_other_database_is_an_error_at_start(replicated: Replicated) -> None:
@@ -354,6 +356,12 @@ async def test_pool_of_several_hosts_takes_the_standby(replicated: Replicated) -
             assert await connection.fetchval("SELECT pg_is_in_recovery()")
     finally:
         await opened.close()
+
+
+async def readyz(served: Served) -> str:
+    answer = await served.http.get(f"{served.running.health}/readyz?verbose")
+    assert answer.status_code == 200, answer.text
+    return answer.text
 
 
 @contextlib.asynccontextmanager

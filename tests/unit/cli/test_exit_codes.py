@@ -32,6 +32,29 @@ def test_chain_of_causes_may_be_a_circle() -> None:
     assert not errors.was_interrupted(first)
 
 
+_LONG_OUTPUT = """
+import sys
+from maestropy.cli import main, screen
+main._run = lambda arguments: screen.write("line\\n" * 200_000) or 0
+main.main()
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_pipe_that_its_reader_closes_ends_the_command_with_141(unbuffered: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _LONG_OUTPUT],
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert command.stdout.readline() == b"line\n"
+        command.stdout.close()
+        assert (command.wait(timeout=30), command.stderr.read()) == (errors.OUTPUT_CLOSED, b"")
+
+
 @pytest.mark.parametrize(("command", "unbuffered"), [("version", ""), ("version", "1"), ("help consumer list", "")])
 def test_a_full_standard_output_is_named(command: str, unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:

@@ -64,7 +64,11 @@ def list_(*, flags: ListFlags | None = None, output: OutputFlag = TABLE, rest: R
 
 def show_list(client: "Maestro", flags: ListFlags, *, output: Format) -> None:
     """Print consumers, and with tables the data-safety holds of their agents."""
+    listing.check(flags)
     collection = _collection(client, flags)
+    if output.kind == "name":
+        listing.show(collection, flags, output=output, columns=rendering.CONSUMERS)
+        return
     if flags.watch:
         listing.follow(collection, flags, output=output, columns=rendering.CONSUMERS)
     result = collection.read(flags)

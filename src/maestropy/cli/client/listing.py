@@ -1,5 +1,6 @@
 """Read lists for `list` and `get`: flags, pages, and what a list leaves out."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -10,7 +11,7 @@ from maestropy.cli import screen
 from maestropy.cli.client import output as rendering
 from maestropy.cli.client import row_watch
 from maestropy.cli.client.formats import Format, NoHeaders
-from maestropy.cli.errors import CommandError
+from maestropy.cli.errors import CommandError, UsageError
 from maestropy.untrusted import printable
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class ListFlags:
     ] = _SIZE
     all: Annotated[bool, Parameter(name=("-A", "--all"), help="Show all, not only one page.", negative=())] = False
     search: Annotated[
-        str, Parameter(help="A search of the REST API: \"created_at > '2026-11-01'\".", show_default=False)
+        str, Parameter(help="A search (docs/search.md): \"created_at > '2026-11-01'\".", show_default=False)
     ] = ""
     selector: Annotated[
         str, Parameter(name=("-l", "--selector"), help="Only those with these labels: app=web,!canary.")
@@ -81,6 +82,12 @@ def rest_of(result: Mapping[str, Any], flags: ListFlags) -> str:
     return f"Showing {shown} of {about}{total}; --all shows all, {following} the next page\n"
 
 
+def check(flags: ListFlags) -> None:
+    """Raise UsageError for a page of what is shown as a whole."""
+    if flags.page > 1 and (flags.all or flags.selector or flags.watch):
+        raise UsageError("--page shows one page, and --all, --selector and --watch show all; leave out one of them")
+
+
 def show(
     collection: Collection,
     flags: ListFlags,
@@ -92,11 +99,26 @@ def show(
     """Print a list, and with `--watch` its changes until interrupted; `before_empty` may reject an empty one."""
     if flags.watch:
         follow(collection, flags, output=output, columns=columns)
+    if output.kind == "name" and (flags.all or flags.selector):
+        _write_names(collection.every(), before_empty=before_empty)
+        return
     result = collection.read(flags)
     if not result.get("items"):
         before_empty()
     screen.write(rendering.listing(result, output=output, columns=columns, headers=not flags.no_headers))
     screen.write_error(rest_of(result, flags))
+
+
+def _write_names(items: Iterable[Mapping[str, Any]], *, before_empty: Callable[[], None]) -> None:
+    """Print the IDs of a list as they are read; other formats need the whole list, for their columns or brackets."""
+    count = 0
+    for item in items:
+        screen.write(rendering.name_line(item))
+        count += 1
+        if count % _SIZE == 0:
+            sys.stdout.flush()
+    if not count:
+        before_empty()
 
 
 def follow(collection: Collection, flags: ListFlags, *, output: Format, columns: rendering.Columns) -> NoReturn:

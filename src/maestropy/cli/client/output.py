@@ -44,7 +44,7 @@ def listing(result: Mapping[str, Any], *, output: Format, columns: Columns, head
         case "yaml":
             return as_yaml(result)
         case "name":
-            return "".join(f"{printable.escape(str(item.get('id', '')))}\n" for item in items)
+            return "".join(map(name_line, items))
         case "jsonpath":
             return formats.by_jsonpath(output.template, result)
         case "custom-columns":
@@ -55,6 +55,11 @@ def listing(result: Mapping[str, Any], *, output: Format, columns: Columns, head
             return table([line[:shown] for line in lines])
 
 
+def name_line(row: Row) -> str:
+    """Return the line of an object for `-o name`: its ID."""
+    return f"{printable.escape(str(row.get('id', '')))}\n"
+
+
 def single(row: Row, *, output: Format, fields: Callable[[Row], Iterable[tuple[str, str]]]) -> str:
     """Return one object in an output format."""
     match output.kind:
@@ -63,7 +68,7 @@ def single(row: Row, *, output: Format, fields: Callable[[Row], Iterable[tuple[s
         case "yaml":
             return as_yaml(row)
         case "name":
-            return f"{printable.escape(str(row.get('id', '')))}\n"
+            return name_line(row)
         case "jsonpath":
             return formats.by_jsonpath(output.template, row)
         case "custom-columns":

@@ -142,6 +142,7 @@ class Listeners:
             dependencies=Dependencies(
                 controllers.membership,
                 controllers.primary_watch,
+                replica=self._replica,
                 broker=controllers.message_broker.broker if controllers.message_broker is not None else None,
                 certificates=certificates.watched(settings),
                 now=context.clock.epoch,

@@ -25,8 +25,7 @@ class Position:
     seen: int
     """Number of items until here."""
     total: int
-    is_exact: bool = True
-    """Whether `total` was counted."""
+    """As the first page had it; no page after it counts again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Read the outline of a page: the IDs on it with their sizes, the total, and where the next page begins.
 
 No statement runs for longer than `pool.READER_STATEMENT_MS`. The total is counted up to `EXACT_TOTAL`, and up to
-`FEW_MATCHES` where counting reads documents; beyond that it is an estimate, which is above the end of the page exactly
-while there are more items.
+`FEW_MATCHES` where counting reads documents; beyond that, and on a continued page that is not the last, it is an
+estimate, which is above the end of the page exactly while there are more items.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ async def read(connection: pool.Connection, query: ListQuery, *, weight: str) ->
     last = None
     if has_more and entries and keyset.can_continue(query.keys):
         values = await _values(connection, query, entries[-1][0])
-        last = keyset.Position(values=values, seen=seen, total=total, is_exact=is_exact)
+        last = keyset.Position(values=values, seen=seen, total=total)
     return Page(total=total, entries=entries, is_exact=is_exact, last=last)
 
 
@@ -127,9 +127,10 @@ async def _total(
 ) -> tuple[int, bool]:
     """Return the total and whether it was counted."""
     if query.after is not None and not query.limit:
-        return query.after.total, query.after.is_exact
+        return query.after.total, False
     if query.after is not None:
-        return (max(query.after.total, seen + 1), query.after.is_exact) if has_more else (seen, True)
+        # The total of the first page, which may be old by now: to count again on every page would cost more than it.
+        return (max(query.after.total, seen + 1), False) if has_more else (seen, True)
     if found.matches is not None:
         return found.matches, True
     # A page that is not full is the last one: its end is the total, and counting would repeat the search.

@@ -91,22 +91,33 @@ def find(parts: Sequence[str], *, collection: Collection) -> Column | None:
     return None
 
 
-def resolve(parts: Sequence[str], *, collection: Collection) -> Column:
-    """Return the column of this name; raises `SearchError` with the reason."""
+def json_path(parts: Sequence[str], *, collection: Collection) -> str:
+    """Return how to write a name with dots: as a path into JSON, if it looks like one, and the fields there are."""
+    columns = [name for name, kind in collection.columns.items() if kind is ColumnType.JSONB]
+    *keys, last = parts[1:] if parts[0] == collection.table else parts
+    if keys[:1] in [[name] for name in columns]:
+        column, keys = keys[0], keys[1:]
+    elif "payload" in columns and keys[:1] in (["metadata"], ["labels"]):
+        column, keys = "payload", keys if keys[0] == "metadata" else ["metadata", *keys]
+    else:
+        return f"searchable fields of {collection.noun}: {collection.fields()}"
+    path = "".join(f"->'{key}'" for key in keys)
+    return f"a path into JSON is written with arrows: {column}{path}->>'{last}' = 'x'"
+
+
+def resolve(parts: Sequence[str], *, collection: Collection, has_paths: bool = True) -> Column:
+    """Return the column of this name; raises `SearchError`, with a path into JSON where `has_paths` allows one."""
     written = ".".join(parts)
+    fields = f"searchable fields of {collection.noun}: {collection.fields()}"
+    instead = json_path(parts, collection=collection) if has_paths else fields
     if len(parts) > 1 and parts[0].lower() == "properties":
-        raise SearchError(
-            f"{written} is not a valid field name: properties are not stored; "
-            f"searchable fields of {collection.noun}: {collection.fields()}"
-        )
+        raise SearchError(f"{written} is not a valid field name: properties are not stored; {fields}")
     if len(parts) > 1 and parts[0].lower() != collection.table:
-        raise SearchError(f"{parts[0]} is not a related resource of {collection.noun}")
+        raise SearchError(f"{parts[0]} is not a related resource of {collection.noun}; {instead}")
     if len(parts) > 2:
-        raise SearchError(f"{written} is not a valid field name")
+        raise SearchError(f"{written} is not a valid field name; {instead}")
 
     column = find(parts, collection=collection)
     if column is None:
-        raise SearchError(
-            f"{written} is not a valid field name; searchable fields of {collection.noun}: {collection.fields()}"
-        )
+        raise SearchError(f"{written} is not a valid field name; {fields}")
     return column

@@ -1,8 +1,9 @@
 """Parse the JSON path dialect of a search: `source='s' and payload->'metadata'->'labels'->>'a'in('x','y')`.
 
-Clients write it without spaces between tokens. Every literal is text, a backslash before a quote keeps the quote
-inside the literal, and the error texts with their one-based positions are part of the API. In addition to the Go
-server, `column->>'key'` and `column@>'json'` are accepted: labels of consumers need them.
+Clients write it without spaces between tokens. Every literal is text, a quote inside a literal is `\\'` or, as in the
+tree dialect, `''`, and the error texts with their one-based positions are part of the API; what to write instead stands
+behind them. In addition to the Go server, `column->>'key'` and `column@>'json'` are accepted, since labels of consumers
+need them, and `not` before a comparison or before LIKE.
 """
 
 import re
@@ -10,9 +11,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NoReturn
 
-from maestropy.store.search.columns import Collection, Column, ColumnType, find
+from maestropy.store.search import syntax_remedies
+from maestropy.store.search.columns import Collection, Column, ColumnType, find, json_path
 from maestropy.store.search.errors import SearchError
 from maestropy.store.search.limits import MAX_DEPTH, MAX_JOINS, MAX_LIST, MAX_PATH, MAX_TOKENS
+from maestropy.store.search.syntax_remedies import Expected, Mistake
 from maestropy.store.search.tree import (
     AllOf,
     AnyOf,
@@ -21,6 +24,7 @@ from maestropy.store.search.tree import (
     Contains,
     JsonText,
     Like,
+    Not,
     OneOf,
     Predicate,
 )
@@ -28,13 +32,14 @@ from maestropy.store.search.tree import (
 _TOKEN = re.compile(
     r"""
       (?P<space>      \s+ )
-    | (?P<quoted>     '(?: [^'\\] | \\' | \\(?!') )*' )
+    | (?P<quoted>     '(?: [^'\\] | '' | \\' | \\(?!') )*' )
     | (?P<unfinished> '.* )
     | (?P<symbol>     [@<>=-]+ | [(),] )
     | (?P<word>       [^\s',()@<>=-]+ )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_QUOTE = re.compile(r"\\'|''")
 _COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _LOGICAL = frozenset({"and", "or", "not"})
 _COMPARATORS = {comparator.value: comparator for comparator in Comparator}
@@ -61,7 +66,7 @@ def parse(text: str, *, collection: Collection) -> Predicate:
     if extra is not None and extra.word == ")":
         _reject("unexpected ')'", at=extra)
     if extra is not None:
-        parser.unexpected()
+        parser.unexpected(Expected.END)
     return node
 
 
@@ -82,7 +87,7 @@ def _reject(problem: str, *, at: _Token | None = None) -> NoReturn:
 
 
 class _Parser:
-    """Recursive descent; AND binds tighter than OR, and NOT stands only before IN."""
+    """Recursive descent; NOT binds tighter than AND, and AND tighter than OR."""
 
     def __init__(self, tokens: list[_Token], *, collection: Collection) -> None:
         self._tokens = tokens
@@ -95,11 +100,15 @@ class _Parser:
     def peek(self) -> _Token | None:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
 
-    def unexpected(self) -> NoReturn:
+    def unexpected(self, expected: Expected) -> NoReturn:
         token = self.peek
+        before = self._tokens[self._next - 1].text if self._next else ""
+        text, kind = (token.text, token.kind) if token is not None else ("", "end")
+        mistake = Mistake(text=text, kind=kind, before=before, expected=expected)
+        remedy = syntax_remedies.remedy(mistake, fields=self._collection.fields())
         if token is None:
-            _reject("EOF encountered while parsing string")
-        _reject(f"unexpected token `{token.text}`", at=token)
+            _reject(f"EOF encountered while parsing string; {remedy}")
+        _reject(f"unexpected token `{token.text}`; {remedy}", at=token)
 
     def accept(self, *words: str) -> str | None:
         """Take the next token if it is one of these keywords or symbols, and return it in lower case."""
@@ -127,6 +136,8 @@ class _Parser:
 
     def _term(self) -> Predicate:
         start = self.peek
+        if self.accept("not"):
+            return Not(self._term())
         if self.accept("(") is None:
             return self._condition()
         self._depth += 1
@@ -136,7 +147,7 @@ class _Parser:
         if self.accept(")") is None:
             if self.peek is None:
                 _reject("EOF while searching for closing brace ')'")
-            self.unexpected()
+            self.unexpected(Expected.CLOSING)
         self._depth -= 1
         return node
 
@@ -155,17 +166,19 @@ class _Parser:
             if arrow == "->>":
                 return self._comparison(JsonText(column=column, keys=tuple(keys)))
         if keys:
-            self.unexpected()
+            self.unexpected(Expected.ARROW)
         return self._comparison(column)
 
     def _column(self) -> Column:
         token = self.peek
         if token is None or token.kind != "word" or _COLUMN.fullmatch(token.text) is None:
-            self.unexpected()
+            self.unexpected(Expected.COMPARISON)
         column = find(token.text.split("."), collection=self._collection)
         if column is None:
             names = " ".join(self._collection.columns)
-            _reject(f"invalid column name: '{token.text}', valid values are: [{names}]", at=token)
+            parts = token.text.split(".")
+            path = f"; {json_path(parts, collection=self._collection)}" if len(parts) > 1 else ""
+            _reject(f"invalid column name: '{token.text}', valid values are: [{names}]{path}", at=token)
         self._next += 1
         return column
 
@@ -173,22 +186,24 @@ class _Parser:
         comparators = _COMPARATORS.keys() if isinstance(operand, Column) else _TEXT_COMPARATORS
         if symbol := self.accept(*comparators):
             return Compare(operand=operand, comparator=_COMPARATORS[symbol], literal=self._literal())
-        if word := self.accept("like", "ilike"):
-            return Like(operand=operand, pattern=self._literal(), any_case=word == "ilike")
         negated = self.accept("not") is not None
+        if word := self.accept("like", "ilike"):
+            like = Like(operand=operand, pattern=self._literal(), any_case=word == "ilike")
+            return Not(like) if negated else like
         if self.accept("in") is None:
-            self.unexpected()
+            is_column = isinstance(operand, Column)
+            self.unexpected(Expected.OPERATOR_BESIDE_PATHS if is_column else Expected.PATH_OPERATOR)
         return OneOf(operand=operand, literals=self._list(), negated=negated)
 
     def _list(self) -> tuple[str, ...]:
         start = self.peek
         if self.accept("(") is None:
-            self.unexpected()
+            self.unexpected(Expected.LIST)
         literals = [self._literal()]
         while self.accept(","):
             literals.append(self._literal())
         if self.accept(")") is None:
-            self.unexpected()
+            self.unexpected(Expected.LIST_END)
         if len(literals) > MAX_LIST:
             _reject(f"a list holds more than {MAX_LIST} values", at=start)
         return tuple(literals)
@@ -196,12 +211,14 @@ class _Parser:
     def _quoted(self) -> str:
         token = self.peek
         if token is None or token.kind != "quoted":
-            self.unexpected()
+            self.unexpected(Expected.KEY)
         return self._literal()
 
     def _literal(self) -> str:
         token = self.peek
-        if token is None or token.kind not in ("quoted", "word"):
-            self.unexpected()
+        # A bare word is a value, as Go clients write null; one in double quotes would be compared with its quotes.
+        is_literal = token is not None and (token.kind == "quoted" or (token.kind == "word" and token.text[0] != '"'))
+        if token is None or not is_literal:
+            self.unexpected(Expected.VALUE)
         self._next += 1
-        return token.text[1:-1].replace("\\'", "'") if token.kind == "quoted" else token.text
+        return _QUOTE.sub("'", token.text[1:-1]) if token.kind == "quoted" else token.text

@@ -12,6 +12,7 @@ from maestropy.store.search.errors import SearchError
 _DIRECTIONS = frozenset({"asc", "desc"})
 _DEFAULT = "created_at"
 _TIE_BREAKER = "id"
+_RULE = "write a field, or a field with asc or desc after one space, in lower case; a comma between several"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,5 +49,6 @@ def compile_order(text: str, *, collection: Collection) -> str:
 def _order(item: str, *, collection: Collection) -> OrderKey:
     name, _, direction = item.strip().partition(" ")
     if not name or (direction or "asc") not in _DIRECTIONS:
-        raise SearchError(f"bad order value '{item}'")
-    return OrderKey(column=resolve(name.split("."), collection=collection), is_descending=direction == "desc")
+        raise SearchError(f"bad order value '{item}'; {_RULE}")
+    column = resolve(name.split("."), collection=collection, has_paths=False)
+    return OrderKey(column=column, is_descending=direction == "desc")

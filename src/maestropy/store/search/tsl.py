@@ -8,10 +8,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NoReturn
 
-from maestropy.store.search import values
-from maestropy.store.search.columns import Collection, Column, ColumnType, resolve
+from maestropy.store.search import syntax_remedies, values
+from maestropy.store.search.columns import Collection, Column, ColumnType, json_path, resolve
 from maestropy.store.search.errors import SearchError
 from maestropy.store.search.limits import MAX_DEPTH, MAX_LIST, MAX_MATH, MAX_TERMS
+from maestropy.store.search.syntax_remedies import Expected, Mistake
 from maestropy.store.search.tree import (
     AllOf,
     AnyOf,
@@ -28,7 +29,7 @@ from maestropy.store.search.tree import (
     Operand,
     Predicate,
 )
-from maestropy.store.search.tsl_tokens import END, Token, tokens
+from maestropy.store.search.tsl_tokens import Token, tokens
 
 _COMPARATORS = {comparator.value: comparator for comparator in Comparator} | {"!=": Comparator.DIFFERENT}
 _NO_COLUMN = Column(name="", type=ColumnType.TEXT, sql="NULL")
@@ -38,9 +39,10 @@ def parse(text: str, *, collection: Collection) -> Predicate:
     """Return the syntax tree of `text`."""
     parser = _Parser(text, collection=collection)
     node = parser.any_of()
-    if parser.peek is not END:
-        parser.fail()
+    # A column without an operator fails for the operator, whatever follows it.
     predicate = parser.predicate(node)
+    if parser.peek.kind != "end":
+        parser.fail(Expected.END)
     if parser.rejected_names:
         raise parser.rejected_names[0]
     return predicate
@@ -57,27 +59,26 @@ class _Parser:
     def __init__(self, text: str, *, collection: Collection) -> None:
         self._text = text
         self._collection = collection
-        self._tokens = tokens(text)
+        self._tokens = [*tokens(text), Token("end", "", len(text) + 1)]
         self._next = 0
         self._depth = 0
         self._terms = 0
         self._operators = 0
         self.rejected_names: list[SearchError] = []
-        if self._tokens is None:
-            self.fail()
 
-    def fail(self) -> NoReturn:
-        raise SearchError(f"Failed to parse search query: {self._text}")
+    def fail(self, expected: Expected) -> NoReturn:
+        """Raise the error about the next token: the text of Go's server first, then the position and the remedy."""
+        token = self.peek
+        before = self._tokens[self._next - 1].text if self._next else ""
+        mistake = Mistake(text=token.text, kind=token.kind, before=before, expected=expected)
+        self.fail_with(syntax_remedies.remedy(mistake, fields=self._collection.fields()))
+
+    def fail_with(self, remedy: str) -> NoReturn:
+        raise SearchError(f"Failed to parse search query: {self._text} (position {self.peek.position}: {remedy})")
 
     @property
     def peek(self) -> Token:
-        tokens = self._tokens or []
-        return tokens[self._next] if self._next < len(tokens) else END
-
-    def take(self) -> Token:
-        token = self.peek
-        self._next += 1
-        return token
+        return self._tokens[min(self._next, len(self._tokens) - 1)]
 
     def accept(self, *words: str) -> str | None:
         """Take the next token if it is one of these keywords or symbols."""
@@ -87,13 +88,13 @@ class _Parser:
             return token.text
         return None
 
-    def expect(self, word: str) -> None:
+    def expect(self, word: str, expected: Expected) -> None:
         if self.accept(word) is None:
-            self.fail()
+            self.fail(expected)
 
     def predicate(self, node: Predicate | Operand) -> Predicate:
         if not isinstance(node, Predicate):
-            self.fail()
+            self.fail(Expected.OPERATOR)
         return node
 
     def any_of(self) -> Predicate | Operand:
@@ -109,7 +110,7 @@ class _Parser:
         join: Callable[[tuple[Predicate, ...]], Predicate],
     ) -> Predicate | Operand:
         first = part()
-        if self.peek != Token("keyword", word):
+        if (self.peek.kind, self.peek.text) != ("keyword", word):
             return first
         terms = [self.predicate(first)]
         while self.accept(word):
@@ -139,7 +140,7 @@ class _Parser:
         word = self.accept("LIKE", "ILIKE", "BETWEEN", "IN")
         if word is None:
             if negated:
-                self.fail()
+                self.fail(Expected.OPERATOR)
             return operand
         self._count_term()
         return self._worded(word, operand, negated=negated)
@@ -154,35 +155,36 @@ class _Parser:
     def _worded(self, word: str, operand: Operand, *, negated: bool) -> Predicate:
         if word == "BETWEEN":
             low = self._literal()
-            self.expect("AND")
+            self.expect("AND", Expected.BETWEEN)
             return Between(operand=operand, low=low, high=self._literal(), negated=negated)
         if word == "IN":
             return OneOf(operand=operand, literals=self._list(), negated=negated)
-        pattern = self._literal()
-        if not isinstance(pattern, str):
-            self.fail()
+        if self.peek.kind != "string":
+            self.fail(Expected.VALUE)
+        pattern = str(self._literal())
         like = Like(operand=operand, pattern=pattern, any_case=word == "ILIKE")
         return Not(like) if negated else like
 
     def _list(self) -> tuple[Literal, ...]:
-        self.expect("(")
+        self.expect("(", Expected.LIST)
         if self.accept(")"):
             return ()
         literals = [self._literal()]
         while self.accept(","):
             literals.append(self._literal())
-        self.expect(")")
+        self.expect(")", Expected.LIST_END)
         if len(literals) > MAX_LIST:
             raise SearchError(f"a list of the search holds more than {MAX_LIST} values")
         return tuple(literals)
 
     def _literal(self) -> Literal:
         sign = self.accept("+", "-") or ""
-        token = self.take()
+        token = self.peek
+        if token.kind not in ("number", "string") or (sign and token.kind == "string"):
+            self.fail(Expected.VALUE)
+        self._next += 1
         if token.kind == "number":
             return values.number(sign + token.text)
-        if token.kind != "string" or sign:
-            self.fail()
         return token.text[1:-1].replace("''", "'")
 
     def _sum(self, *, leading: bool = True) -> Predicate | Operand:
@@ -202,19 +204,21 @@ class _Parser:
         if self._operators > MAX_MATH:
             raise SearchError(f"the search holds more than {MAX_MATH} arithmetic operators")
         if isinstance(right, Predicate):
-            self.fail()
+            self.fail(Expected.VALUE)
         return Math(operator=Arithmetic(sign), left=left, right=right)
 
     def _atom(self, *, leading: bool) -> Predicate | Operand:
         if self.accept("("):
             node = self._nested(self.any_of)
-            self.expect(")")
+            self.expect(")", Expected.CLOSING if isinstance(node, Predicate) else Expected.OPERATOR)
             return node
         if self.peek.kind in ("word", "quoted"):
             return self._column()
-        number = None if leading else self._literal()
+        if leading or self.peek.kind == "string":
+            self.fail(Expected.COMPARISON if leading else Expected.VALUE)
+        number = self._literal()
         if not isinstance(number, Decimal):
-            self.fail()
+            self.fail(Expected.VALUE)
         return number
 
     def _column(self) -> Operand:
@@ -222,7 +226,7 @@ class _Parser:
         while self.accept("."):
             parts.append(self._identifier())
         if len(parts) > 3:
-            self.fail()
+            self.fail_with(json_path(parts, collection=self._collection))
         try:
             return resolve(parts, collection=self._collection)
         except SearchError as error:
@@ -230,12 +234,11 @@ class _Parser:
             return _NO_COLUMN
 
     def _identifier(self) -> str:
-        token = self.take()
-        if token.kind == "quoted":
-            return token.text[1:-1]
-        if token.kind != "word":
-            self.fail()
-        return token.text
+        token = self.peek
+        if token.kind not in ("quoted", "word"):
+            self.fail(Expected.COMPARISON)
+        self._next += 1
+        return token.text[1:-1] if token.kind == "quoted" else token.text
 
     def _nested(self, part: Callable[[], Predicate | Operand]) -> Predicate | Operand:
         self._depth += 1

@@ -1,13 +1,16 @@
 """Lists never cut silently, and `--watch` prints what changed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from maestropy.cli.client import listing, row_watch
+from maestropy.cli.client.formats import Format
 from maestropy.cli.client.listing import ListFlags
-from maestropy.cli.client.output import GONE
+from maestropy.cli.client.output import BUNDLES, GONE
+from maestropy.cli.errors import CommandError, UsageError
 from maestropy.sdk import errors
 
 Rows = dict[str, dict[str, Any]]
@@ -62,6 +65,37 @@ def test_watch_of_a_server_that_never_answered_fails() -> None:
 
     with pytest.raises(errors.Unavailable):
         row_watch.PatientReader(read).read()
+
+
+@pytest.mark.parametrize(
+    "flags", [ListFlags(page=2, all=True), ListFlags(page=2, selector="a=b"), ListFlags(page=2, watch=True)]
+)
+def test_page_of_a_whole_list_is_a_usage_error(flags: ListFlags) -> None:
+    with pytest.raises(UsageError, match="--page shows one page"):
+        listing.check(flags)
+    listing.check(replace(flags, page=1))
+
+
+def test_names_of_a_long_list_are_printed_as_they_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    printed: list[str] = []
+
+    def every() -> Iterator[dict[str, str]]:
+        for number in range(101):
+            yield {"id": f"bundle-{number}"}
+        printed.append(capsys.readouterr().out)
+
+    collection = listing.Collection(kind="ResourceBundleList", page=lambda _, __: {}, every=every)
+    listing.show(collection, ListFlags(all=True), output=Format("name"), columns=BUNDLES)
+    assert printed[0].splitlines() == [f"bundle-{number}" for number in range(101)]
+
+
+def test_empty_list_of_names_is_checked() -> None:
+    def reject() -> None:
+        raise CommandError("there is no consumer")
+
+    collection = listing.Collection(kind="ResourceBundleList", page=lambda _, __: {}, every=list)
+    with pytest.raises(CommandError):
+        listing.show(collection, ListFlags(all=True), output=Format("name"), columns=BUNDLES, before_empty=reject)
 
 
 def test_rest_of_a_long_list_is_told_with_its_token() -> None:

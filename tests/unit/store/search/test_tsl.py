@@ -193,7 +193,8 @@ def test_arithmetic(text: str, sql: str) -> None:
     ],
 )
 def test_syntax_error_quotes_the_search(text: str) -> None:
-    assert refusal(text) == f"Failed to parse search query: {text.strip()}"
+    # Go clients know the beginning; what to write instead follows.
+    assert refusal(text).startswith(f"Failed to parse search query: {text.strip()} (position ")
 
 
 @pytest.mark.parametrize(
@@ -209,8 +210,16 @@ def test_syntax_error_quotes_the_search(text: str) -> None:
             f"resources.color is not a valid field name; searchable fields of Resource: {ALL_FIELDS}",
             id="unknown-qualified",
         ),
-        pytest.param("a.b = 1", "a is not a related resource of Resource", id="other-table"),
-        pytest.param("resources.a.b = 1", "resources.a.b is not a valid field name", id="two-dots"),
+        pytest.param(
+            "a.b = 1",
+            f"a is not a related resource of Resource; searchable fields of Resource: {ALL_FIELDS}",
+            id="other-table",
+        ),
+        pytest.param(
+            "resources.a.b = 1",
+            f"resources.a.b is not a valid field name; searchable fields of Resource: {ALL_FIELDS}",
+            id="two-dots",
+        ),
         pytest.param(
             "properties.x = '1'",
             "properties.x is not a valid field name: properties are not stored; "
@@ -274,7 +283,9 @@ def test_consumers_have_their_own_fields() -> None:
     condition = search.compile_search("consumers.name = 'c'", collection=search.CONSUMERS)
     assert condition.sql == "(consumers.name = $1::text)"
     assert "searchable fields of Consumer: id, name, created_at" in refusal("version = 1", search.CONSUMERS)
-    assert refusal("resources.name = 'c'", search.CONSUMERS) == "resources is not a related resource of Consumer"
+    assert refusal("resources.name = 'c'", search.CONSUMERS).startswith(
+        "resources is not a related resource of Consumer; "
+    )
 
 
 @pytest.mark.parametrize(

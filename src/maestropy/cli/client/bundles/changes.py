@@ -102,17 +102,22 @@ def delete(
 ) -> int:
     """Delete resource bundles: by ID or name, those of files, or those with labels.
 
-    All are looked up first: if one does not exist, nothing is deleted.
+    All are looked up first: if one does not exist, nothing is deleted. Those of another source are deleted with its
+    --grpc-source-id; without it, a maestropy server rejects them before anything is deleted.
     """
+    flags = targets or TargetFlags()
     with open_client(rest, grpc) as client:
-        bundles = find(client, keys, targets or TargetFlags())
+        bundles = find(client, keys, flags)
         if not bundles:
             screen.write_error("No resource bundles found\n")
             return 0
         names = [steps.full_name(bundle) for bundle in bundles]
         inputs.confirm(_question(bundles, names), yes=yes)
-        for bundle in bundles:
-            client.resource_bundles.delete(bundle["id"])
+        foreign = steps.of_other_sources(client, [str(bundle["id"]) for bundle in bundles])
+        # A server that rejects a deletion for its source then does so before anything is deleted.
+        for bundle in sorted(bundles, key=lambda bundle: bundle["id"] not in foreign):
+            with steps.source_advice(flags.source, count=len(foreign), source_id=client.settings.source):
+                client.resource_bundles.delete(bundle["id"])
         for bundle, name in zip(bundles, names, strict=True):
             if wait:
                 steps.wait_gone(client, bundle["id"], seconds=wait_seconds(rest))

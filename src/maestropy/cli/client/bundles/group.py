@@ -88,6 +88,7 @@ app.command(
         "maestro resourcebundle delete cluster1/hello cluster2/hello --yes",
         "maestro resourcebundle delete -f work.yaml --yes --ignore-not-found",
         "maestro resourcebundle delete -l app=web --consumer cluster1 --yes",
+        "maestro resourcebundle delete -l app=web --source other --grpc-source-id other --yes",
     ),
 )
 app.command(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from cyclopts import Parameter
 from maestropy.cli import lifecycle, screen
 from maestropy.cli.client import listing, row_watch
 from maestropy.cli.client import output as rendering
-from maestropy.cli.client.bundles import steps
+from maestropy.cli.client.bundles import full_reads, steps
 from maestropy.cli.client.connection import GrpcFlags, RestFlags, open_client
 from maestropy.cli.client.formats import TABLE, Format, OutputFlag
 from maestropy.cli.client.listing import ListFlags
@@ -54,17 +55,30 @@ def list_(
 
 def show_list(client: "Maestro", flags: ListFlags, *, scope: Scope, output: Format) -> None:
     """Print resource bundles; a consumer that does not exist is an error, not an empty list."""
+    listing.check(flags)
     bundles, consumer, source = client.resource_bundles, scope.consumer, scope.source
     if scope.continue_token and (flags.all or flags.selector or flags.watch or flags.page > 1):
         raise UsageError("--continue shows one page; leave out --all, --selector, --watch and --page")
+    reads_all = full_reads.is_needed(flags.selector, narrowed=bool(consumer or source or flags.search))
+    if reads_all:
+        full_reads.notify(flags.selector)
+    # Rows that are printed as they are read would stand between the numbers.
+    shows_progress = (
+        screen.can_draw(sys.stderr) and not flags.watch and not (output.kind == "name" and sys.stdout.isatty())
+    )
+
+    def every() -> Iterable[Mapping[str, Any]]:
+        if not reads_all:
+            return bundles.list(labels=flags.selector or None, search=flags.search, consumer=consumer, source=source)
+        found = bundles.list(search=full_reads.search(flags.selector))
+        return full_reads.matching(found, flags.selector, shows_progress=shows_progress)
+
     collection = listing.Collection(
         kind="ResourceBundleList",
         page=lambda page, size: bundles.page(
             page=scope.continue_token or page, size=size, search=flags.search, consumer=consumer, source=source
         ),
-        every=lambda: bundles.list(
-            labels=flags.selector or None, search=flags.search, consumer=consumer, source=source
-        ),
+        every=every,
     )
     if flags.watch and consumer:
         listing.known_consumer(client, consumer)

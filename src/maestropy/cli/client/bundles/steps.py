@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from maestropy.sdk.work import Work
 
 _POLL_SECONDS = 0.2
+_IDS_IN_SEARCH = 100
+"""They fit into an address that every proxy accepts."""
+_PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]+")
+"""An ID that can be searched for."""
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -96,6 +100,38 @@ def deletion_advice(key: str) -> Iterator[None]:
     except errors.Conflict as error:
         if "deletion" in error.reason or "deleted" in error.reason:
             error.advice = f"wait until it is gone: maestro resourcebundle wait {key} --for=delete"
+        raise
+
+
+def of_other_sources(client: "Maestro", ids: Sequence[str]) -> frozenset[str]:
+    """Return which resource bundles belong to another source than this command; REST tells it in searches only."""
+    from maestropy.sdk import selector
+
+    own = selector.quoted(client.settings.source)
+    known = [bundle_id for bundle_id in ids if _PLAIN_ID.fullmatch(bundle_id)]
+    found = set(ids).difference(known)
+    for start in range(0, len(known), _IDS_IN_SEARCH):
+        listed = ", ".join(map(selector.quoted, known[start : start + _IDS_IN_SEARCH]))
+        page = client.resource_bundles.page(search=f"id in ({listed}) and source <> {own}", size=_IDS_IN_SEARCH)
+        found |= {str(item["id"]) for item in page["items"]}
+    return frozenset(found)
+
+
+@contextmanager
+def source_advice(source: str, *, count: int, source_id: str) -> Iterator[None]:
+    """Say which flag changes works of another source, when the server rejects that; a Go server does not."""
+    from maestropy.sdk import errors
+
+    try:
+        yield
+    except errors.Forbidden as error:
+        if "another source" in error.reason:
+            works = "1 resource bundle belongs" if count == 1 else f"{count} resource bundles belong"
+            narrow = "" if source else ", and with -l --source to take only those of one"
+            error.advice = (
+                f"nothing was deleted; {works} to another source than {source_id}: give --grpc-source-id "
+                f"{source or 'SOURCE'}{narrow}"
+            )
         raise
 
 

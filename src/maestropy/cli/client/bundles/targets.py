@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from maestropy.cli.client import inputs, listing
-from maestropy.cli.client.bundles import steps
+from maestropy.cli.client.bundles import full_reads, steps
 from maestropy.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def find(
     if flags.selector:
         if flags.consumer:
             listing.known_consumer(client, flags.consumer)
+        if full_reads.is_needed(flags.selector, narrowed=bool(flags.consumer or flags.source)):
+            full_reads.notify(flags.selector)
         return list(client.resource_bundles.list(labels=flags.selector, consumer=flags.consumer, source=flags.source))
     wanted = _works_of_files(client, flags) if flags.file else {key: key for key in keys}
     is_optional = may_be_missing or flags.ignore_not_found

@@ -35,6 +35,7 @@ class _Token(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     seen: int
     total: int
     is_exact: bool
+    """Not read; servers of before expect it, and one list may be read from both during a rolling update."""
     values: list[str | int | None]
 
 
@@ -55,7 +56,7 @@ def encode(continuation: Continuation, *, fingerprint: str) -> str:
         page=continuation.page,
         seen=position.seen,
         total=position.total,
-        is_exact=position.is_exact,
+        is_exact=False,
         values=[value.isoformat() if isinstance(value, datetime) else value for value in position.values],
     )
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
@@ -75,7 +76,7 @@ def decode(text: str, *, fingerprint: str, keys: Sequence[OrderKey]) -> Continua
     values = tuple(_value(value, key) for value, key in zip(token.values, keys, strict=True))
     if not all(number in range(2**53) for number in (token.page, token.seen, token.total)):
         raise SearchError(f"continue is not a token of this server; {_RESTART}")
-    position = Position(values=values, seen=token.seen, total=token.total, is_exact=token.is_exact)
+    position = Position(values=values, seen=token.seen, total=token.total)
     return Continuation(page=token.page, position=position)
 
 

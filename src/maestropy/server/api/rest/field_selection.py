@@ -44,6 +44,6 @@ def selected_keys(text: str, *, keys: Iterable[str], kind: str) -> frozenset[str
     unknown = sorted(selected - valid_keys)
     if unknown:
         listed = errors.shorten(", ".join(unknown))
-        reason = f"The following field(s) doesn't exist in `{kind}`: {listed}"
+        reason = f"The following field(s) doesn't exist in `{kind}`: {listed}; fields: {', '.join(sorted(valid_keys))}"
         raise errors.RestError(error_catalogue.VALIDATION, reason)
     return frozenset(selected | {"id"})

@@ -85,7 +85,7 @@ class HistoryHandlers:
         headers = {}
         if has_more:
             seen = (place.position.seen if place is not None else 0) + len(page)
-            position = Position(values=(page[-1].at, page[-1].id), seen=seen, total=0, is_exact=False)
+            position = Position(values=(page[-1].at, page[-1].id), seen=seen, total=0)
             number = place.page if place is not None else 1
             headers[continuation.HEADER] = continuation.encode(
                 continuation.Continuation(page=number + 1, position=position), fingerprint=fingerprint

@@ -51,7 +51,10 @@ def test_unknown_fields_are_named() -> None:
         field_selection.selected_keys("name,zeta,alpha", keys=field_selection.CONSUMER_KEYS, kind="Consumer")
 
     assert caught.value.kind.id == 8
-    assert caught.value.reason == "The following field(s) doesn't exist in `Consumer`: alpha, zeta"
+    assert caught.value.reason == (
+        "The following field(s) doesn't exist in `Consumer`: alpha, zeta; "
+        "fields: created_at, href, id, kind, labels, name, updated_at"
+    )
 
 
 @pytest.mark.parametrize(
