@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,7 +11,7 @@ from maestropy.aio.tasks import TaskOwner
 from maestropy.console.collector import Collector
 from maestropy.console.pages import fleet, stuck
 from maestropy.console.picture import Picture, count_by_consumer
-from maestropy.console.rows import row
+from maestropy.console.rows import moment_of, row
 from maestropy.sdk.errors import MaestroError
 from maestropy.sdk.history import HistoryEntry
 from tests import waiting
@@ -116,6 +116,20 @@ async def test_agent_that_disconnected_is_a_problem_until_it_returns() -> None:
     api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=1)
     await watched.refresh()
     assert watched.codes() == []
+
+
+async def test_agent_of_a_killed_server_is_away_since_it_was_last_seen() -> None:
+    api = FakeApi([bundle(1)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=900)
+    watched = Watched(api)
+    await watched.refresh()
+    seen = datetime.now(UTC) - timedelta(seconds=700)
+    api.history("agent.disconnected", "", consumer_name="cluster1", detail={"last_seen": stamp(seen)})
+    await watched.refresh()
+    assert watched.codes() == ["MT-301"]
+    (consumer,) = fleet.consumers(watched.picture, text="", sort="worst", now=now())
+    assert (consumer["agent"], consumer["agentSince"]) == ("away", moment_of(seen.timestamp()))
+    assert "resync" not in {offer["action"] for offer in consumer["offers"]}
 
 
 async def test_clusters_are_sorted_both_ways_and_found_by_name() -> None:

@@ -47,6 +47,7 @@ from tests.simulation.memory_delete_recovery import (  # noqa: F401 - found by n
     start_pause,
 )
 from tests.simulation.memory_history import (  # noqa: F401 - found by name
+    end_lost_connections,
     partitions,
     purge_default,
     record,

@@ -155,7 +155,7 @@ class Picture:
     def _take_connection(self, entry: HistoryEntry, *, at: float) -> None:
         known = self.agents.get(entry.consumer)
         before = known.connections if known else Connections()
-        after = before.after(entry.kind, at)
+        after = before.after(entry.kind, at, seen=connections.last_seen(entry.detail))
         if known is not None and after == before:
             return
         # The end of an older connection says nothing about where the agent is now.

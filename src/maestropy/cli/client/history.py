@@ -243,6 +243,8 @@ def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
     parts += _limited(map(_feedback, detail.get("feedback") or ()), limit)
     if detail.get("labels"):
         parts.append(f"labels {', '.join(map(str, detail['labels']))}")
+    if detail.get("last_seen"):
+        parts.append(f"last seen {detail['last_seen']}")
     parts += [f"{name} {detail[name]}" for name in _PLAIN if detail.get(name)]
     if detail.get("truncated"):
         parts.append("(truncated)")
