@@ -12,7 +12,7 @@ from typing import Any, Final
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Finding
 from maestropy.trace.work import parse
-from maestropy.trace.work.judge import apply_advice, verdicts
+from maestropy.trace.work.judge import apply_advice, deletion, verdicts
 from maestropy.trace.work.judge.facts import STUCK_AFTER, UNDELIVERED_AFTER, compute
 from maestropy.trace.work.model import AccessStatus, ConsumerPause, TracedResource, WorkData, WorkHold
 from maestropy.trace.work.report.work_report import sequence_time
@@ -23,6 +23,7 @@ PENDING: Final = "MW-002"
 NOT_READ: Final = "MW-100"
 """A list reads no cluster: that it did not is no finding about a work, and does not make it broken."""
 _REJECTED: Final = "MW-005"
+_DELETED_AT: Final = "resources.deleted_at"
 _LONGEST: Final = 240
 _LONGEST_ADVICE: Final = 600
 _MOST_ADVICE: Final = 3
@@ -59,6 +60,8 @@ class WorkRow:
     """The first piece of evidence, shortened and without secrets; empty for a healthy work."""
     advice: tuple[str, ...]
     """What to do about this cause in particular, such as a kind that the cluster does not have."""
+    is_blocked: bool
+    """Whether the agent reported which objects its deletion waits for."""
     due: float
     """When time alone changes the verdict; 0 if it does not."""
 
@@ -116,6 +119,7 @@ def of_resource(
         severity=finding.severity if finding else "info",
         problem=_problem(finding) if finding else "",
         advice=advice,
+        is_blocked=bool(resource.deleted and deletion.reported_blockers(resource)),
         due=_due(resource, now=now),
     )
 
@@ -156,8 +160,11 @@ def _due(resource: TracedResource, *, now: datetime) -> float:
 
 def _problem(finding: Finding) -> str:
     if finding.evidence:
-        evidence = finding.evidence[0]
-        return shortened(f"{evidence.where}: {evidence.says}")
+        # The time of a deletion is in a column of its own; what it waits for is what somebody looks for.
+        told = [item for item in finding.evidence if item.where != _DELETED_AT]
+        if not told:
+            return f"deletion requested {finding.evidence[0].says}, not confirmed by the agent"
+        return shortened(f"{told[0].where}: {told[0].says}")
     return CODES[finding.code].title
 
 

@@ -33,6 +33,7 @@ def model(picture: Picture, traces: Sequence[Trace], *, now: float) -> dict[str,
     for row in picture.works.values():
         severities[row.severity] += 1
     connected = sum(agent.is_connected for agent in picture.agents.values())
+    never = sorted(name for name in picture.consumers if picture.agent_state(name) == "never")
     return {
         "generation": picture.generation,
         "now": moment_of(now),
@@ -45,8 +46,10 @@ def model(picture: Picture, traces: Sequence[Trace], *, now: float) -> dict[str,
             "errors": severities["error"],
             "agentsConnected": connected,
             "agentsAway": len(picture.agents) - connected,
-            "agentsUnknown": len(picture.consumers) - len(picture.agents),
+            "agentsNever": len(never),
+            "agentsUnknown": len(picture.consumers) - len(picture.agents) - len(never),
         },
+        "neverConnected": never[:_MOST_NAMED],
         "rates": _rates(picture, now=now),
         "hops": statistics_model(statistics(traces))["hops"] if traces else {},
         "problems": problems(picture),
@@ -114,7 +117,7 @@ def _group(picture: Picture, code: str, several: Sequence[WorkRow]) -> dict[str,
     evidence = first.problem
     if code == PENDING and picture.source.history == "yes":
         # It may wait for ever: such a work is not only young.
-        lonely = [name for name in consumers if name not in picture.agents]
+        lonely = [name for name in consumers if picture.agent_state(name) == "never"]
         if lonely:
             evidence = f"{evidence}; the history has no connection of an agent of {', '.join(lonely[:_MOST_NAMED])}"
     group = _problem(code, count=len(several), unit="works", since=oldest, consumers=consumers, evidence=evidence)
@@ -192,7 +195,8 @@ def consumers(
     ]
     keys: dict[str, Any] = {
         "worst": lambda item: (
-            item["agent"] != "away", -item["errors"], -item["warnings"], -(item["lagSeconds"] or 0), item["name"],
+            item["agent"] not in ("away", "never"), -item["errors"], -item["warnings"], -(item["lagSeconds"] or 0),
+            item["name"],
         ),
         "name": lambda item: item["name"],
         "works": lambda item: (-item["works"], item["name"]),
@@ -211,7 +215,7 @@ def _searched(picture: Picture, name: str) -> str:
 def _consumer(picture: Picture, name: str, counted: ConsumerCounts, *, now: float) -> dict[str, Any]:
     agent = picture.agents.get(name)
     consumer = picture.consumers.get(name)
-    state = "unknown" if agent is None else "connected" if agent.is_connected else "away"
+    state = picture.agent_state(name)
     # A connected agent is in contact now; of one that is away, its last status may be newer than what is recorded.
     contact = now if state == "connected" else max(counted.last_status, agent.since if agent else 0.0)
     return {

@@ -64,6 +64,8 @@ def _cause(picture: Picture, row: WorkRow, kind: str) -> str:
     if kind in ("unapplied", "unavailable"):
         # The same error on many clusters is one cause; the object before it differs.
         return row.problem.partition(": ")[2] or row.problem
+    if kind == "deleting" and row.is_blocked:
+        return f"{row.consumer}: {row.problem}"
     if kind == "held" and row.consumer in picture.holds:
         hold = picture.holds[row.consumer]
         return f"{row.consumer}: {hold.reason}"
@@ -76,9 +78,8 @@ def _group(
     entry = CODES[code]
     oldest = sorted(rows, key=lambda row: row.deleted or row.updated)
     consumers = sorted({row.consumer for row in rows})
-    has_reported = any(row.observed for row in rows)
     needs_agent = len(consumers) == 1 and kind in _NEEDS_AGENT
-    start = remedies.start_agent(picture, consumers[0], has_reported=has_reported) if needs_agent else []
+    start = remedies.start_agent(picture, consumers[0]) if needs_agent else []
     return {
         "kind": kind,
         "code": code,
@@ -97,14 +98,21 @@ def _group(
             *_commands(picture, kind, oldest[0]),
             *bare_finding(code).advice,
         ],
-        "offers": remedies.of_group(
-            picture, kind=kind, consumers=consumers, works=[(row.id, row.name) for row in rows[:2]], now=now
-        ),
+        "offers": remedies.of_group(picture, _offered(kind, consumers, rows), now=now),
         "works": [
             {"id": row.id, "name": row.name, "consumer": row.consumer, "since": moment_of(row.deleted or row.updated)}
             for row in oldest[:_MOST_SHOWN]
         ],
     }
+
+
+def _offered(kind: str, consumers: Sequence[str], rows: Sequence[WorkRow]) -> remedies.Stuck:
+    return remedies.Stuck(
+        kind=kind,
+        consumers=consumers,
+        works=[(row.id, row.name) for row in rows[:2]],
+        is_blocked=all(row.is_blocked for row in rows),
+    )
 
 
 def _commands(picture: Picture, kind: str, row: WorkRow) -> list[str]:
@@ -115,7 +123,7 @@ def _commands(picture: Picture, kind: str, row: WorkRow) -> list[str]:
         commands.append(f"maestro consumer adopt {consumer} --dry-run")
     if kind == "paused":
         commands.append(f"maestro consumer resume {consumer} --dry-run")
-    if kind in ("undelivered", "stale") and not remedies.is_away(picture, row.consumer):
+    if kind in ("undelivered", "stale") and not remedies.has_no_agent(picture, row.consumer):
         commands.append(f"maestro resourcebundle resend {work_id} --dry-run")
     if picture.source.history == "yes":
         commands.append(f"maestro history {work_id}")

@@ -88,6 +88,8 @@ export const quoted = (value) => (/[\s"'\\]/.test(value) ? `"${value.replace(/([
 function calm(fleet) {
   const { source } = fleet;
   if (!source.isComplete) return el("p.empty", {}, source.problem ? t("apiProblemFirst", source) : t("loadingWorks", { loaded: count(source.loaded), total: count(source.total) }));
+  const never = fleet.neverConnected;
+  if (never.length) return el("p.calm", {}, t("noneWrong", { names: never.join(", ") + (fleet.totals.agentsNever > never.length ? ", …" : "") }));
   return el("p.calm", {}, el("span.sign.t-ok", { "aria-hidden": "true" }, "✓ "), t("allWell"));
 }
 
@@ -106,6 +108,7 @@ function drawTotals(element, fleet) {
     tile("errors", totals.errors, "error", "#/works?q=severity:error"),
     tile("agentsConnected", totals.agentsConnected, "ok", "#/fleet"),
     tile("agentsAway", totals.agentsAway, "error", "#/fleet"),
+    totals.agentsNever ? tile("agentsNever", totals.agentsNever, "warn", "#/fleet") : null,
     totals.agentsUnknown ? tile("agentsUnknown", totals.agentsUnknown, "", "#/fleet") : null);
 }
 
@@ -160,7 +163,7 @@ function clusterCell(row) {
 /** @param {any} row */
 function agentCell(row) {
   const element = badge(row.agent, t(row.agent));
-  element.title = row.agent === "unknown" ? t("unknownAgent") : t("since", { time: lasted(row.agentSince) });
+  element.title = row.agent === "unknown" || row.agent === "never" ? t(`${row.agent}Agent`) : t("since", { time: lasted(row.agentSince) });
   return element;
 }
 

@@ -57,7 +57,7 @@ def _of_consumer(picture: Picture, consumer: str) -> Picture:
     part = Picture(picture.source.description)
     part.source = picture.source
     part.works = {key: row for key, row in picture.works.items() if row.consumer == consumer}
-    part.consumers, part.agents = picture.consumers, picture.agents
+    part.consumers, part.agents, part.reporting = picture.consumers, picture.agents, picture.reporting
     part.holds = {name: hold for name, hold in picture.holds.items() if name == consumer}
     part.pauses = picture.pauses
     return part
