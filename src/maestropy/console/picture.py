@@ -148,6 +148,10 @@ class Picture:
             return "unknown" if consumer in self.reporting else "never"
         return "unknown"
 
+    def away_consumers(self) -> list[str]:
+        """Return the consumers whose agents were connected and are not."""
+        return sorted(name for name, agent in self.agents.items() if not agent.is_connected)
+
     def is_new(self, entry: HistoryEntry) -> bool:
         """Return whether an entry of the history was not taken before, and remember it."""
         if entry.id in self._seen_ids:

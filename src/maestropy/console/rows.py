@@ -3,12 +3,14 @@
 A row holds names, times and a verdict, never a manifest, so that a hundred thousand of them fit into memory.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from sys import intern
 from typing import Any, Final
 
+from maestropy.diagnose.analysis import causes
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Finding
 from maestropy.trace.work import parse
@@ -24,6 +26,7 @@ NOT_READ: Final = "MW-100"
 """A list reads no cluster: that it did not is no finding about a work, and does not make it broken."""
 _REJECTED: Final = "MW-005"
 _DELETED_AT: Final = "resources.deleted_at"
+_CAUSE_LETTERS: Final = 10
 _LONGEST: Final = 240
 _LONGEST_ADVICE: Final = 600
 _MOST_ADVICE: Final = 3
@@ -60,6 +63,8 @@ class WorkRow:
     """The first piece of evidence, shortened and without secrets; empty for a healthy work."""
     advice: tuple[str, ...]
     """What to do about this cause in particular, such as a kind that the cluster does not have."""
+    cause: str
+    """What it has in common with other works that the cluster rejects for the same reason; empty for other verdicts."""
     is_blocked: bool
     """Whether the agent reported which objects its deletion waits for."""
     due: float
@@ -119,6 +124,7 @@ def of_resource(
         severity=finding.severity if finding else "info",
         problem=_problem(finding) if finding else "",
         advice=advice,
+        cause=_cause(finding) if finding else "",
         is_blocked=bool(resource.deleted and deletion.reported_blockers(resource)),
         due=_due(resource, now=now),
     )
@@ -129,7 +135,7 @@ def with_verdict(row: WorkRow, found: Finding) -> WorkRow:
     if found.code == row.code:
         return row  # what it says is about this finding, and has no secret values
     problem = "" if found.code == HEALTHY else _problem(found)
-    return replace(row, code=found.code, severity=found.severity, problem=problem, advice=())
+    return replace(row, code=found.code, severity=found.severity, problem=problem, advice=(), cause=_cause(found))
 
 
 def _finding(
@@ -145,6 +151,14 @@ def _finding(
     if found is None or found.code != _REJECTED:
         return found, ()
     return found, tuple(intern(escape(text[:_LONGEST_ADVICE])) for text in apply_advice.advice(facts)[:_MOST_ADVICE])
+
+
+def _cause(finding: Finding) -> str:
+    """Return a short name for the cause of a rejection, by the rule of `maestro diagnose`: one for all processes."""
+    if finding.code not in causes.OF_MANIFESTS:
+        return ""
+    text = causes.of_work(finding, consumer="")
+    return intern(hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_CAUSE_LETTERS])
 
 
 def _due(resource: TracedResource, *, now: datetime) -> float:

@@ -120,17 +120,10 @@ function problem(item) {
   return el("li.problem", {},
     badge(item.severity, item.name || item.severity),
     el("div", {},
-      el("a.strong", { href: target(item), "data-key": `${item.code} ${names}` }, item.title),
+      el("a.strong", { href: item.link, "data-key": `${item.code} ${item.link}` }, item.title),
       el("span.muted", {}, ` ${t(item.count === 1 ? unit[0] : unit[1], { count: count(item.count) })} ${where}`, item.since ? `, ${t("since", { time: lasted(item.since) })}` : ""),
       item.evidence ? el("p.evidence", {}, item.evidence) : null),
     codeLink(item.code));
-}
-
-/** @param {any} item */
-function target(item) {
-  if (item.work) return `#/work/${encodeURIComponent(item.work)}`;
-  if (item.unit === "agents") return item.consumerCount === 1 ? `#/works?q=${encodeURIComponent(`is:broken consumer:${quoted(item.consumers[0])}`)}` : "#/works?q=is:behind";
-  return `#/works?q=${encodeURIComponent(`code:${item.code}`)}`;
 }
 
 /** @param {any} fleet */
