@@ -166,7 +166,7 @@ const texts = {
   commands: "Commands",
   requestsOfWork: "Requests",
   noRequests: "The followed logs show no request.",
-  noLogs: "The nine stages come from logs, and this console follows none. Start it where the logs are: maestro console --logs DIR. maestro up does it by itself. For logs in a cluster: maestro trace collect, maestro trace requests.",
+  noLogs: "The nine stages come from logs, and this console follows none. Start it where the logs are: maestro console --logs DIR. maestro up does it by itself. For logs in a cluster: maestro trace logs collect, then maestro trace request.",
   logProblem: "The logs cannot be read: {problem}",
   stages: "Stages",
   colStart: "Start",
