@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from maestropy.aio.clock import Clock
 from maestropy.console import redaction
-from maestropy.console.pages import deleted_work, hops, remedies
+from maestropy.console.pages import deleted_work, hops, remedies, shared_objects
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.sdk.client import AsyncMaestro
@@ -194,6 +194,9 @@ class WorkPages:
                 model["findings"] = [item for item in findings if item["code"] != _NOT_READ]
         model["severity"] = CODES[model["code"]].severity
         self._advise(model, traced)
+        owners = [owner for line in traced.facts.manifest_rows for owner in line.owners]
+        work_id = work_report.resource_id(traced.facts)
+        shared_objects.name(model, shared_objects.others(self.picture, owners, work_id=work_id))
         model["source"] = self._source(traced, history)
         model["clustersRead"] = not is_unread
         model["databaseRead"] = not traced.facts.data.database.description.startswith("REST API")

@@ -94,6 +94,7 @@ const texts = {
   connected: "connected",
   away: "away",
   unknown: "unknown",
+  otherWorks: "Other works with the object",
   neverAgent: "no agent of this consumer is in the history, and none has reported",
   unknownAgent: "unknown: no connect is in the history, or the agent uses a message broker",
   held: "held",
