@@ -416,3 +416,34 @@ async def test_agents_of_a_history_that_was_read_in_part_are_not_away() -> None:
     await watched.refresh()
     assert states == [True, True]
     assert watched.picture.agents["cluster1"].is_connected
+
+
+@pytest.mark.parametrize(
+    ("consumer", "history", "state"),
+    [
+        ("here", "yes", "connected"),
+        ("gone", "yes", "away"),
+        ("new", "yes", "never"),
+        ("reports", "yes", "unknown"),
+        ("new", "denied", "unknown"),
+        ("", "yes", "unknown"),
+    ],
+    ids=["connected", "left", "not-listed-yet", "reports-without-a-connection", "no-history", "no-consumer"],
+)
+def test_state_of_an_agent(consumer: str, history: str, state: str) -> None:
+    picture = Picture("test")
+    picture.source.history = history
+    picture.reporting = {"reports"}
+    for name, kind in (("here", "agent.connected"), ("gone", "agent.disconnected")):
+        picture.take(HistoryEntry(id=name, time="", kind=kind, consumer=name), at=1.0)
+    assert picture.agent_state(consumer) == state
+
+
+@pytest.mark.parametrize(
+    ("reporting", "state"), [(set(), "never"), ({"other"}, "unknown")], ids=["new-fleet", "message-broker"]
+)
+def test_state_of_an_agent_where_no_connection_is_recorded(reporting: set[str], state: str) -> None:
+    picture = Picture("test")
+    picture.source.history = "yes"
+    picture.reporting = reporting
+    assert picture.agent_state("new") == state

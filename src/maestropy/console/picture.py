@@ -144,9 +144,10 @@ class Picture:
             return "connected" if agent.is_connected else "away"
         # If others report and none of them has a connection in the history, agents use a message broker.
         has_connections = bool(self.agents) or not self.reporting
-        if self.source.history == "yes" and consumer in self.consumers and has_connections:
-            return "unknown" if consumer in self.reporting else "never"
-        return "unknown"
+        if self.source.history != "yes" or not has_connections or consumer in self.reporting:
+            return "unknown"
+        # Also of a new consumer whose work was read before the list of consumers.
+        return "never" if consumer else "unknown"
 
     def away_consumers(self) -> list[str]:
         """Return the consumers whose agents were connected and are not."""
