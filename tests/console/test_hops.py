@@ -94,6 +94,13 @@ def test_hops_of_a_deletion_speak_of_the_deletion(known: Known, stopped: tuple[s
         assert strip["agent"]["state"] != "ok"
 
 
+def test_deletion_that_no_agent_takes_waits_for_it_and_was_told_to_nobody() -> None:
+    known = replace(APPLIED, deletion=steps(published="waiting"), agent="away", delivered=5.0)
+    strip = {hop["hop"]: hop for hop in hops.strip(known)}
+    assert strip["broker"]["says"] == "the deletion waits for the agent"
+    assert strip["subscribers"]["state"] == "unknown"
+
+
 def test_hop_names_what_a_deletion_waits_for() -> None:
     strip = {hop["hop"]: hop for hop in hops.strip(replace(APPLIED, deletion=steps(objects_gone="waiting")))}
     assert "says objects gone" in strip["cluster"]["says"]

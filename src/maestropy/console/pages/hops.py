@@ -160,6 +160,9 @@ def _stored(known: Known) -> str:
 
 def _broker(known: Known) -> _Facts:
     if known.deletion:
+        published = known.step("published")
+        if published is not None and published.state == "waiting" and known.agent in ("away", "never"):
+            return "unknown", 0.0, "the deletion waits for the agent"
         return _deletion_facts(known, "published", is_done=_has_deletion(known))
     if known.published or _is_reported(known):
         return "ok", known.published, "published" if known.published else "the agent has it"
@@ -190,6 +193,9 @@ def _status(known: Known) -> _Facts:
 
 
 def _subscribers(known: Known) -> _Facts:
+    if known.deletion:
+        # What they have got is the status of the version before.
+        return "unknown", 0.0, ""
     return ("ok" if known.delivered else "unknown"), known.delivered, ""
 
 
