@@ -25,6 +25,7 @@ _ENTRIES = {
     "resend": "work.resent",
     "sweep": "database.swept",
 }
+_NAME = re.compile(r"name = '([^']*)'")
 _AFTER = re.compile(r"id > '([^']*)'")
 
 
@@ -123,7 +124,9 @@ class FakeApi:
             case ["resource-bundles"]:
                 return self._bundles(request)
             case ["consumers"]:
-                items = [{"id": f"c-{name}", "name": name} for name in self.consumers]
+                wanted = _NAME.fullmatch(request.url.params.get("search", ""))
+                names = [name for name in self.consumers if wanted is None or name == wanted[1]]
+                items = [{"id": f"c-{name}", "name": name} for name in names]
                 return _listed(request, items, kind="ConsumerList")
             case ["data-safety-holds"]:
                 return _listed(request, self.holds, kind="DataSafetyHoldList")

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -204,13 +205,14 @@ async def test_adoption_names_the_works_of_the_hold() -> None:
 
 def fleet() -> Picture:
     picture = Picture("test")
-    names = ("here", "away", "paused", "held")
+    names = ("here", "away", "paused", "held", "never")
+    picture.source.history = "yes"
     picture.put_consumers(
         {name: Consumer(id=name, name=name) for name in names},
         {"held": WorkHold(consumer="held", reason="DatabaseReplaced")},
         {"paused": ConsumerPause(consumer="paused", by="ann", since="")},
     )
-    picture.agents = {name: AgentContact(is_connected=name != "away", since=1.0) for name in names}
+    picture.agents = {name: AgentContact(is_connected=name != "away", since=1.0) for name in names[:-1]}
     return picture
 
 
@@ -220,6 +222,7 @@ def fleet() -> Picture:
         pytest.param("undelivered", ["here"], 1, ["resend", "resync"], id="one-work"),
         pytest.param("undelivered", ["here"], 2, ["resync"], id="many-works"),
         pytest.param("stale", ["away"], 2, ["retire-release", "retire-delete"], id="agent-away"),
+        pytest.param("undelivered", ["never"], 1, [], id="agent-never-connected"),
         pytest.param("paused", ["paused"], 1, ["resume"], id="paused"),
         pytest.param("held", ["held"], 1, ["adopt"], id="held"),
         pytest.param("unapplied", ["here"], 1, [], id="wrong-manifest"),
@@ -229,13 +232,22 @@ def fleet() -> Picture:
 )
 def test_offers_of_a_group(kind: str, consumers: list[str], works: int, actions: list[str]) -> None:
     named = [(f"id{number}", f"work{number}") for number in range(works)]
-    offers = remedies.of_group(fleet(), kind=kind, consumers=consumers, works=named, now=1_000.0)
+    group = remedies.Stuck(kind=kind, consumers=consumers, works=named)
+    offers = remedies.of_group(fleet(), group, now=1_000.0)
     assert [offer["action"] for offer in offers] == actions
 
 
 def test_retirement_is_not_offered_before_a_server_would_accept_it() -> None:
     for kind in ("undelivered", "stale", "deleting"):
-        assert remedies.of_group(fleet(), kind=kind, consumers=["away"], works=[("id1", "web")], now=500.0) == []
+        group = remedies.Stuck(kind=kind, consumers=["away"], works=[("id1", "web")])
+        assert remedies.of_group(fleet(), group, now=500.0) == []
+
+
+def test_deletion_that_objects_block_is_not_sent_again() -> None:
+    group = remedies.Stuck(kind="deleting", consumers=["here"], works=[("id1", "web")])
+    assert [offer["action"] for offer in remedies.of_group(fleet(), group, now=1.0)] == ["resend", "resync"]
+    assert remedies.of_group(fleet(), replace(group, is_blocked=True), now=1.0) == []
+    assert not remedies.of_work(fleet(), work_id="i", name="w", consumer="here", code="MW-007", is_blocked=True)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +257,7 @@ def test_retirement_is_not_offered_before_a_server_would_accept_it() -> None:
         pytest.param("here", "MW-005", [], id="rejected"),
         pytest.param("here", "MW-004", ["resend", "resync"], id="stale"),
         pytest.param("away", "MW-004", [], id="agent-away"),
+        pytest.param("never", "MW-003", [], id="agent-never-connected"),
         pytest.param("paused", "MW-123", ["resume"], id="paused"),
         pytest.param("held", "MW-122", ["adopt"], id="held"),
     ],
@@ -263,12 +276,14 @@ def test_offers_of_a_work(consumer: str, code: str, actions: list[str]) -> None:
         pytest.param("away", 11, ["pause", "retire-release", "retire-delete"], id="away"),
         pytest.param("quiet", 6, ["pause", "resync"], id="status-through-a-message-broker-six-minutes-ago"),
         pytest.param("quiet", 11, ["pause", "resync", "retire-release", "retire-delete"], id="quiet"),
+        pytest.param("never", 60, ["pause", "retire-release", "retire-delete"], id="never-connected"),
         pytest.param("unknown", 60, [], id="unknown-consumer"),
     ],
 )
 def test_offers_of_a_consumer(consumer: str, silent_minutes: float, actions: list[str]) -> None:
     picture, now = fleet(), 10_000.0
     picture.put_consumers({**picture.consumers, "quiet": Consumer(id="quiet", name="quiet")}, {}, {})
+    picture.reporting.add("quiet")
     offers = remedies.of_consumer(picture, consumer, contact=now - 60 * silent_minutes, now=now)
     assert [offer["action"] for offer in offers] == actions
 

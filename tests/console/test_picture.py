@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from maestropy.aio.tasks import TaskOwner
 from maestropy.console.collector import Collector
-from maestropy.console.pages import fleet, stuck
+from maestropy.console.pages import filters, fleet, stuck
 from maestropy.console.picture import Picture, count_by_consumer
-from maestropy.console.rows import row
+from maestropy.console.rows import moment_of, row
 from maestropy.sdk.errors import MaestroError
 from maestropy.sdk.history import HistoryEntry
 from tests import waiting
@@ -118,6 +120,20 @@ async def test_agent_that_disconnected_is_a_problem_until_it_returns() -> None:
     assert watched.codes() == []
 
 
+async def test_agent_of_a_killed_server_is_away_since_it_was_last_seen() -> None:
+    api = FakeApi([bundle(1)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=900)
+    watched = Watched(api)
+    await watched.refresh()
+    seen = datetime.now(UTC) - timedelta(seconds=700)
+    api.history("agent.disconnected", "", consumer_name="cluster1", detail={"last_seen": stamp(seen)})
+    await watched.refresh()
+    assert watched.codes() == ["MT-301"]
+    (consumer,) = fleet.consumers(watched.picture, text="", sort="worst", now=now())
+    assert (consumer["agent"], consumer["agentSince"]) == ("away", moment_of(seen.timestamp()))
+    assert "resync" not in {offer["action"] for offer in consumer["offers"]}
+
+
 async def test_clusters_are_sorted_both_ways_and_found_by_name() -> None:
     watched = Watched(FakeApi(bundle(number) for number in range(10)))
     await watched.refresh()
@@ -172,6 +188,87 @@ async def test_stuck_works_are_grouped_by_cause() -> None:
         ("deleting", 1),
     ]
     assert all(group["advice"] for group in groups)
+
+
+async def test_filter_for_stuck_works_finds_those_of_the_page() -> None:
+    failed = status(1, [condition("Applied", ok=False, message="quota")])
+    api = FakeApi([bundle(1, status=failed), bundle(2, version=2), bundle(3, deleted_at=OLD), bundle(4)])
+    watched = Watched(api)
+    await watched.refresh()
+    page = stuck.model(watched.picture, now=now())
+    found = filters.choose(
+        watched.picture.works.values(), filters.parse("is:stuck"), filters.Context(now=now(), of_sources={})
+    )
+    assert {row.id for row in found} == {work["id"] for group in page["groups"] for work in group["works"]}
+    assert len(found) == 3
+
+
+def chosen(picture: Picture, link: str) -> set[str]:
+    """Return the works of a link to a list."""
+    text = unquote(link.removeprefix("#/works?q="))
+    assert text != link, link
+    context = filters.Context(now=now(), of_sources={}, away=frozenset(picture.away_consumers()))
+    return {row.name for row in filters.choose(picture.works.values(), filters.parse(text), context)}
+
+
+async def test_rejections_with_different_causes_are_different_problems_with_their_own_works() -> None:
+    def failed(message: str) -> Any:
+        return status(1, [condition("Applied", ok=False, message=message)])
+
+    quota, kind = failed("exceeded quota: pods"), failed('the server doesn\'t have a resource type "Widget"')
+    api = FakeApi([bundle(1, status=quota), bundle(2, status=quota), bundle(3, status=kind)])
+    watched = Watched(api)
+    await watched.refresh()
+    two, one = fleet.problems(watched.picture)
+    assert (two["code"], two["count"], one["code"], one["count"]) == ("MW-005", 2, "MW-005", 1)
+    assert "quota" in two["evidence"]
+    assert "Widget" in one["evidence"]
+    assert chosen(watched.picture, two["link"]) == {"work-1", "work-2"}
+    assert one["link"] == "#/work/id-0000003"
+    groups = stuck.model(watched.picture, now=now())["groups"]
+    assert [chosen(watched.picture, group["link"]) for group in groups[:1]] == [{"work-1", "work-2"}]
+
+
+async def test_many_causes_are_one_problem_that_says_how_many() -> None:
+    api = FakeApi(
+        bundle(number, status=status(1, [condition("Applied", ok=False, message=f"error {chr(97 + number)}")]))
+        for number in range(12)
+    )
+    watched = Watched(api)
+    await watched.refresh()
+    (problem,) = fleet.problems(watched.picture)
+    assert (problem["count"], problem["evidence"].partition(";")[0]) == (12, "12 different causes")
+
+
+async def test_agents_that_are_away_lead_to_the_works_of_their_consumers() -> None:
+    api = FakeApi([bundle(1), bundle(2, deleted_at=stamp(datetime.now(UTC))), bundle(3, version=2)])
+    for name in ("cluster1", "cluster2"):
+        api.history("agent.disconnected", "", consumer_name=name, seconds_ago=60)
+    watched = Watched(api)
+    await watched.refresh()
+    (away,) = [item for item in fleet.problems(watched.picture) if item["code"] == "MT-301"]
+    assert chosen(watched.picture, away["link"]) == {"work-1", "work-2"}
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["retired", "exists"])
+async def test_hold_of_works_that_the_database_lacks_is_on_stuck_with_its_remedy(exists: bool) -> None:
+    api = FakeApi([bundle(1)])
+    api.consumers += ["gone"] if exists else []
+    hold = {"id": "h", "consumer_name": "gone", "reason": "UnknownConsumer", "work_count": 2, "works": ["x", "y"]}
+    api.holds = [{**hold, "message": "2 works are kept", "since": "2026-11-17T10:00:00Z"}]
+    watched = Watched(api)
+    await watched.refresh()
+    (problem,) = fleet.problems(watched.picture)
+    assert (problem["code"], problem["link"]) == ("MW-122", "#/stuck")
+    (group,) = stuck.model(watched.picture, now=now())["groups"]
+    assert (group["kind"], group["count"], group["since"]) == ("held", 2, "2026-11-17T10:00:00Z")
+    assert group["cause"] == "gone: UnknownConsumer"
+    assert "2 works are kept" in group["explanation"]
+    assert "not in the database" in group["explanation"]
+    assert (group["works"], group["link"]) == ([], "")
+    assert [offer["action"] for offer in group["offers"]] == (["adopt"] if exists else [])
+    first = "maestro consumer adopt gone --dry-run" if exists else "The server has no consumer gone"
+    assert group["advice"][0].startswith(first)
 
 
 async def test_commands_quote_hostile_names() -> None:
@@ -319,3 +416,34 @@ async def test_agents_of_a_history_that_was_read_in_part_are_not_away() -> None:
     await watched.refresh()
     assert states == [True, True]
     assert watched.picture.agents["cluster1"].is_connected
+
+
+@pytest.mark.parametrize(
+    ("consumer", "history", "state"),
+    [
+        ("here", "yes", "connected"),
+        ("gone", "yes", "away"),
+        ("new", "yes", "never"),
+        ("reports", "yes", "unknown"),
+        ("new", "denied", "unknown"),
+        ("", "yes", "unknown"),
+    ],
+    ids=["connected", "left", "not-listed-yet", "reports-without-a-connection", "no-history", "no-consumer"],
+)
+def test_state_of_an_agent(consumer: str, history: str, state: str) -> None:
+    picture = Picture("test")
+    picture.source.history = history
+    picture.reporting = {"reports"}
+    for name, kind in (("here", "agent.connected"), ("gone", "agent.disconnected")):
+        picture.take(HistoryEntry(id=name, time="", kind=kind, consumer=name), at=1.0)
+    assert picture.agent_state(consumer) == state
+
+
+@pytest.mark.parametrize(
+    ("reporting", "state"), [(set(), "never"), ({"other"}, "unknown")], ids=["new-fleet", "message-broker"]
+)
+def test_state_of_an_agent_where_no_connection_is_recorded(reporting: set[str], state: str) -> None:
+    picture = Picture("test")
+    picture.source.history = "yes"
+    picture.reporting = reporting
+    assert picture.agent_state("new") == state

@@ -51,6 +51,7 @@ async def test_first_remedy_of_an_agent_that_is_away_is_to_start_it() -> None:
 async def test_work_of_a_consumer_without_any_agent_is_wrong_at_once() -> None:
     now = stamp(datetime.now(UTC))
     api = FakeApi([bundle(1, status={}, created_at=now, updated_at=now), bundle(2)])
+    api.history("agent.connected", "", consumer_name="cluster2", seconds_ago=60)
     async with opened(api) as (browser, _):
         fleet = (await browser.get("/api/fleet")).json()
         page = (await browser.get("/api/works/id-0000001")).json()
@@ -59,6 +60,57 @@ async def test_work_of_a_consumer_without_any_agent_is_wrong_at_once() -> None:
     assert fleet["totals"]["warnings"] == sum(one["count"] for one in fleet["problems"])
     assert "no connection of an agent of cluster1" in fleet["problems"][0]["evidence"]
     assert page["work"]["findings"][0]["advice"][0].startswith("Start an agent for cluster1")
+    (stopped,) = [hop for hop in page["hops"] if hop["isStop"]]
+    assert (stopped["hop"], stopped["state"]) == ("agent", "waiting")
+    assert "no agent has ever connected" in stopped["says"]
+    assert page["offers"] == []
+
+
+async def test_consumer_without_agent_and_works_is_not_said_to_be_well() -> None:
+    api = FakeApi([bundle(1)])
+    api.consumers.append("empty")
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)
+    async with opened(api) as (browser, _):
+        fleet = (await browser.get("/api/fleet")).json()
+        consumers = (await browser.get("/api/consumers?q=empty")).json()["items"]
+    assert fleet["problems"] == []
+    assert (fleet["neverConnected"], fleet["totals"]["agentsNever"]) == (["empty"], 1)
+    assert (consumers[0]["agent"], consumers[0]["contact"]) == ("never", None)
+
+
+async def test_agents_of_a_message_broker_are_not_said_to_have_never_connected() -> None:
+    api = FakeApi([bundle(1), bundle(2, status={})])
+    async with opened(api) as (browser, _):
+        fleet = (await browser.get("/api/fleet")).json()
+        page = (await browser.get("/api/works/id-0000002")).json()
+    assert (fleet["neverConnected"], fleet["totals"]["agentsUnknown"]) == ([], 2)
+    assert [offer["action"] for offer in page["offers"]] == ["resend", "resync"]
+
+
+async def test_deletion_that_waits_for_a_finalizer_names_it_everywhere() -> None:
+    message = "ManifestWork is being deleted, waiting for ConfigMap default/cm-1 (example.com/slow)"
+    deleting = status(1, [condition("Applied"), condition("Deleting", message=message)])
+    api = FakeApi([bundle(1, deleted_at="2026-11-01T00:00:00Z", status=deleting)])
+    api.history("agent.connected", "", consumer_name="cluster1", seconds_ago=60)
+    async with opened(api) as (browser, _):
+        page = (await browser.get("/api/works/id-0000001")).json()
+        row = (await browser.get("/api/works")).json()["items"][0]
+        group = (await browser.get("/api/stuck")).json()["groups"][0]
+    (stopped,) = [hop for hop in page["hops"] if hop["isStop"]]
+    assert (stopped["hop"], stopped["state"]) == ("cluster", "waiting")
+    for text in (stopped["says"], row["problem"], group["cause"]):
+        assert "example.com/slow" in text
+    assert (page["offers"], group["offers"]) == ([], [])
+
+
+async def test_deletion_that_a_dead_agent_has_not_received_waits_for_the_agent() -> None:
+    api = FakeApi([bundle(1, deleted_at=stamp(datetime.now(UTC)))])
+    api.history("agent.disconnected", "", consumer_name="cluster1", seconds_ago=60)
+    async with opened(api) as (browser, _):
+        page = (await browser.get("/api/works/id-0000001")).json()
+    states = {hop["hop"]: hop["state"] for hop in page["hops"]}
+    assert (states["broker"], states["agent"], states["cluster"]) == ("unknown", "broken", "unknown")
+    assert "or it was not read" in page["work"]["findings"][0]["detail"]
 
 
 async def test_stuck_has_the_remedy_of_the_cause() -> None:

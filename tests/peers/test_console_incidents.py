@@ -188,7 +188,8 @@ async def test_consumer_without_an_agent_is_found_by_its_cluster(fleet: RealFlee
         client.works("lonely").apply(Work("unsent").add(config_map("unsent")))
     async with tab(browser_port) as page:
         solved = await solve(page, fleet.console, cluster="lonely", work="unsent")
-        assert (solved.hop, solved.state) == ("broker", "waiting")
+        assert (solved.hop, solved.state) == ("agent", "waiting")
+        assert "no agent has ever connected" in solved.says
 
 
 async def test_killed_agent_is_the_broken_hop_and_its_retirement_is_not_offered_yet(

@@ -1,5 +1,6 @@
 """The history in the double: entries are rows without partitions, of which there is one for ever."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ if TYPE_CHECKING:
     from tests.simulation.memory_postgres import Row, Transaction
 
 TABLE = "maestropy_history"
+_CONNECTIONS = ("agent.connected", "agent.disconnected")
 
 
 async def record_change(
@@ -53,6 +55,36 @@ async def consumers_of_works(tx: "Transaction", ids: Sequence[str]) -> "list[Row
     """Return the consumers of works that exist; the simulation reads no history of deleted ones."""
     found = {work_id: tx.get("resources", work_id) for work_id in ids}
     return [{"id": work_id, "name": row["consumer_name"]} for work_id, row in found.items() if row is not None]
+
+
+async def end_lost_connections(
+    tx: "Transaction", after: datetime | None, seen_before: datetime, now: datetime
+) -> "list[Row]":
+    """Record the end of connections whose agents nobody has seen since, and which have none."""
+    lost = []
+    for name in sorted(row["name"] for row in tx.rows("consumers")):
+        noted = tx.get("maestropy_agents", name)
+        seen = noted["seen_at"] if noted is not None else None
+        is_looked_at = after is not None and (seen is None or seen <= after)
+        if is_looked_at or (seen is not None and seen > seen_before):
+            continue
+        entries = [row for row in tx.rows(TABLE) if row["consumer_name"] == name and row["kind"] in _CONNECTIONS]
+        last = max(entries, key=lambda row: (row["at"], row["id"]), default=None)
+        if last is None or last["kind"] == "agent.disconnected" or last["at"] > seen_before:
+            continue
+        at = max(last["at"], seen or last["at"])
+        detail = {
+            "instance": json.loads(last["detail"]).get("instance"),
+            "last_seen": at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        }
+        entry = {
+            "at": now, "kind": "agent.disconnected", "subject_id": "", "consumer_name": name, "source": "",
+            "version": 0, "actor": "", "address": last["address"], "operation_id": "", "result": "",
+            "detail": json.dumps(detail),
+        }  # fmt: skip
+        await _put(tx, entry)
+        lost.append({"consumer_name": name})
+    return lost
 
 
 async def partitions(_tx: "Transaction") -> "list[Row]":

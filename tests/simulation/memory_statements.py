@@ -49,6 +49,7 @@ from tests.simulation.memory_delete_recovery import (  # noqa: F401 - found by n
 from tests.simulation.memory_history import (  # noqa: F401 - found by name
     consumers_named,
     consumers_of_works,
+    end_lost_connections,
     partitions,
     purge_default,
     record,

@@ -4,19 +4,23 @@ import asyncio
 import json
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from maestropy.aio.clock import Clock
 from maestropy.sandbox.server_process import ServerProcess
 from maestropy.sdk import errors
 from maestropy.sdk import history as sdk_history
 from maestropy.sdk.blocking import Maestro
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.work import Work
+from maestropy.server.controllers.agents.agent_presence import AgentPresence
+from maestropy.store import rows
 from maestropy.store.dsn import Dsn
+from maestropy.store.history import history_entries
 from maestropy.wire.events import event
 from tests import waiting
 from tests.stack import clients, harness
@@ -329,6 +333,56 @@ async def test_agents_connects_and_disconnects_are_recorded(database: Dsn) -> No
         await waiting.until(lambda: _has(server, "kind = 'agent.disconnected'", 1))
         (row,) = await history_of(server, "kind = 'agent.connected'")
         assert row["address"] == "127.0.0.1"
+
+
+async def test_connection_of_an_agent_that_died_after_its_server_was_killed_ends(database: Dsn) -> None:
+    async with harness.in_process(database) as server:
+        moment = datetime.now(UTC)
+        clock = Clock(epoch=lambda: moment.timestamp())
+        context = replace(server.context, clock=clock)
+        for name in ("gone", "left", "here", "unseen"):
+            await server.add_consumer(name)
+            await record_connection(server, "agent.connected", name, at=moment)
+        await record_connection(server, "agent.disconnected", "left", at=moment + timedelta(seconds=1))
+        connected = ["gone", "here"]
+        alive = AgentPresence(context, connected=lambda: connected, record=server.server.history.add)
+        await alive.write()
+        connected = ["here"]
+        for minutes in range(1, 9):  # the third of them is three minutes after the first write
+            moment = moment + timedelta(minutes=1)
+            await alive.write()
+            ended = await history_of(server, "detail LIKE '%last_seen%'")
+            assert {row["consumer_name"] for row in ended} == (set() if minutes < 3 else {"gone", "unseen"}), minutes
+        gone = next(row for row in ended if row["consumer_name"] == "gone")
+        assert (gone["kind"], gone["address"]) == ("agent.disconnected", "10.0.0.1")
+        detail = json.loads(gone["detail"])
+        seen = datetime.fromisoformat(detail["last_seen"])
+        assert (detail["instance"], seen) == ("killed", moment - timedelta(minutes=8))
+
+
+async def test_instance_that_could_not_write_for_minutes_records_its_agents_again(database: Dsn) -> None:
+    async with harness.in_process(database) as server:
+        moment = datetime.now(UTC)
+        context = replace(server.context, clock=Clock(epoch=lambda: moment.timestamp()))
+        await server.add_consumer("c1")
+        cut_off = AgentPresence(context, connected=lambda: ["c1"], record=server.server.history.add)
+        await cut_off.write()
+        moment = moment + timedelta(minutes=5)
+        await cut_off.write()
+        await waiting.until(lambda: _has(server, "kind = 'agent.connected' AND consumer_name = 'c1'", 1))
+        assert not await history_of(server, "kind = 'agent.disconnected'")
+
+
+async def record_connection(server: harness.InProcess, kind: str, consumer: str, *, at: datetime) -> None:
+    entry = rows.HistoryEntry(
+        kind=kind,
+        at=at,
+        consumer=consumer,
+        requester=rows.Requester(user="", address="10.0.0.1"),
+        detail='{"instance":"killed"}',
+    )
+    async with server.context.database.connection() as connection:
+        await history_entries.record(connection, [entry])
 
 
 async def test_sdk_reads_the_history_of_a_work(database: Dsn) -> None:

@@ -340,8 +340,17 @@ async def act(connection: pool.Connection, dice: random.Random, number: int) -> 
         else await actions.resume(connection, name)
     )
     await actions.note_seen(connection, [name, "unknown"], now=at(number * 20))
+    connected = rows.HistoryEntry(kind="agent.connected", at=at(number * 20), consumer=name, detail='{"instance":"i"}')
+    await history_entries.record(connection, [connected] if dice.random() < 0.5 else [])
+    lost = await history_entries.end_lost_connections(
+        connection,
+        after=dice.choice((None, at(number * 20 - 300))),
+        seen_before=at(number * 20 - 100),
+        now=at(number * 20),
+    )
     return (
         changed,
+        sorted(lost),
         await actions.paused_among(connection, CONSUMERS),
         await actions.count_pauses(connection, now=at(number)),
         await actions.queue_works(connection, dice.choice(CONSUMERS), work_id=work, now=at(number)),

@@ -252,7 +252,9 @@ class Console:
         terms = filters.parse(text)
         filters.ordered([], sort)
         of_sources = {source: await self.collector.ids_of_source(source) for source in filters.sources(terms)}
-        context = filters.Context(now=self.clock.epoch(), of_sources=of_sources)
+        context = filters.Context(
+            now=self.clock.epoch(), of_sources=of_sources, away=frozenset(self.picture.away_consumers())
+        )
         generation, rows = self.picture.generation, list(self.picture.works.values())
         # A hundred thousand rows take a part of a second, in which others must be served.
         chosen = await asyncio.to_thread(lambda: filters.ordered(filters.choose(rows, terms, context), sort))

@@ -6,7 +6,7 @@
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from maestropy.console.rows import WorkRow
 from maestropy.sdk.consumers import Consumer
@@ -19,6 +19,8 @@ MOST_WORKS: Final = 250_000
 """So many works are kept; beyond that the console says so and shows these."""
 _MOST_CHANGES: Final = 5_000
 _MOST_ENTRIES: Final = 20_000
+AgentState = Literal["connected", "away", "never", "unknown"]
+"""Of an agent that never connected the history has no connection, and no work of its consumer a status."""
 WINDOW_SECONDS: Final = 300.0
 """Rates and latencies are those of so many seconds."""
 
@@ -91,6 +93,8 @@ class Picture:
         self.holds: Mapping[str, WorkHold] = {}
         self.pauses: Mapping[str, ConsumerPause] = {}
         self.agents: dict[str, AgentContact] = {}
+        self.reporting: set[str] = set()
+        """The consumers of whose works a status was seen: they have had an agent, whatever the history knows."""
         self.origins: dict[str, str] = {}
         """The sources of works by their IDs, as far as the history named them."""
         self.changes: deque[Change] = deque(maxlen=_MOST_CHANGES)
@@ -105,6 +109,8 @@ class Picture:
     def put(self, rows: Iterable[WorkRow]) -> None:
         """Add or replace works."""
         for row in rows:
+            if row.observed:
+                self.reporting.add(row.consumer)
             known = self.works.get(row.id)
             if known is None and len(self.works) >= MOST_WORKS:
                 self.source.left_out += 1
@@ -131,6 +137,22 @@ class Picture:
             self.agents = {name: agent for name, agent in self.agents.items() if name in self.consumers}
             self.touch()
 
+    def agent_state(self, consumer: str) -> AgentState:
+        """Return whether the agent of a consumer is connected; behind a message broker nothing is known of that."""
+        agent = self.agents.get(consumer)
+        if agent is not None:
+            return "connected" if agent.is_connected else "away"
+        # If others report and none of them has a connection in the history, agents use a message broker.
+        has_connections = bool(self.agents) or not self.reporting
+        if self.source.history != "yes" or not has_connections or consumer in self.reporting:
+            return "unknown"
+        # Also of a new consumer whose work was read before the list of consumers.
+        return "never" if consumer else "unknown"
+
+    def away_consumers(self) -> list[str]:
+        """Return the consumers whose agents were connected and are not."""
+        return sorted(name for name, agent in self.agents.items() if not agent.is_connected)
+
     def is_new(self, entry: HistoryEntry) -> bool:
         """Return whether an entry of the history was not taken before, and remember it."""
         if entry.id in self._seen_ids:
@@ -155,7 +177,7 @@ class Picture:
     def _take_connection(self, entry: HistoryEntry, *, at: float) -> None:
         known = self.agents.get(entry.consumer)
         before = known.connections if known else Connections()
-        after = before.after(entry.kind, at)
+        after = before.after(entry.kind, at, seen=connections.last_seen(entry.detail))
         if known is not None and after == before:
             return
         # The end of an older connection says nothing about where the agent is now.

@@ -3,16 +3,18 @@
 A row holds names, times and a verdict, never a manifest, so that a hundred thousand of them fit into memory.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from sys import intern
 from typing import Any, Final
 
+from maestropy.diagnose.analysis import causes
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Finding
 from maestropy.trace.work import parse
-from maestropy.trace.work.judge import apply_advice, verdicts
+from maestropy.trace.work.judge import apply_advice, deletion, verdicts
 from maestropy.trace.work.judge.facts import STUCK_AFTER, UNDELIVERED_AFTER, compute
 from maestropy.trace.work.model import AccessStatus, ConsumerPause, TracedResource, WorkData, WorkHold
 from maestropy.trace.work.report.work_report import sequence_time
@@ -23,6 +25,8 @@ PENDING: Final = "MW-002"
 NOT_READ: Final = "MW-100"
 """A list reads no cluster: that it did not is no finding about a work, and does not make it broken."""
 _REJECTED: Final = "MW-005"
+_DELETED_AT: Final = "resources.deleted_at"
+_CAUSE_LETTERS: Final = 10
 _LONGEST: Final = 240
 _LONGEST_ADVICE: Final = 600
 _MOST_ADVICE: Final = 3
@@ -59,6 +63,10 @@ class WorkRow:
     """The first piece of evidence, shortened and without secrets; empty for a healthy work."""
     advice: tuple[str, ...]
     """What to do about this cause in particular, such as a kind that the cluster does not have."""
+    cause: str
+    """What it has in common with other works that the cluster rejects for the same reason; empty for other verdicts."""
+    is_blocked: bool
+    """Whether the agent reported which objects its deletion waits for."""
     due: float
     """When time alone changes the verdict; 0 if it does not."""
 
@@ -116,6 +124,8 @@ def of_resource(
         severity=finding.severity if finding else "info",
         problem=_problem(finding) if finding else "",
         advice=advice,
+        cause=_cause(finding) if finding else "",
+        is_blocked=bool(resource.deleted and deletion.reported_blockers(resource)),
         due=_due(resource, now=now),
     )
 
@@ -125,7 +135,7 @@ def with_verdict(row: WorkRow, found: Finding) -> WorkRow:
     if found.code == row.code:
         return row  # what it says is about this finding, and has no secret values
     problem = "" if found.code == HEALTHY else _problem(found)
-    return replace(row, code=found.code, severity=found.severity, problem=problem, advice=())
+    return replace(row, code=found.code, severity=found.severity, problem=problem, advice=(), cause=_cause(found))
 
 
 def _finding(
@@ -143,6 +153,14 @@ def _finding(
     return found, tuple(intern(escape(text[:_LONGEST_ADVICE])) for text in apply_advice.advice(facts)[:_MOST_ADVICE])
 
 
+def _cause(finding: Finding) -> str:
+    """Return a short name for the cause of a rejection, by the rule of `maestro diagnose`: one for all processes."""
+    if finding.code not in causes.OF_MANIFESTS:
+        return ""
+    text = causes.of_work(finding, consumer="")
+    return intern(hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_CAUSE_LETTERS])
+
+
 def _due(resource: TracedResource, *, now: datetime) -> float:
     if resource.deleted is not None:
         moment: datetime | None = resource.deleted + STUCK_AFTER
@@ -156,8 +174,11 @@ def _due(resource: TracedResource, *, now: datetime) -> float:
 
 def _problem(finding: Finding) -> str:
     if finding.evidence:
-        evidence = finding.evidence[0]
-        return shortened(f"{evidence.where}: {evidence.says}")
+        # The time of a deletion is in a column of its own; what it waits for is what somebody looks for.
+        told = [item for item in finding.evidence if item.where != _DELETED_AT]
+        if not told:
+            return f"deletion requested {finding.evidence[0].says}, not confirmed by the agent"
+        return shortened(f"{told[0].where}: {told[0].says}")
     return CODES[finding.code].title
 
 

@@ -23,15 +23,15 @@ def options(folder: Path) -> Options:
 def _departures(folder: Path) -> dict[str, float]:
     """Return the consumers whose connections have ended, and when."""
     known: dict[str, Connections] = {}
-    for consumer, at, kind in sorted(_connections(folder)):
-        known[consumer] = known.get(consumer, Connections()).after(kind, at)
+    for consumer, at, kind, seen in sorted(_connections(folder)):
+        known[consumer] = known.get(consumer, Connections()).after(kind, at, seen=seen)
     return {consumer: found.ended for consumer, found in known.items() if not found.is_connected}
 
 
-def _connections(folder: Path) -> set[tuple[str, float, str]]:
-    """Return consumer, time and kind of all entries; database and server may both have written one."""
+def _connections(folder: Path) -> set[tuple[str, float, str, float]]:
+    """Return consumer, time, kind and when the agent was last seen; database and server may both have written one."""
     return {
-        (consumer, at, kind)
+        (consumer, at, kind, connections.last_seen(document.get("detail")))
         for name in _HISTORIES
         for document in _documents(folder / name)
         if (kind := str(document.get("kind"))) in connections.KINDS

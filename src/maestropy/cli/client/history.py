@@ -257,6 +257,8 @@ def summary(entry: "HistoryEntry", *, limit: int | None) -> str:
     parts += _limited(map(_feedback, detail.get("feedback") or ()), limit)
     if detail.get("labels"):
         parts.append(f"labels {', '.join(map(str, detail['labels']))}")
+    if detail.get("last_seen"):
+        parts.append(f"last seen {detail['last_seen']}")
     # Without a user, the column BY has it.
     hidden = () if entry.user else ("requested_by",)
     parts += [f"{name} {detail[name]}" for name in _PLAIN if name not in hidden and detail.get(name)]

@@ -10,15 +10,21 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
+from maestropy.console.pages import stuck
 from maestropy.console.rows import HEALTHY, NOT_READ, WorkRow
-from maestropy.trace.work.judge.facts import STUCK_AFTER
+from maestropy.trace.findings.codes import CODES
 
 _AGE: Final = re.compile(r"([<>]?)([0-9]{1,6})([smhd])")
 _KEY: Final = re.compile(r"[a-z]+")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST: Final = 1000
-KEYS: Final = ("text", "id", "name", "label", "consumer", "source", "condition", "age", "code", "severity", "is")
-STATES: Final = ("healthy", "broken", "deleting", "stuck", "behind", "unreported", "held")
+KEYS: Final = (
+    *("text", "id", "name", "label", "consumer", "source", "condition", "age", "code", "cause", "severity", "is"),
+)
+STATES: Final = ("healthy", "broken", "deleting", "stuck", "behind", "unreported", "held", "paused", "away")
+_SEVERITIES: Final = {"error": "error", "warn": "warn", "warning": "warn", "info": "info"}
+_STATUSES: Final = ("True", "False", "Unknown")
+_CODE: Final = re.compile(r"([A-Z]{2})[-_]?([0-9]{3})")
 SORTS: Final[Mapping[str, Callable[[WorkRow], object]]] = {
     "severity": lambda row: ({"error": 0, "warn": 1}.get(row.severity, 2), row.code, -row.updated),
     "name": lambda row: (row.name, row.id),
@@ -51,6 +57,8 @@ class Context:
     now: float
     of_sources: Mapping[str, Set[str]]
     """The IDs of the works of each source that the filter names."""
+    away: Set[str] = frozenset()
+    """The consumers whose agents are not connected."""
 
 
 def parse(text: str) -> tuple[Term, ...]:
@@ -70,6 +78,7 @@ def parse(text: str) -> tuple[Term, ...]:
 def _term(word: str) -> Term:
     is_excluded = word.startswith("-")
     key, colon, value = word.removeprefix("-").partition(":")
+    key = key.lower() if key.lower() in KEYS else key
     if not colon or key not in KEYS or not value:
         if colon and key in KEYS:
             raise InvalidFilter(f"{key}: has no value; write {key}:VALUE")
@@ -77,11 +86,43 @@ def _term(word: str) -> Term:
             keys = ", ".join(KEYS)
             raise InvalidFilter(f"{key}: is not known; use one of {keys}, or text:{word} to search for these words")
         return Term(key="text", value=word.removeprefix("-").lower(), is_excluded=is_excluded)
-    if key == "age" and not _AGE.fullmatch(value):
-        raise InvalidFilter(f"age:{value} is no age; write age:>30m, age:>2h or age:<7d")
-    if key == "is" and value not in STATES:
-        raise InvalidFilter(f"is:{value} is not known; use one of {', '.join(STATES)}")
-    return Term(key=key, value=value.lower() if key == "text" else value, is_excluded=is_excluded)
+    return Term(key=key, value=_value(key, value), is_excluded=is_excluded)
+
+
+def _value(key: str, value: str) -> str:
+    """Return the value of a key as rows have it; raises `InvalidFilter` for one that no work can have."""
+    match key:
+        case "text" | "cause":
+            return value.lower()
+        case "age" if not _AGE.fullmatch(value):
+            raise InvalidFilter(f"age:{value} is no age; write age:>30m, age:>2h or age:<7d")
+        case "is":
+            return _one_of(key, value, {state: state for state in STATES})
+        case "severity":
+            return _one_of(key, value, _SEVERITIES)
+        case "code":
+            return _code(value)
+        case "condition" if "=" in value:
+            kind, _, status = value.partition("=")
+            return f"{kind}={_one_of(f'{key}:{kind}=', status, {one.lower(): one for one in _STATUSES})}".lower()
+        case "condition":
+            return value.lower()
+    return value
+
+
+def _one_of(key: str, value: str, allowed: Mapping[str, str]) -> str:
+    if value.lower() not in allowed:
+        written = f"{key}{value}" if key.endswith("=") else f"{key}:{value}"
+        raise InvalidFilter(f"{written} is not known; use one of {', '.join(dict.fromkeys(allowed.values()))}")
+    return allowed[value.lower()]
+
+
+def _code(value: str) -> str:
+    written = _CODE.fullmatch(value.upper())
+    code = f"{written[1]}-{written[2]}" if written else ""
+    if code not in CODES or not code.startswith("MW-"):
+        raise InvalidFilter(f"code:{value} is no verdict on a work; use a code such as MW-005. Explain has all of them")
+    return code
 
 
 def sources(terms: Iterable[Term]) -> set[str]:
@@ -126,15 +167,17 @@ def _matcher(term: Term, context: Context) -> Callable[[WorkRow], bool]:  # noqa
             ids = context.of_sources.get(value, frozenset())
             return lambda row: row.id in ids
         case "condition":
-            return (lambda row: value in row.conditions) if "=" in value else _has_condition(value)
+            return _has_condition(value)
         case "age":
             return _aged(value, now=context.now)
         case "code":
-            return lambda row: row.code == value.upper()
+            return lambda row: row.code == value
+        case "cause":
+            return lambda row: row.cause == value
         case "severity":
             return lambda row: row.severity == value
         case "is":
-            return _state(value, now=context.now)
+            return _state(value, context)
         case _:
             return lambda row: value in row.text
 
@@ -143,8 +186,13 @@ def _has_key(key: str) -> Callable[[WorkRow], bool]:
     return lambda row: any(label.startswith(f"{key}=") for label in row.labels)
 
 
-def _has_condition(kind: str) -> Callable[[WorkRow], bool]:
-    return lambda row: any(condition.startswith(f"{kind}=") for condition in row.conditions)
+def _has_condition(value: str) -> Callable[[WorkRow], bool]:
+    """Test for a condition with a status, or with any; conditions are found as people write them."""
+    start = value if "=" in value else f"{value}="
+    return lambda row: any(
+        condition.lower() == start or ("=" not in value and condition.lower().startswith(start))
+        for condition in row.conditions
+    )
 
 
 def _aged(text: str, *, now: float) -> Callable[[WorkRow], bool]:
@@ -156,14 +204,16 @@ def _aged(text: str, *, now: float) -> Callable[[WorkRow], bool]:
     return lambda row: row.created <= limit
 
 
-def _state(state: str, *, now: float) -> Callable[[WorkRow], bool]:
+def _state(state: str, context: Context) -> Callable[[WorkRow], bool]:
     tests: Mapping[str, Callable[[WorkRow], bool]] = {
         "healthy": lambda row: row.code == HEALTHY,
         "broken": lambda row: row.code not in (HEALTHY, NOT_READ),
         "deleting": lambda row: bool(row.deleted),
-        "stuck": lambda row: 0 < row.deleted <= now - STUCK_AFTER.total_seconds(),
+        "stuck": lambda row: stuck.kind_of(row, now=context.now) is not None,
         "behind": lambda row: not row.is_current and not row.deleted,
         "unreported": lambda row: row.observed == 0,
         "held": lambda row: row.code == "MW-122",
+        "paused": lambda row: row.code == "MW-123",
+        "away": lambda row: row.consumer in context.away,
     }
     return tests[state]

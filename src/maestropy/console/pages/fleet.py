@@ -1,10 +1,11 @@
 """Build the fleet page: what is wrong, worst first, the consumers, and the rates of the last minutes. Pure."""
 
+import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from maestropy.console.pages import remedies
+from maestropy.console.pages import links, remedies
 from maestropy.console.picture import (
     WINDOW_SECONDS,
     ConsumerCounts,
@@ -13,6 +14,7 @@ from maestropy.console.picture import (
     recent,
 )
 from maestropy.console.rows import HEALTHY, PENDING, WorkRow, moment_of
+from maestropy.diagnose.analysis import causes, ranking
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.logs.model import Trace
 from maestropy.trace.report.json_model import statistics_model
@@ -33,6 +35,7 @@ def model(picture: Picture, traces: Sequence[Trace], *, now: float) -> dict[str,
     for row in picture.works.values():
         severities[row.severity] += 1
     connected = sum(agent.is_connected for agent in picture.agents.values())
+    never = sorted(name for name in picture.consumers if picture.agent_state(name) == "never")
     return {
         "generation": picture.generation,
         "now": moment_of(now),
@@ -45,8 +48,10 @@ def model(picture: Picture, traces: Sequence[Trace], *, now: float) -> dict[str,
             "errors": severities["error"],
             "agentsConnected": connected,
             "agentsAway": len(picture.agents) - connected,
-            "agentsUnknown": len(picture.consumers) - len(picture.agents),
+            "agentsNever": len(never),
+            "agentsUnknown": len(picture.consumers) - len(picture.agents) - len(never),
         },
+        "neverConnected": never[:_MOST_NAMED],
         "rates": _rates(picture, now=now),
         "hops": statistics_model(statistics(traces))["hops"] if traces else {},
         "problems": problems(picture),
@@ -87,40 +92,63 @@ def archive_model(picture: Picture) -> dict[str, Any] | None:
 
 def problems(picture: Picture) -> list[dict[str, Any]]:
     """Return what is wrong now, worst first: errors before warnings, and of those what concerns most works."""
-    groups: dict[str, list[WorkRow]] = defaultdict(list)
-    for row in picture.works.values():
-        if row.code != HEALTHY:
-            groups[row.code].append(row)
-    found = [_group(picture, code, several) for code, several in groups.items()]
-    away = sorted(name for name, agent in picture.agents.items() if not agent.is_connected)
+    found = [_group(picture, code, several) for code, several in _groups(picture)]
+    away = picture.away_consumers()
     if away:
         since = min(picture.agents[name].since for name in away)
-        found.append(_problem(_DISCONNECTED, count=len(away), unit="agents", since=since, consumers=away))
-    named = {row.consumer for row in groups[_HELD]}
+        problem = _problem(_DISCONNECTED, count=len(away), unit="agents", since=since, consumers=away)
+        gone = set(away)
+        have_works = any(row.consumer in gone for row in picture.works.values())
+        found.append({**problem, "link": links.agents_away(away, have_works=have_works)})
+    named = {row.consumer for row in picture.works.values() if row.code == _HELD}
     absent = [hold for name, hold in picture.holds.items() if name not in named]
     for hold in absent:
         evidence = f"{hold.reason} since {hold.since}, {hold.work_count} works: {hold.message}"
         consumers = [hold.consumer]
-        found.append(
-            _problem(_HELD, count=hold.work_count, unit="works", since=0.0, consumers=consumers, evidence=evidence)
+        problem = _problem(
+            _HELD, count=hold.work_count, unit="works", since=0.0, consumers=consumers, evidence=evidence
         )
+        # The database does not have its works: no list of works shows them.
+        found.append({**problem, "link": links.STUCK})
     return sorted(found, key=lambda item: (_RANKS[item["severity"]], -item["count"], item["code"]))[:_MOST_PROBLEMS]
+
+
+def _groups(picture: Picture) -> Iterator[tuple[str, Sequence[WorkRow]]]:
+    """Yield the works that are not well by code and cause, as `maestro diagnose` does, and with its limit of causes."""
+    groups: dict[str, dict[str, list[WorkRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in picture.works.values():
+        if row.code != HEALTHY:
+            cause = row.cause or (row.consumer if row.code in causes.OF_AGENT else "")
+            groups[row.code][cause].append(row)
+    for code, several in groups.items():
+        if len(several) <= ranking.MOST_CAUSES:
+            yield from ((code, rows) for rows in several.values())
+        else:
+            yield code, [row for rows in several.values() for row in rows]
 
 
 def _group(picture: Picture, code: str, several: Sequence[WorkRow]) -> dict[str, Any]:
     consumers = sorted({row.consumer for row in several})
-    oldest = min(row.deleted or row.updated or row.created for row in several)
-    first = min(several, key=lambda row: row.deleted or row.updated or row.created)
+    examples = heapq.nsmallest(_MOST_NAMED, several, key=_since)
+    first, oldest = examples[0], _since(examples[0])
     evidence = first.problem
     if code == PENDING and picture.source.history == "yes":
         # It may wait for ever: such a work is not only young.
-        lonely = [name for name in consumers if name not in picture.agents]
+        lonely = [name for name in consumers if picture.agent_state(name) == "never"]
         if lonely:
             evidence = f"{evidence}; the history has no connection of an agent of {', '.join(lonely[:_MOST_NAMED])}"
+    kinds = len({row.cause for row in several})
+    if kinds > 1:
+        evidence = f"{kinds} different causes; one of them: {evidence}"
     group = _problem(code, count=len(several), unit="works", since=oldest, consumers=consumers, evidence=evidence)
     # One work needs no list.
     group["work"] = first.id if len(several) == 1 else None
-    return group
+    group["examples"] = [row.id for row in examples]
+    return {**group, "link": links.works_of_group(several, code=code)}
+
+
+def _since(row: WorkRow) -> float:
+    return row.deleted or row.updated or row.created
 
 
 def _problem(
@@ -140,6 +168,7 @@ def _problem(
         "consumerCount": len(consumers),
         "evidence": evidence,
         "work": None,
+        "examples": [],
     }
 
 
@@ -192,7 +221,8 @@ def consumers(
     ]
     keys: dict[str, Any] = {
         "worst": lambda item: (
-            item["agent"] != "away", -item["errors"], -item["warnings"], -(item["lagSeconds"] or 0), item["name"],
+            item["agent"] not in ("away", "never"), -item["errors"], -item["warnings"], -(item["lagSeconds"] or 0),
+            item["name"],
         ),
         "name": lambda item: item["name"],
         "works": lambda item: (-item["works"], item["name"]),
@@ -211,7 +241,7 @@ def _searched(picture: Picture, name: str) -> str:
 def _consumer(picture: Picture, name: str, counted: ConsumerCounts, *, now: float) -> dict[str, Any]:
     agent = picture.agents.get(name)
     consumer = picture.consumers.get(name)
-    state = "unknown" if agent is None else "connected" if agent.is_connected else "away"
+    state = picture.agent_state(name)
     # A connected agent is in contact now; of one that is away, its last status may be newer than what is recorded.
     contact = now if state == "connected" else max(counted.last_status, agent.since if agent else 0.0)
     return {

@@ -70,46 +70,59 @@ def _has(role: str, needed: str, picture: Picture) -> bool:
     return role in _ROLES and _ROLES.index(role) >= _ROLES.index(needed)
 
 
-def of_work(picture: Picture, *, work_id: str, name: str, consumer: str, code: str) -> list[dict[str, str]]:
-    """Return what helps a work with a verdict; nothing for one that is well, or whose manifests are wrong."""
+def of_work(
+    picture: Picture, *, work_id: str, name: str, consumer: str, code: str, is_blocked: bool = False
+) -> list[dict[str, str]]:
+    """Return what helps a work with a verdict; nothing for one that is well, or whose manifests are wrong.
+
+    A deletion that waits for objects on the cluster is blocked there: to send it again changes nothing.
+    """
     offers = []
     if consumer in picture.pauses:
         offers.append(_offer("resume", consumer))
     if consumer in picture.holds and consumer in picture.consumers:
         offers.append(_offer("adopt", consumer))
-    if code in _RESENT and not is_away(picture, consumer):
+    if code in _RESENT and not is_blocked and not has_no_agent(picture, consumer):
         offers.append(_offer("resend", work_id, label=name or work_id))
         offers.append(_offer("resync", consumer))
     return offers
 
 
-def is_away(picture: Picture, consumer: str) -> bool:
-    """Return whether the agent of a consumer is known, and not connected: nothing can be sent to it."""
-    agent = picture.agents.get(consumer)
-    return agent is not None and not agent.is_connected
+def has_no_agent(picture: Picture, consumer: str) -> bool:
+    """Return whether the agent of a consumer is known not to be connected: nothing can be sent to it."""
+    return picture.agent_state(consumer) in ("away", "never")
 
 
-def start_agent(picture: Picture, consumer: str, *, has_reported: bool) -> list[str]:
+def start_agent(picture: Picture, consumer: str) -> list[str]:
     """Return the first remedy where no agent can take a work, with what is known of the agent; empty if one can."""
-    agent = picture.agents.get(consumer)
-    if agent is not None and agent.is_connected:
-        return []
-    if agent is None:
-        # Behind a message broker, and without a history, nothing is known of connections.
-        if has_reported or picture.source.history != "yes" or consumer not in picture.consumers:
-            return []
+    if picture.agent_state(consumer) == "never":
         never = "the history has no connection of one. If it uses MQTT or Pub/Sub, look into its log instead"
         return [f"Start an agent for {consumer}: {never}."]
+    agent = picture.agents.get(consumer)
+    if agent is None or agent.is_connected:
+        # Behind a message broker, and without a history, nothing is known of connections.
+        return []
     where = f" from {agent.address}" if agent.address else ""
     server = f" to the server {agent.instance}" if agent.instance else ""
     since = f"it is not connected since {moment_of(agent.since)}. It was connected{where}{server}"
     return [f"Start the agent of {consumer}: {since}. It gets what waits for it by itself when it is back."]
 
 
-def of_group(
-    picture: Picture, *, kind: str, consumers: Sequence[str], works: Sequence[tuple[str, str]], now: float
-) -> list[dict[str, str]]:
-    """Return what helps all works of a group of one consumer; `works` are IDs and names."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """Works that do not go on for one reason."""
+
+    kind: str
+    consumers: Sequence[str]
+    works: Sequence[tuple[str, str]]
+    """IDs and names."""
+    is_blocked: bool = False
+    """Whether all of them wait for objects on the cluster: to send the deletion again changes nothing."""
+
+
+def of_group(picture: Picture, group: Stuck, *, now: float) -> list[dict[str, str]]:
+    """Return what helps all works of a group of one consumer."""
+    kind, consumers, works = group.kind, group.consumers, group.works
     if len(consumers) != 1 or consumers[0] not in picture.consumers:
         return []
     consumer = consumers[0]
@@ -124,6 +137,8 @@ def of_group(
         if now - agent.since < _RETIRED_AFTER:
             return []
         return [_offer("retire-release", consumer), _offer("retire-delete", consumer)]
+    if group.is_blocked or has_no_agent(picture, consumer):
+        return []
     resent = [_offer("resend", work_id, label=name or work_id) for work_id, name in works if len(works) == 1]
     return [*resent, _offer("resync", consumer)]
 
@@ -134,7 +149,7 @@ def of_consumer(picture: Picture, name: str, *, contact: float, now: float) -> l
         return []
     agent = picture.agents.get(name)
     offers = [_offer("resume" if name in picture.pauses else "pause", name)]
-    if not is_away(picture, name):
+    if not has_no_agent(picture, name):
         offers.append(_offer("resync", name))
     if name in picture.holds:
         offers.append(_offer("adopt", name))

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from maestropy.aio.clock import Clock
 from maestropy.console import redaction
-from maestropy.console.pages import deleted_work, hops, remedies
+from maestropy.console.pages import deleted_work, hops, remedies, shared_objects
 from maestropy.console.picture import Picture
 from maestropy.console.requests import RequestFeed
 from maestropy.sdk.client import AsyncMaestro
@@ -23,6 +23,7 @@ from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Finding
 from maestropy.trace.rest_reader import RestReader
 from maestropy.trace.work import gather, parse, query
+from maestropy.trace.work.judge import deletion
 from maestropy.trace.work.judge.facts import Expectations
 from maestropy.trace.work.judge.findings import bare_finding
 from maestropy.trace.work.judge.manifest_rows import ManifestRow
@@ -193,6 +194,9 @@ class WorkPages:
                 model["findings"] = [item for item in findings if item["code"] != _NOT_READ]
         model["severity"] = CODES[model["code"]].severity
         self._advise(model, traced)
+        owners = [owner for line in traced.facts.manifest_rows for owner in line.owners]
+        work_id = work_report.resource_id(traced.facts)
+        shared_objects.name(model, shared_objects.others(self.picture, owners, work_id=work_id))
         model["source"] = self._source(traced, history)
         model["clustersRead"] = not is_unread
         model["databaseRead"] = not traced.facts.data.database.description.startswith("REST API")
@@ -201,9 +205,7 @@ class WorkPages:
     def _advise(self, model: dict[str, Any], traced: Traced) -> None:
         """Put the start of an absent agent first, and leave out logs that are not on this computer."""
         needs_agent = model["code"] in _NEED_AGENT and traced.facts.data.pause is None
-        row, consumer = traced.facts.data.row, traced.facts.consumer
-        has_reported = row is not None and row.status is not None
-        start = remedies.start_agent(self.picture, consumer, has_reported=has_reported) if needs_agent else []
+        start = remedies.start_agent(self.picture, traced.facts.consumer) if needs_agent else []
         for item in model["findings"]:
             kept = [text for text in item["advice"] if not _is_absent_log(text)]
             if start and item["code"] == model["code"]:
@@ -222,7 +224,7 @@ class WorkPages:
     def _known(self, traced: Traced, model: dict[str, Any], history: list[HistoryEntry]) -> hops.Known:
         row = traced.facts.data.row
         agent = self.picture.agents.get(traced.facts.consumer)
-        state = "unknown" if agent is None else "connected" if agent.is_connected else "away"
+        state = self.picture.agent_state(traced.facts.consumer)
         if row is None:
             return hops.Known(code=model["code"], summary=model["summary"], agent=state)
         version = row.version
@@ -249,13 +251,18 @@ class WorkPages:
             sent=_epoch_of(work_report.sequence_time(status.sequence)) if status else 0.0,
             status_stored=_seconds(reported[0].time) if reported else 0.0,
             delivered=self.requests.delivered(row.id, version=version),
+            deletion=deletion.steps(traced.facts),
         )
 
     def _offers(self, traced: Traced, model: dict[str, Any]) -> list[dict[str, str]]:
         work_id = work_report.resource_id(traced.facts)
-        name = str(model.get("workName") or "")
         return remedies.of_work(
-            self.picture, work_id=work_id, name=name, consumer=traced.facts.consumer, code=model["code"]
+            self.picture,
+            work_id=work_id,
+            name=str(model.get("workName") or ""),
+            consumer=traced.facts.consumer,
+            code=model["code"],
+            is_blocked=hops.is_blocked(deletion.steps(traced.facts)),
         )
 
 

@@ -88,6 +88,8 @@ export const quoted = (value) => (/[\s"'\\]/.test(value) ? `"${value.replace(/([
 function calm(fleet) {
   const { source } = fleet;
   if (!source.isComplete) return el("p.empty", {}, source.problem ? t("apiProblemFirst", source) : t("loadingWorks", { loaded: count(source.loaded), total: count(source.total) }));
+  const never = fleet.neverConnected;
+  if (never.length) return el("p.calm", {}, t("noneWrong", { names: never.join(", ") + (fleet.totals.agentsNever > never.length ? ", …" : "") }));
   return el("p.calm", {}, el("span.sign.t-ok", { "aria-hidden": "true" }, "✓ "), t("allWell"));
 }
 
@@ -106,6 +108,7 @@ function drawTotals(element, fleet) {
     tile("errors", totals.errors, "error", "#/works?q=severity:error"),
     tile("agentsConnected", totals.agentsConnected, "ok", "#/fleet"),
     tile("agentsAway", totals.agentsAway, "error", "#/fleet"),
+    totals.agentsNever ? tile("agentsNever", totals.agentsNever, "warn", "#/fleet") : null,
     totals.agentsUnknown ? tile("agentsUnknown", totals.agentsUnknown, "", "#/fleet") : null);
 }
 
@@ -117,17 +120,10 @@ function problem(item) {
   return el("li.problem", {},
     badge(item.severity, item.name || item.severity),
     el("div", {},
-      el("a.strong", { href: target(item), "data-key": `${item.code} ${names}` }, item.title),
+      el("a.strong", { href: item.link, "data-key": `${item.code} ${item.link}` }, item.title),
       el("span.muted", {}, ` ${t(item.count === 1 ? unit[0] : unit[1], { count: count(item.count) })} ${where}`, item.since ? `, ${t("since", { time: lasted(item.since) })}` : ""),
       item.evidence ? el("p.evidence", {}, item.evidence) : null),
     codeLink(item.code));
-}
-
-/** @param {any} item */
-function target(item) {
-  if (item.work) return `#/work/${encodeURIComponent(item.work)}`;
-  if (item.unit === "agents") return item.consumerCount === 1 ? `#/works?q=${encodeURIComponent(`is:broken consumer:${quoted(item.consumers[0])}`)}` : "#/works?q=is:behind";
-  return `#/works?q=${encodeURIComponent(`code:${item.code}`)}`;
 }
 
 /** @param {any} fleet */
@@ -160,7 +156,7 @@ function clusterCell(row) {
 /** @param {any} row */
 function agentCell(row) {
   const element = badge(row.agent, t(row.agent));
-  element.title = row.agent === "unknown" ? t("unknownAgent") : t("since", { time: lasted(row.agentSince) });
+  element.title = row.agent === "unknown" || row.agent === "never" ? t(`${row.agent}Agent`) : t("since", { time: lasted(row.agentSince) });
   return element;
 }
 

@@ -5,7 +5,7 @@ import { t } from "./texts.js";
 
 /** The tone of a severity, a state or a verdict, for its colour; every tone has a sign too. */
 const TONES = {
-  error: "bad", broken: "bad", failed: "bad", missing: "bad", away: "bad", incomplete: "bad",
+  error: "bad", broken: "bad", failed: "bad", missing: "bad", away: "bad", never: "warn", incomplete: "bad",
   warn: "warn", old: "warn", waiting: "wait", pending: "wait",
   info: "ok", ok: "ok", connected: "ok", complete: "ok",
 };

@@ -31,13 +31,13 @@ export function stuckView() {
  * @param {import("./actions.js").Availability} actions
  */
 function group(one, actions) {
-  const more = one.count > one.works.length;
+  const more = one.link && one.count > one.works.length;
   return el("article.finding", {},
     el("h3", {}, badge(one.severity, one.name), ` ${one.cause} `, el("span.muted", {}, `${t(one.count === 1 ? "unitWork" : "unitWorks", { count: count(one.count) })}, ${t("oldest", { time: age(one.since) })}`), " ", codeLink(one.code)),
     el("p", {}, el("b", {}, one.title), ` ${one.explanation}`),
     el("ul.works-of", {}, one.works.map((/** @type {any} */ work) => el("li", {},
       el("a", { href: `#/work/${encodeURIComponent(work.id)}`, "data-key": `${one.code} ${work.id}` }, work.name || work.id),
       el("span.muted", {}, ` ${work.consumer}, ${age(work.since)}`)))),
-    more ? el("p", {}, el("a", { href: `#/works?q=code:${one.code}`, "data-key": `all ${one.code} ${one.cause}` }, t("moreWorks", { count: count(one.count) }))) : null,
+    more ? el("p", {}, el("a", { href: one.link, "data-key": `all ${one.code} ${one.cause}` }, t("moreWorks", { count: count(one.count) }))) : null,
     el("h4", {}, t("remedy")), actionButtons(one.offers, actions), one.advice.map(advice));
 }

@@ -164,6 +164,7 @@ export function finding(item) {
     el("h3", {}, badge(item.severity, t(`severity_${item.severity}`)), " ", item.title, " ", codeLink(item.code)),
     item.detail ? el("p", {}, item.detail) : null,
     item.evidence.length ? el("div", {}, el("h4", {}, t("evidence")), el("ul.evidence", {}, item.evidence.map((/** @type {any} */ one) => el("li", {}, el("span.muted", {}, `${one.where ?? `${one.pod} ${one.file}:${one.line}`}: `), one.says ?? one.msg)))) : null,
+    item.works?.length ? el("div", {}, el("h4", {}, t("otherWorks")), el("ul.works-of", {}, item.works.map((/** @type {any} */ one) => el("li", {}, el("a", { href: one.link, "data-key": `other ${one.id}` }, one.name), el("span.muted", {}, ` ${one.consumer}`))))) : null,
     item.advice.length ? el("div", {}, el("h4", {}, t("remedy")), item.advice.map(advice)) : null);
 }
 

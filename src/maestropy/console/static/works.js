@@ -6,7 +6,7 @@ import { makeList } from "./list.js";
 import { badge, codeLink, readFailed, searchField } from "./parts.js";
 import { t } from "./texts.js";
 
-const FILTERS = ["severity:error", "severity:warn", "is:behind", "is:deleting", "is:unreported", "is:held"];
+const FILTERS = ["severity:error", "severity:warn", "is:stuck", "is:behind", "is:deleting", "is:unreported", "is:held", "is:paused"];
 
 /** @param {{params: URLSearchParams, replace: (path: string) => void}} context */
 export function worksView({ params, replace }) {

@@ -9,9 +9,9 @@ from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Evidence, Finding
 from maestropy.trace.stages import Stage
 
-_OF_MANIFESTS: Final = frozenset({"MW-005", "MW-111", "MW-113"})
+OF_MANIFESTS: Final = frozenset({"MW-005", "MW-111", "MW-113"})
 """Findings whose evidence is what the cluster said about objects."""
-_OF_AGENT: Final = frozenset({"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-101", "MW-105", "MW-122", "MW-123"})
+OF_AGENT: Final = frozenset({"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-101", "MW-105", "MW-122", "MW-123"})
 """Findings about what one agent has not done, or is kept from."""
 _OWN_NAME: Final = re.compile(r"(?<=[a-z] )\\*\"[^\"]+\"(?= is (?:forbidden|invalid)| already exists)")
 """The object that an error of an API server is about."""
@@ -19,9 +19,9 @@ _OWN_NAME: Final = re.compile(r"(?<=[a-z] )\\*\"[^\"]+\"(?= is (?:forbidden|inva
 
 def of_work(found: Finding, *, consumer: str) -> str:
     """Return the cause of a finding about a work; empty if its code says all."""
-    if found.code in _OF_MANIFESTS:
+    if found.code in OF_MANIFESTS:
         return " ".join(_reasons(found.evidence))
-    return consumer if found.code in _OF_AGENT else ""
+    return consumer if found.code in OF_AGENT else ""
 
 
 def of_request(found: Finding, detail: str, *, consumer: str) -> str:

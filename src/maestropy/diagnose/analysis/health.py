@@ -134,7 +134,9 @@ def _disconnected(content: Content) -> Iterator[Finding]:
             kind, consumer = str(item[1].get("kind", "")), str(item[1].get("consumer_name", ""))
             if kind in connections.KINDS:
                 at = parse.moment(item[1].get("time"))
-                known[consumer] = known.get(consumer, Connections()).after(kind, at.timestamp() if at else 0.0)
+                known[consumer] = known.get(consumer, Connections()).after(
+                    kind, at.timestamp() if at else 0.0, seen=connections.last_seen(item[1].get("detail"))
+                )
             if kind == connections.DISCONNECTED:
                 last[consumer] = item
         for consumer, item in last.items():

@@ -26,7 +26,7 @@ _ENGINES: Final = (
 """Causes before their consequences: a database that is down explains agents, and these explain works."""
 _EXAMPLES: Final = 3
 _SHOWN_EVIDENCE: Final = 8
-_MOST_CAUSES: Final = 10
+MOST_CAUSES: Final = 10
 _Kind = tuple[str, str, str, str]
 
 
@@ -85,7 +85,7 @@ def rank(findings: Iterable[Ranked]) -> list[Ranked]:
     # Nobody reads hundreds of causes one by one, such as agents that are all away because the broker is.
     found: dict[tuple[_Kind, str], Ranked] = {}
     for (kind, cause), item in joined.items():
-        _put(found, (kind, cause if causes[kind] <= _MOST_CAUSES else ""), item)
+        _put(found, (kind, cause if causes[kind] <= MOST_CAUSES else ""), item)
     return sorted(found.values(), key=_order)
 
 

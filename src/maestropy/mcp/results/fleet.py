@@ -57,7 +57,7 @@ def _of_consumer(picture: Picture, consumer: str) -> Picture:
     part = Picture(picture.source.description)
     part.source = picture.source
     part.works = {key: row for key, row in picture.works.items() if row.consumer == consumer}
-    part.consumers, part.agents = picture.consumers, picture.agents
+    part.consumers, part.agents, part.reporting = picture.consumers, picture.agents, picture.reporting
     part.holds = {name: hold for name, hold in picture.holds.items() if name == consumer}
     part.pauses = picture.pauses
     return part
@@ -71,7 +71,8 @@ def of_search(picture: Picture, *, text: str, now: float) -> Result:
         raise ToolError(str(error), remedy="Correct the filter, or search for plain words.") from error
     if filters.sources(terms):
         raise ToolError("source: is not known to this search", remedy="Search by consumer:, label: or plain words.")
-    chosen = filters.choose(picture.works.values(), terms, filters.Context(now=now, of_sources={}))
+    context = filters.Context(now=now, of_sources={}, away=frozenset(picture.away_consumers()))
+    chosen = filters.choose(picture.works.values(), terms, context)
     rows = filters.ordered(chosen, "severity")
     head: dict[str, Any] = {"matches": len(rows), "works": len(picture.works)}
     if not rows:
@@ -100,11 +101,7 @@ def _row(row: WorkRow) -> dict[str, Any]:
 
 
 def _problem(picture: Picture, problem: dict[str, Any], store: EvidenceStore) -> dict[str, Any]:
-    rows = sorted(
-        (row for row in picture.works.values() if row.code == problem["code"]),
-        key=lambda row: row.deleted or row.updated,
-    )
-    examples: list[str] = [f"row:{row.id}" for row in rows[:_EXAMPLES]]
+    examples: list[str] = [f"row:{work_id}" for work_id in problem["examples"][:_EXAMPLES]]
     if problem["unit"] == "agents":
         examples = [_contact(picture, name, store) for name in problem["consumers"][:_EXAMPLES]]
     return {

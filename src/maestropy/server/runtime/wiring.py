@@ -77,7 +77,9 @@ class Controllers:
             sees_agents=broker.capabilities.reports_subscriptions,
             connected=broker.consumers,
         )
-        self.presence = AgentPresence(context, connected=broker.consumers)
+        self.presence = AgentPresence(
+            context, connected=broker.consumers, record=self.history.add if keeps_history else None
+        )
         self.status_recheck = StatusRecheck(context, request=self.resync.request_statuses_of)
         self.status_writer = StatusWriter(
             context,

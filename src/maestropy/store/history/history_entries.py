@@ -108,6 +108,14 @@ async def _fetched(connection: pool.Connection, statement: str, keys: Collection
     return await connection.fetch(_STATEMENTS[statement], sorted(keys)) if keys else ()
 
 
+async def end_lost_connections(
+    connection: pool.Connection, *, after: datetime | None, seen_before: datetime, now: datetime
+) -> list[str]:
+    """Record the end of connections whose agents were last seen between two times, and return their consumers."""
+    records = await connection.fetch(_STATEMENTS["end_lost_connections"], after, seen_before, now)
+    return [row["consumer_name"] for row in records]
+
+
 async def page(database: pool.Database, query: HistoryQuery) -> list[HistoryRow]:
     """Return the entries that match, in the order of time."""
     listed = _compiled(query)

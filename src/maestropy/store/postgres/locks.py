@@ -30,3 +30,5 @@ UNDELIVERED_CHECK: Final = (fnv1a("maestro-undelivered-check"), INSTANCES)
 STALE_DELETE_CHECK: Final = (fnv1a("maestro-stale-delete-check"), INSTANCES)
 HISTORY: Final = (fnv1a("maestropy-history"), INSTANCES)
 """Not used by Go: one instance at a time creates and drops partitions of the history."""
+LOST_AGENTS_CHECK: Final = (fnv1a("maestropy-lost-agents-check"), INSTANCES)
+"""Not used by Go: one instance at a time records the ends of connections that a killed one did not record."""

@@ -7,6 +7,26 @@ SELECT * FROM unnest(
     $9::text[], $10::text[], $11::text[]
 );
 
+-- name: end_lost_connections
+-- Record the end of connections of agents that no server has seen since $2: a server that is killed records none. Those
+-- that were last seen before $1 were looked at before; without $1 all are looked at, also those that were never seen.
+INSERT INTO maestropy_history (at, kind, subject_id, consumer_name, source, version, actor, address, operation_id,
+                               result, detail)
+SELECT $3, 'agent.disconnected', '', c.name, '', 0, '', last.address, '', '',
+       jsonb_build_object('instance', last.detail::jsonb ->> 'instance',
+                          'last_seen', to_char(greatest(a.seen_at, last.at) AT TIME ZONE 'UTC',
+                                               'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))::text
+FROM consumers c
+    LEFT JOIN maestropy_agents a ON a.consumer_name = c.name
+    CROSS JOIN LATERAL (
+        SELECT h.at, h.kind, h.address, h.detail FROM maestropy_history h
+        WHERE h.consumer_name = c.name AND h.kind IN ('agent.connected', 'agent.disconnected')
+        ORDER BY h.at DESC, h.id DESC LIMIT 1
+    ) last
+WHERE (a.seen_at <= $2 OR a.seen_at IS NULL) AND ($1::timestamptz IS NULL OR a.seen_at > $1)
+    AND last.kind = 'agent.connected' AND last.at <= $2
+RETURNING consumer_name;
+
 -- name: page
 SELECT id, at, kind, subject_id, consumer_name, source, version, actor, address, operation_id, result, detail
 FROM maestropy_history

@@ -68,7 +68,8 @@ WORK_CODES: Final = (
     ),
     _code(
         code="MW-007", name="DELETING", severity="warn", title="The deletion is under way.",
-        cause="The work is marked as deleted and the cluster still has objects of it.",
+        cause="The work is marked as deleted, and its agent has not confirmed that its objects are gone: the cluster "
+        "still has them, or it was not read.",
         advice=(
             "An object with a finalizer goes when the finalizer's controller removes it: check that it runs.",
             "kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml   # see metadata.finalizers",

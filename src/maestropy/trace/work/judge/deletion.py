@@ -92,11 +92,21 @@ def _objects_gone(facts: Facts) -> DeletionStep:
         more = f", and {len(facts.terminating) - 1} more" if len(facts.terminating) > 1 else ""
         holders = ", ".join(live.finalizers) or "no finalizer"
         return DeletionStep(name="objects gone", state="waiting", says=f"{live.key} waits for {holders}{more}")
+    if blockers := reported_blockers(facts.data.row):
+        return DeletionStep(
+            name="objects gone", state="waiting", says=f"the agent reported that it waits for {blockers}"
+        )
     if facts.remaining:
         return DeletionStep(name="objects gone", state="not yet", says=f"{len(facts.remaining)} objects are there")
     if not facts.readable_clusters or not facts.data.has_read_objects:
         return DeletionStep(name="objects gone", state="unknown", says="the objects were not read")
     return DeletionStep(name="objects gone", state="done", says="no object of it is on the cluster")
+
+
+def reported_blockers(row: TracedResource | None) -> str:
+    """Return the objects and finalizers that our agent names while it deletes a work; a Go agent names none."""
+    condition = row.status.condition("Deleting") if row and row.status else None
+    return condition.message.partition("waiting for ")[2] if condition and condition.status == "True" else ""
 
 
 def _confirmed(facts: Facts) -> Iterator[DeletionStep]:

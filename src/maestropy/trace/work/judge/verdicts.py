@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from maestropy.trace.findings.codes import CODES
 from maestropy.trace.output import Evidence, Exit, Finding
 from maestropy.trace.work import identities
-from maestropy.trace.work.judge import apply_advice, cluster_checks, coverage
+from maestropy.trace.work.judge import apply_advice, cluster_checks, coverage, deletion
 from maestropy.trace.work.judge.facts import STUCK_AFTER, UNDELIVERED_AFTER, Facts
 from maestropy.trace.work.judge.findings import finding
 from maestropy.trace.work.model import ConsumerPause, TracedResource
@@ -156,11 +156,13 @@ def _deleting(facts: Facts, row: TracedResource) -> Iterator[Finding]:
         for applied_work in facts.data.applied
     ]
     subject = facts.terminating[0] if facts.terminating else None
+    if not blockers and (reported := deletion.reported_blockers(row)):
+        blockers = [Evidence(where="resources.status", says=f"Deleting=True: waits for {reported}")]
     if facts.data.applied or facts.terminating:
         code = "MW-107" if is_old and any(live.finalizers for live in facts.terminating) else "MW-007"
         yield finding(code, facts, evidence=[marked, *records, *blockers], about=subject)
     elif not facts.readable_clusters:
-        yield finding("MW-007", facts, evidence=[marked])
+        yield finding("MW-007", facts, evidence=[marked, *blockers])
     elif is_old:
         yield finding("MW-008", facts, evidence=[marked, Evidence(_cluster_names(facts), "nothing remains")])
     else:
