@@ -105,6 +105,11 @@ REQUEST_CODES: Final = (
           "maestro consumer list -o wide   # who paused it, since when and why",
           "maestro consumer resume CONSUMER --dry-run   # what would be sent; changes nothing",
           sql=("resource", "events")),
+    _code("MT-214", "info", "Sent again",
+          "A resync, a resend, a resumption or a restart delivered the work again, and the request itself is older "
+          "than these logs. An agent that has the version already applies nothing and reports nothing.",
+          "maestro trace work --resource-id RESOURCE   # what the stored status says of this version",
+          "Collect logs that begin before the request, to see how it went", sql=("conditions",)),
     _code("MT-301", "error", "The agent is not connected",
           "No agent of this consumer was subscribed, or it had lost its connection.",
           "Start the agent; check its broker address, certificate and access; a resync delivers on reconnect"),
