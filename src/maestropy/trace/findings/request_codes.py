@@ -82,8 +82,9 @@ REQUEST_CODES: Final = (
           "Check the oldest unreconciled events; set --stale-delete-event-threshold", sql=("backlog",)),
     _code("MT-209", "error", "Not published",
           "The server received the request, and no record shows that it published it: rejected (reported only to "
-          "the client), a no-op, or a lost notification.",
+          "the client), a no-op, a lost notification, or a pause of the delivery that these logs do not show.",
           "Read the client's error first; then check the event in the database",
+          "maestro consumer list -o wide   # whether the delivery to the consumer is paused",
           sql=("resource", "events", "backlog")),
     _code("MT-210", "error", "The server stopped before it published",
           "The server that received the request shut down, restarted or was killed before any server published it. "

@@ -26,6 +26,7 @@ _UNTOLD = (
     "the agent reported that it has this version, with the conditions of the one before; whether it applied it since, "
     "only its log shows"
 )
+_PAUSED = "MT-213"
 _REPEATED = "nothing to change: the same manifests were applied before"
 
 
@@ -134,7 +135,8 @@ def missing_stage(
     if cut is not None and finding.confidence != "certain":
         return stage.absent(StageState.PENDING, cut.why), [cut.finding]
     is_early = context.environment.end < until and not (finding.code == "MT-301" and finding.confidence == "certain")
-    return stage.absent(StageState.PENDING if is_early else StageState.MISSING, finding.detail), [finding]
+    is_awaited = is_early or finding.code == _PAUSED
+    return stage.absent(StageState.PENDING if is_awaited else StageState.MISSING, finding.detail), [finding]
 
 
 def gap_of(number: int, context: RequestContext, *, moment: float) -> Gap:

@@ -63,6 +63,8 @@ _LOST_WITHIN = 5.0
 _GOES_ON = 5.0
 _MANY_PAUSES = 40
 _TOO_SHORT = 5.0
+_PAUSE = "pause"
+_DELIVERY_ACTIONS = (_PAUSE, "resume")
 
 
 def of_failure(stage: int, records: Sequence[LogRecord]) -> RequestFinding:
@@ -283,6 +285,17 @@ def _unknown_consumer(gap: Gap) -> str:
     return f"{unknown} (maestro consumer list)"
 
 
+def _paused(gap: Gap) -> RequestFinding | None:
+    """Return a finding when an operator paused the delivery to the consumer before the gap, and did not resume it."""
+    actions = (one for one in gap.components if one.kind is RecordKind.OPERATOR_ACTION)
+    switched = [one for one in actions if one.consumer == gap.consumer and one.action in _DELIVERY_ACTIONS]
+    last = switched[-1] if gap.consumer and switched else None
+    if last is None or last.action != _PAUSE or last.at > gap.since + _SLACK:
+        return None
+    detail = f"delivery to {gap.consumer} was paused at {lifecycles.clock(last.at)} {last.detail}".rstrip()
+    return gap.finding("MT-213", "likely", detail, last)
+
+
 def _topic_mismatch_of(gap: Gap) -> RequestFinding | None:
     return _topic_mismatch(gap.consumer, gap.environment, gap.components)
 
@@ -324,7 +337,7 @@ def _no_client(gap: Gap) -> RequestFinding | None:
 
 
 _CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = {
-    Stage.SERVER_PUBLISHES: (_interrupted_server, _size, not_announced),
+    Stage.SERVER_PUBLISHES: (_paused, _interrupted_server, _size, not_announced),
     Stage.AGENT_RECEIVES: (agents.absent_agent, _topic_mismatch_of, agents.silent_agent, _interrupted_agent, _size),
     Stage.AGENT_HANDLES: (_undeleted, _interrupted_agent, _unreachable_api_server),
     Stage.AGENT_PUBLISHES_STATUS: (_interrupted_agent, _unreachable_api_server),
