@@ -255,6 +255,16 @@ WORK_CODES: Final = (
         ),
     ),
     _code(
+        code="MW-124", name="RELEASED", severity="info", title="Released: its objects stay on the cluster.",
+        cause="An operator retired the consumer and released its works. The row is gone and the source was told so; no "
+        "agent confirmed a deletion. Nobody manages the objects; if the agent returns, a data-safety hold keeps them.",
+        advice=(
+            "maestro history {id}   # who released it, from where and why",
+            "kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml   # an object that stays",
+        ),
+        exit=Exit.NOT_FOUND,
+    ),
+    _code(
         code="MW-121", name="MORE MATCH", severity="info", title="More works match than are shown, or may match.",
         cause="A search shows at most 500 works, and one that no index helps ends after a part of a second.",
         advice=("Narrow it with --consumer and --source, or search everything with --search-all.",),

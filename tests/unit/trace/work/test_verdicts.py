@@ -51,6 +51,7 @@ FAILED = status(
     manifests=(ManifestReport(key=KEY, conditions=conditions(applied="False", message="image: Required value")),),
 )
 LEFT = Tombstone(resource_id=WORK_ID, source="client", work_name="nginx-work", consumer="mgmt-1", created=NOW)
+RELEASED = replace(LEFT, released="consumer mgmt-1 was retired by ada; the objects stay on its cluster")
 OTHER_HUB = replace(APPLIED, name=f"{'0' * 64}-{WORK_ID}", hub_hash="0" * 64)
 EXTRA = AppliedResourceEntry(group="", version="v1", plural="secrets", namespace="default", name="extra", uid="u")
 CONFIG: Json = {
@@ -149,6 +150,14 @@ def verdict(found: WorkData, expectations: Expectations | None = None) -> WorkVe
             Exit.NOT_FOUND,
             id="confirmed-deletion",
         ),
+        pytest.param(
+            data(row=None, applied=(), live_objects=(), tombstones=(RELEASED,)),
+            "MW-124",
+            Exit.NOT_FOUND,
+            id="released",
+        ),
+        pytest.param(data(row=None, tombstones=(RELEASED,)), "MW-124", Exit.NOT_FOUND, id="released-and-still-applied"),
+        pytest.param(data(row=None, tombstones=(LEFT,)), "MW-009", Exit.PROBLEM, id="confirmed-and-still-applied"),
         pytest.param(
             data(clusters=(replace(CLUSTER, consumer="mgmt-2"),)),
             "MW-103",

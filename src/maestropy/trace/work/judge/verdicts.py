@@ -52,7 +52,7 @@ def judge(facts: Facts) -> WorkVerdict:
 _OF_PAUSE = {"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-012", "MW-101", "MW-112"}
 """What a pause of delivery explains: the agent has not received the version or the deletion that the database has."""
 
-_FINAL = {"MW-102"}
+_FINAL = {"MW-102", "MW-124"}
 """Findings of severity `info` that are nevertheless the whole verdict."""
 
 
@@ -95,11 +95,17 @@ def _hold_evidence(facts: Facts) -> list[Evidence]:
         evidence.append(Evidence(where="resources.status", says=says))
     if data.row is None:
         evidence.append(Evidence(where=data.database.description, says="no row: an adoption deletes its objects"))
+    evidence += _release_evidence(facts)
     evidence += [
         Evidence(where=f"cluster {record.cluster}", says=f"AppliedManifestWork {record.name}, {_origin(record.origin)}")
         for record in data.applied
     ]
     return evidence
+
+
+def _release_evidence(facts: Facts) -> list[Evidence]:
+    left = facts.data.released
+    return [Evidence(where="status_events", says=f"released at {left.created}: {left.released}")] if left else []
 
 
 def _pause_evidence(pause: ConsumerPause) -> Evidence:
@@ -122,8 +128,8 @@ def _without_row(facts: Facts) -> Iterator[Finding]:
         assert data.coverage is not None
         says = coverage.searched_text(data.coverage)
         yield finding("MW-120", facts, evidence=[Evidence(where=data.database.description, says=says)])
-    elif data.applied:
-        evidence = [Evidence(where=data.database.description, says="no row")]
+    elif data.applied or data.released:
+        evidence = [Evidence(where=data.database.description, says="no row"), *_release_evidence(facts)]
         evidence += [
             Evidence(
                 where=f"cluster {applied_work.cluster}",
@@ -131,7 +137,7 @@ def _without_row(facts: Facts) -> Iterator[Finding]:
             )
             for applied_work in data.applied
         ]
-        yield finding("MW-009", facts, evidence=evidence)
+        yield finding("MW-124" if data.released else "MW-009", facts, evidence=evidence)
     elif data.tombstones:
         left = data.tombstones[0]
         says = f"StatusDelete of {left.work_name or 'a work without a name'} at {left.created}"
