@@ -157,7 +157,8 @@ REQUEST_CODES: Final = (
           "An error that names an API group (stale GroupVersion discovery) is of an aggregated API that is down: "
           "kubectl get apiservices"),
     _code("MT-410", "error", "Executor not allowed", "The work's executor may not write this object.",
-          "Grant the executor's service account what it needs", sql=("conditions",)),
+          "Bind a Role with get, create, update, patch and delete on the object's kind to the executor's service "
+          "account; the agent tries again by itself", sql=("conditions",)),
     _code("MT-411", "error", "Deletion blocked", "Objects remain, because a finalizer holds them.",
           "List the objects' finalizers on the cluster, and the controllers that should remove them"),
     _code("MT-412", "error", "The agent did not handle it",

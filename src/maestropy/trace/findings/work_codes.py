@@ -17,6 +17,7 @@ LOCAL_AGENT_LOGS = "tail -n 500 {agent_log}"
 _REQUEST = f"maestro trace request --resource-id {{id}} {REQUEST_LOGS}"
 _RECORD = "kubectl {kubectl} get appliedmanifestwork {applied} -o yaml"
 
+FIX_MANIFEST = "Fix the manifest and send an update; the agent tries again by itself."
 _STAGES = {"MW-003": 3, "MW-004": 4, "MW-005": 4, "MW-007": 4, "MW-008": 7, "MW-104": 4, "MW-105": 5, "MW-107": 4}
 """The stage of a request whose lines are missing or failed."""
 
@@ -55,7 +56,7 @@ WORK_CODES: Final = (
     _code(
         code="MW-005", name="APPLY FAILED", severity="error", title="The cluster rejected some manifests.",
         cause="The agent reported the reason; the messages below come from the API server.",
-        advice=("Fix the manifest and send an update; the agent tries again by itself.", AGENT_LOGS, _REQUEST),
+        advice=(FIX_MANIFEST, AGENT_LOGS, _REQUEST),
     ),
     _code(
         code="MW-006", name="NOT ON CLUSTER", severity="error", title="Work not applied to cluster",

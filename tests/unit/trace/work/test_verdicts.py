@@ -291,6 +291,16 @@ def test_advice_names_the_log_files_of_a_system_on_this_computer() -> None:
     )
 
 
+def test_executor_without_rights_needs_a_role_and_no_other_manifest() -> None:
+    denied = "not allowed to apply the resource kitchen.example.com teapots, default nginx, will try again in 1m0s"
+    advice = verdict(_missing(denied)).findings[0].advice
+    assert advice[0].startswith(
+        "The executor of the work may not write Teapot/default/nginx: on the cluster, bind a Role in namespace default "
+        "with get, create, update, patch and delete on teapots.kitchen.example.com to the service account in "
+    )
+    assert not [text for text in advice if "the manifest" in text]
+
+
 def test_apply_failure_quotes_the_api_server() -> None:
     says = [each.says for each in verdict(data(row=row(status=FAILED))).findings[0].evidence]
     assert says == ["Applied=False: image: Required value"]

@@ -5,9 +5,10 @@ as missing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maestropy.trace.findings.codes import CODES
+from maestropy.trace.findings.work_codes import FIX_MANIFEST
 from maestropy.trace.output import Evidence, Exit, Finding
 from maestropy.trace.work import identities
 from maestropy.trace.work.judge import apply_advice, cluster_checks, coverage
@@ -208,7 +209,9 @@ def _report(facts: Facts, row: TracedResource) -> Iterator[Finding]:
         return  # Applied is False because of the hold, not of the cluster
     if applied and applied.status == "False":
         advice = apply_advice.advice(facts)
-        yield finding("MW-005", facts, evidence=_failed_conditions(facts, "Applied"), first_advice=advice)
+        found = finding("MW-005", facts, evidence=_failed_conditions(facts, "Applied"), first_advice=advice)
+        is_right = apply_advice.is_manifest_right(facts)
+        yield replace(found, advice=tuple(one for one in found.advice if not is_right or one != FIX_MANIFEST))
     elif available and available.status == "False":
         yield finding("MW-111", facts, evidence=_failed_conditions(facts, "Available"))
 
