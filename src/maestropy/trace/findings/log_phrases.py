@@ -49,6 +49,7 @@ PHRASES: Final[dict[str, tuple[str, ...]]] = {
     "MT-424": ("request is too large", *_APPLY),
     "MT-409": ("Failed to watch", "connection refused", "context deadline exceeded", *_APPLY),
     "MT-411": ("resources pending deletions", "is terminating"),
+    "MT-425": ("resources pending deletions", "is terminating"),
     "MT-412": (*_APPLY, "Reconciling ManifestWork"),
     "MT-402": ("Received event", "Reconciling ManifestWork"),
     "MT-415": ("Server side applied", *_APPLY),

@@ -26,7 +26,8 @@ _UNTOLD = (
     "the agent reported that it has this version, with the conditions of the one before; whether it applied it since, "
     "only its log shows"
 )
-_PAUSED = "MT-213"
+_AWAITED = frozenset({"MT-213", "MT-411"})
+"""Findings that say what a request waits for, however long the logs go on."""
 _REPEATED = "nothing to change: the same manifests were applied before"
 
 
@@ -135,7 +136,7 @@ def missing_stage(
     if cut is not None and finding.confidence != "certain":
         return stage.absent(StageState.PENDING, cut.why), [cut.finding]
     is_early = context.environment.end < until and not (finding.code == "MT-301" and finding.confidence == "certain")
-    is_awaited = is_early or finding.code == _PAUSED
+    is_awaited = is_early or finding.code in _AWAITED
     return stage.absent(StageState.PENDING if is_awaited else StageState.MISSING, finding.detail), [finding]
 
 

@@ -63,6 +63,8 @@ _LOST_WITHIN = 5.0
 _GOES_ON = 5.0
 _MANY_PAUSES = 40
 _TOO_SHORT = 5.0
+_DELETION_SECONDS = 3600.0
+"""A deletion that waits for longer is stuck; `trace work` uses the same limit (MW-107, MW-008)."""
 _PAUSE = "pause"
 _DELIVERY_ACTIONS = (_PAUSE, "resume")
 
@@ -306,14 +308,16 @@ def _size(gap: Gap) -> RequestFinding | None:
 
 def _undeleted(gap: Gap) -> RequestFinding | None:
     remaining = undeleted_objects(gap.request, gap.environment)
+    is_old = gap.environment.end - gap.request.at >= _DELETION_SECONDS
+    code = "MT-425" if is_old else "MT-411"
     if not remaining and (reported := observability.deletion_reports(gap.request)):
         detail = "the agent reported that the work is being deleted, and not that its objects are gone"
-        return gap.finding("MT-411", "likely", detail, reported[-1])
+        return gap.finding(code, "likely", detail, reported[-1])
     if not remaining:
         return None
     names = ", ".join(dict.fromkeys(record.detail for record in remaining[:_MOST_NAMED]))
     confidence: Confidence = "certain" if remaining[-1].kind is RecordKind.PENDING_DELETION else "likely"
-    return gap.finding("MT-411", confidence, f"still there: {names}", *remaining[-3:])
+    return gap.finding(code, confidence, f"still there: {names}", *remaining[-3:])
 
 
 def _unreachable_api_server(gap: Gap) -> RequestFinding | None:
