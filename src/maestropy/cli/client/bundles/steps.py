@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -245,6 +245,17 @@ def wait_gone(client: "Maestro", bundle_id: str, *, seconds: float) -> None:
     last = _wait_for_one(client, bundle_id, wait_conditions.WaitGoal(kind="delete"), seconds=seconds)
     if last:
         raise CommandError(f"resource bundle {bundle_id} still exists after {seconds:g} seconds; {last}")
+
+
+def wait_briefly_gone(client: "Maestro", bundle_ids: Sequence[str], *, seconds: float) -> None:
+    """Give agents a moment to confirm deletions, altogether for so many seconds; return also if they do not."""
+    import time
+
+    end = time.monotonic() + seconds
+    for bundle_id in bundle_ids:
+        left = end - time.monotonic()
+        if left <= 0 or _wait_for_one(client, bundle_id, wait_conditions.WaitGoal(kind="delete"), seconds=left):
+            return
 
 
 class _Poll:
