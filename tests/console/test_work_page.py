@@ -25,6 +25,18 @@ async def test_deleted_work_is_shown_as_deleted_with_time_requester_and_name() -
     assert page["commands"][0].startswith("maestro trace work --resource-id id-1")
 
 
+async def test_released_work_is_not_called_deleted() -> None:
+    api = FakeApi([bundle(2)])
+    api.history("work.created", "id-1", seconds_ago=30, consumer_name="gone", detail={"name": "w"})
+    api.history("work.released", "id-1", seconds_ago=10, consumer_name="gone", user="ada")
+    async with opened(api) as (browser, _):
+        page = (await browser.get("/api/works/id-1")).json()
+    work = page["work"]
+    assert (work["code"], work["verdict"], work["severity"]) == ("MW-124", "RELEASED", "info")
+    assert work["summary"] == f"Released at {api.entries[1]['time']} by ada; its objects stay on the cluster."
+    assert [hop["says"] for hop in page["hops"] if hop["hop"] == "database"] == ["released"]
+
+
 async def test_work_that_was_created_again_and_has_no_row_is_not_called_deleted() -> None:
     api = FakeApi([bundle(2)])
     api.history("work.deleted", "id-1", seconds_ago=20)

@@ -188,7 +188,9 @@ def test_works_are_awaited_edited_and_deleted_together(
     assert run("resourcebundle delete -l app=web --consumer c1 --yes --wait").count("deleted successfully") == 2
     run(f"resourcebundle delete -f {file} --yes", expect=1)
     assert "(c1/a)" in run.err
-    assert run(f"resourcebundle delete -f {file} --yes --ignore-not-found").count("deleted successfully") == 2
+    left = run(f"resourcebundle delete -f {file} --yes --ignore-not-found")
+    assert left.count("(c1/c) deleted successfully\n") == 1
+    assert left.count("(c2/d) deletion requested; its agent has to confirm it") == 1, "c2 has no agent"
     run("resourcebundle wait c1/c --for=delete")
 
 
@@ -274,7 +276,8 @@ def test_deletion_that_no_agent_confirms_is_explained(run: Terminal, tmp_path: P
     assert f"find out where it stopped with `maestro trace work --resource-id {bundle_id}`" in run.err
     run("resourcebundle wait lonely/orphan --for=delete --timeout 1s", expect=1)
     assert "nobody has requested its deletion" in run.err
-    assert run("resourcebundle delete lonely/orphan --yes") == f"Resource bundle {bundle_id} deleted successfully\n"
+    requested = "deletion requested; its agent has to confirm it (--wait waits for that)"
+    assert run("resourcebundle delete lonely/orphan --yes") == f"Resource bundle {bundle_id} {requested}\n"
     again = run("resourcebundle delete lonely/orphan --yes")
     assert again.startswith(f"Resource bundle {bundle_id} deletion requested at ")
     assert again.endswith("; its agent has not confirmed it yet\n")

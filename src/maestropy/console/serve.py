@@ -55,7 +55,7 @@ async def console(options: ConsoleOptions) -> AsyncIterator[Console]:
             picture.source.log_problem = text
             picture.touch()
 
-    feed = RequestFeed(options.logs, on_change=picture.touch, on_problem=on_problem)
+    feed = RequestFeed(options.logs, on_change=picture.touch, on_problem=on_problem, picture=picture)
     works = RestWorks(client=options.client, picture=picture, access=options.access, api_flags=options.api_flags)
     task_owner = tasks.TaskOwner()
     async with AsyncExitStack() as stack:

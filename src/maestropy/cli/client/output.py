@@ -229,15 +229,14 @@ def bundle_fields(row: Row) -> Iterable[tuple[str, str]]:
 
 
 def bundle_status(row: Row) -> str:
-    """Return Held, Deleting, Applied, Failed or Unknown, by the conditions DataSafetyHold and Applied.
+    """Return Held, Deleting, Pending, Applied, Failed or Unknown, by the conditions DataSafetyHold and Applied.
 
-    A row that a watch no longer finds is Deleted.
+    Pending is a status of an older version than the stored one. A row that a watch no longer finds is Deleted.
     """
     if row.get(GONE):
         return "Deleted"
-    conditions = {
-        str(condition.get("type")): condition for condition in (row.get("status") or {}).get("conditions") or ()
-    }
+    status = row.get("status") or {}
+    conditions = {str(condition.get("type")): condition for condition in status.get("conditions") or ()}
     applied = conditions.get("Applied", {})
     is_failed = applied.get("status") == "False"
     # An object that belongs to a work of another database is held without the condition of the work.
@@ -246,9 +245,17 @@ def bundle_status(row: Row) -> str:
         return "Held"
     if row.get("deleted_at"):
         return "Deleting"
+    if applied and _is_of_older_version(row, status.get("ObservedVersion"), applied.get("observedGeneration")):
+        return "Pending"
     if is_failed:
         return "Failed"
     return "Applied" if applied.get("status") == "True" else "Unknown"
+
+
+def _is_of_older_version(row: Row, *reported: object) -> bool:
+    """Say whether a status is of an older version; a Go agent reports a new one before its conditions are of it."""
+    version = row.get("version")
+    return isinstance(version, int) and any(isinstance(one, int) and 0 < one < version for one in reported)
 
 
 CONSUMERS = Columns(heads=("ID", "NAME", "LABELS", "CREATED"), cells=consumer_cells, narrow=4)

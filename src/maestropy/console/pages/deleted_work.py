@@ -1,4 +1,4 @@
-"""Describe a work that was deleted and has no row any more, by what the history keeps of it. Pure."""
+"""Describe a work that was deleted or released and has no row any more, by what the history keeps of it. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -10,34 +10,40 @@ from maestropy.trace.findings.codes import CODES
 from maestropy.trace.work import parse
 
 CODE: Final = "MW-102"
+_RELEASED_CODE: Final = "MW-124"
 _DELETED: Final = "work.deleted"
+_RELEASED: Final = "work.released"
+_ENDS: Final = (_DELETED, _RELEASED)
 _REQUESTED: Final = "work.deletion-requested"
 
 
 def deletion(history: Sequence[HistoryEntry]) -> HistoryEntry | None:
     """Return the newest entry that ended a work; None if the history has none, or the work was created again."""
-    ends = [entry for entry in history if entry.kind in (_DELETED, "work.created")]
-    last = max(ends, key=lambda entry: (entry.time, entry.kind == _DELETED), default=None)
-    return last if last is not None and last.kind == _DELETED else None
+    ends = [entry for entry in history if entry.kind in (*_ENDS, "work.created")]
+    last = max(ends, key=lambda entry: (entry.time, entry.kind in _ENDS), default=None)
+    return last if last is not None and last.kind in _ENDS else None
 
 
 def headline(model: dict[str, Any], work_id: str, history: Sequence[HistoryEntry], ended: HistoryEntry) -> None:
-    """Put the deletion into the model of a work: when it ended, who asked for it, its name and its ID."""
-    entry = CODES[CODE]
-    asked = _asked(history)
+    """Put the end of a work into its model: when it ended, who asked for it, its name and its ID."""
+    is_released = ended.kind == _RELEASED
+    code = _RELEASED_CODE if is_released else CODE
+    entry = CODES[code]
+    asked = None if is_released else _asked(history)
+    by = f" by {_who(ended)}; its objects stay on the cluster" if is_released else ""
     requested = f", requested by {_who(asked)} at {asked.time}" if asked is not None else ""
     evidence = [_evidence(one) for one in (asked, ended) if one is not None]
     finding: dict[str, Any] = {
-        "code": CODE,
+        "code": code,
         "severity": entry.severity,
-        "title": "The work was deleted.",
+        "title": entry.title if is_released else "The work was deleted.",
         "detail": "",
         "advice": [],
     }
     model |= {
-        "code": CODE,
+        "code": code,
         "verdict": entry.name,
-        "summary": f"Deleted at {ended.time}{requested}.",
+        "summary": f"{'Released' if is_released else 'Deleted'} at {ended.time}{by}{requested}.",
         "workName": model.get("workName") or _name(history),
         "resourceId": work_id,
         "consumer": model.get("consumer") or ended.consumer or next((one.consumer for one in history), ""),
@@ -60,7 +66,7 @@ def strip(history: Sequence[HistoryEntry], ended: HistoryEntry) -> list[dict[str
     shown = hops.strip(known)
     for hop in shown:
         if hop["hop"] == "database":
-            hop["says"] = "deleted"
+            hop["says"] = "released" if ended.kind == _RELEASED else "deleted"
         elif hop["hop"] == "status":
             hop["says"] = ""
     return shown
@@ -76,7 +82,7 @@ def _who(entry: HistoryEntry) -> str:
 
 
 def _evidence(entry: HistoryEntry) -> dict[str, str]:
-    who = f" by {_who(entry)}" if entry.kind == _REQUESTED else ""
+    who = f" by {_who(entry)}" if entry.kind in (_REQUESTED, _RELEASED) else ""
     return {"where": "history", "says": f"{entry.time} {entry.kind}{who}"}
 
 

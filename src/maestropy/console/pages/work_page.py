@@ -150,7 +150,8 @@ class WorkPages:
             raise NoSuchWork(work_id)
         model = redaction.work_model(work_report.work_model(traced))
         row = traced.facts.data.row
-        is_gone = traced.facts.data.database.is_readable and row is None and not traced.facts.data.applied
+        data = traced.facts.data
+        is_gone = data.database.is_readable and row is None and not data.applied and not data.is_held
         ended = deleted_work.deletion(history) if is_gone else None
         if ended is not None:
             # `trace work` knows no history: to it, a work without a row is one that never was.

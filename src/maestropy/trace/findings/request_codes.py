@@ -82,8 +82,9 @@ REQUEST_CODES: Final = (
           "Check the oldest unreconciled events; set --stale-delete-event-threshold", sql=("backlog",)),
     _code("MT-209", "error", "Not published",
           "The server received the request, and no record shows that it published it: rejected (reported only to "
-          "the client), a no-op, or a lost notification.",
+          "the client), a no-op, a lost notification, or a pause of the delivery that these logs do not show.",
           "Read the client's error first; then check the event in the database",
+          "maestro consumer list -o wide   # whether the delivery to the consumer is paused",
           sql=("resource", "events", "backlog")),
     _code("MT-210", "error", "The server stopped before it published",
           "The server that received the request shut down, restarted or was killed before any server published it. "
@@ -105,6 +106,11 @@ REQUEST_CODES: Final = (
           "maestro consumer list -o wide   # who paused it, since when and why",
           "maestro consumer resume CONSUMER --dry-run   # what would be sent; changes nothing",
           sql=("resource", "events")),
+    _code("MT-214", "info", "Sent again",
+          "A resync, a resend, a resumption or a restart delivered the work again, and the request itself is older "
+          "than these logs. An agent that has the version already applies nothing and reports nothing.",
+          "maestro trace work --resource-id RESOURCE   # what the stored status says of this version",
+          "Collect logs that begin before the request, to see how it went", sql=("conditions",)),
     _code("MT-301", "error", "The agent is not connected",
           "No agent of this consumer was subscribed, or it had lost its connection.",
           "Start the agent; check its broker address, certificate and access; a resync delivers on reconnect"),
@@ -151,8 +157,10 @@ REQUEST_CODES: Final = (
           "An error that names an API group (stale GroupVersion discovery) is of an aggregated API that is down: "
           "kubectl get apiservices"),
     _code("MT-410", "error", "Executor not allowed", "The work's executor may not write this object.",
-          "Grant the executor's service account what it needs", sql=("conditions",)),
-    _code("MT-411", "error", "Deletion blocked", "Objects remain, because a finalizer holds them.",
+          "Bind a Role with get, create, update, patch and delete on the object's kind to the executor's service "
+          "account; the agent tries again by itself", sql=("conditions",)),
+    _code("MT-411", "warn", "The deletion waits for its objects",
+          "Objects remain: a finalizer holds them until its controller removes it. After an hour this is MT-425.",
           "List the objects' finalizers on the cluster, and the controllers that should remove them"),
     _code("MT-412", "error", "The agent did not handle it",
           "The agent received the work and nothing shows that it did anything.",
@@ -219,6 +227,9 @@ REQUEST_CODES: Final = (
           sql=("conditions",)),
     _code("MT-499", "error", "Applying failed", "The error of the API server is in the detail.", "Read the error",
           sql=("conditions",)),
+    _code("MT-425", "error", "Deletion blocked",
+          "Objects have remained for over an hour since the deletion was requested: a finalizer holds them.",
+          "List the objects' finalizers on the cluster; start or repair the controllers that should remove them"),
     _code("MT-501", "error", "The agent's publish failed", "The agent could not hand its status to the broker.",
           "Check the agent's connection to the broker"),
     _code("MT-502", "info", "Status unchanged", "The status is as it was, so nothing is sent.", "Nothing to do",

@@ -17,6 +17,7 @@ LOCAL_AGENT_LOGS = "tail -n 500 {agent_log}"
 _REQUEST = f"maestro trace request --resource-id {{id}} {REQUEST_LOGS}"
 _RECORD = "kubectl {kubectl} get appliedmanifestwork {applied} -o yaml"
 
+FIX_MANIFEST = "Fix the manifest and send an update; the agent tries again by itself."
 _STAGES = {"MW-003": 3, "MW-004": 4, "MW-005": 4, "MW-007": 4, "MW-008": 7, "MW-104": 4, "MW-105": 5, "MW-107": 4}
 """The stage of a request whose lines are missing or failed."""
 
@@ -55,7 +56,7 @@ WORK_CODES: Final = (
     _code(
         code="MW-005", name="APPLY FAILED", severity="error", title="The cluster rejected some manifests.",
         cause="The agent reported the reason; the messages below come from the API server.",
-        advice=("Fix the manifest and send an update; the agent tries again by itself.", AGENT_LOGS, _REQUEST),
+        advice=(FIX_MANIFEST, AGENT_LOGS, _REQUEST),
     ),
     _code(
         code="MW-006", name="NOT ON CLUSTER", severity="error", title="Work not applied to cluster",
@@ -254,6 +255,16 @@ WORK_CODES: Final = (
             "maestro consumer resume {consumer} --dry-run   # what would be sent; changes nothing",
             "maestro history {consumer} --kind consumer   # who paused it, from where and why",
         ),
+    ),
+    _code(
+        code="MW-124", name="RELEASED", severity="info", title="Released: its objects stay on the cluster.",
+        cause="An operator retired the consumer and released its works. The row is gone and the source was told so; no "
+        "agent confirmed a deletion. Nobody manages the objects; if the agent returns, a data-safety hold keeps them.",
+        advice=(
+            "maestro history {id}   # who released it, from where and why",
+            "kubectl {kubectl} get {kind} {name} -n {namespace} -o yaml   # an object that stays",
+        ),
+        exit=Exit.NOT_FOUND,
     ),
     _code(
         code="MW-121", name="MORE MATCH", severity="info", title="More works match than are shown, or may match.",

@@ -77,6 +77,7 @@ class RecordKind(IntEnum):
     PROGRESS = 72
     INSTANCES = 73
     PANIC = 74
+    OPERATOR_ACTION = 75
     OTHER = 99
 
     # Millions of records are looked up by their kind; the number is a sufficient hash.

@@ -8,6 +8,7 @@ from maestropy.journal.phrases import (
     BrokerPhrase,
     ListenerPhrase,
     MaintenancePhrase,
+    RestPhrase,
     SpecDispatcherPhrase,
     SpecWriterPhrase,
     StatusDispatcherPhrase,
@@ -44,6 +45,7 @@ _SERVER = (
     BrokerPhrase.DISCONNECTED,
     BrokerPhrase.REGISTERING,
     MaintenancePhrase.REPUBLISHED,
+    RestPhrase.ACTION,
     "Setting up",
     "Starting gRPC server",
 )

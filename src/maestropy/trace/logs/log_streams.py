@@ -17,6 +17,7 @@ from maestropy.trace.logs.read.log_writers import Environment, LogWriter, pod_of
 
 GRACE = 0.5
 """Seconds in which other logs may still add records of a request that one log shows as ended."""
+_WAITS = "MT-411"
 _FULL = 20_000
 _LONGEST_RECORD = 1 << 20
 
@@ -112,7 +113,8 @@ class LogStreams:
         self._touched = set()
         still_open: Counter[str] = Counter()
         for trace in tracer.traces(self._records, environment, options=self._options, wanted=resources):
-            if not is_final(trace, end=environment.end, timeout=self._options.stage_timeout):
+            is_over = trace.verdict is not RequestVerdict.PENDING
+            if not is_over or not is_final(trace, end=environment.end, timeout=self._options.stage_timeout):
                 still_open[trace.key.resource] += 1
             yield trace
         self._open = set(still_open)
@@ -135,8 +137,8 @@ def _is_whole(line: bytes) -> bool:
 
 
 def is_final(trace: Trace, *, end: float, timeout: float) -> bool:
-    """Say whether a verdict will not change: a success soon, a failure when it was not retried for `timeout`."""
-    if trace.verdict is RequestVerdict.PENDING:
+    """Say whether a verdict will not change soon: a success, a failure or a deletion that waited for `timeout`."""
+    if trace.verdict is RequestVerdict.PENDING and not any(finding.code == _WAITS for finding in trace.findings):
         return False
     return end - trace.end >= (GRACE if trace.verdict in SETTLED else timeout)
 

@@ -93,7 +93,7 @@ class RequestFinding:
     def advice(self, key: "RequestKey") -> tuple[str, ...]:
         """Return what to do about a request, with its names in the place of placeholders."""
         namespace = _TERMINATING.search(self.detail)
-        names = {"CONSUMER": key.consumer, "NAME": namespace["name"] if namespace else ""}
+        names = {"CONSUMER": key.consumer, "RESOURCE": key.resource, "NAME": namespace["name"] if namespace else ""}
         return placeholders.filled(self.entry.advice, names)
 
 

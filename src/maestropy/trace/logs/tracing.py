@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from typing import Final
 
 from maestropy.aio.clock import Clock
+from maestropy.journal.phrases import RestPhrase
 from maestropy.trace.errors import InputUnreadable, InvalidArguments
 from maestropy.trace.logs import index, tracer
 from maestropy.trace.logs.evidence import NAMED_BY_ID
@@ -28,6 +29,7 @@ READ_WHOLE: Final = 48 << 20
 _LASTING: Final = {
     "server": (
         (frozenset({1, 2, 6, 7}), "from the hash ring"),
+        (frozenset({2}), RestPhrase.ACTION),
         (frozenset({8, 9}), "broadcaster client"),
         (frozenset({8, 9}), "Starting gRPC server"),
         (frozenset({1, 2, 6, 7, 8, 9}), "hutting down"),

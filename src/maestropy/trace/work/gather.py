@@ -133,7 +133,8 @@ def _hold_of(work: WorkData, holds: Sequence[WorkHold]) -> WorkHold | None:
     clusters = {record.cluster for record in work.applied}
     consumers = {status.consumer for status in work.clusters if status.description.removeprefix("cluster ") in clusters}
     consumers |= {work.row.consumer} if work.row else set()
-    ids = {work.row.id} if work.row else {work.requested, *(record.work_name for record in work.applied)}
+    ended = (left.resource_id for left in work.tombstones)
+    ids = {work.row.id} if work.row else {work.requested, *ended, *(record.work_name for record in work.applied)}
     for hold in holds:
         is_listed = bool(ids & hold.works)
         if is_listed or (hold.consumer in consumers and any(map(hold.covers, ids))):
@@ -251,10 +252,15 @@ def _missing_names(
     if resources.rows:
         return []
     if query.entry == "work-name":
-        return [(value, *_computed(query, value)) for value in query.values]
+        return [(value, *_computed(query, value), *_ended_ids(resources, value)) for value in query.values]
     names = dict.fromkeys(name for chain in chains for name in chain.work_names)
     # Of nested works only the outermost can have a row.
     return [(name,) for name in list(names)[-1:]]
+
+
+def _ended_ids(resources: FoundResources, name: str) -> Sequence[str]:
+    """Return the IDs of ended works of a name: their agents may have them still, by these."""
+    return [left.resource_id for left in resources.tombstones if left.work_name == name]
 
 
 def _computed(query: WorkQuery, name: str) -> tuple[str, ...]:
@@ -366,9 +372,8 @@ def _belonging(
 
 
 def _tombstones(resources: FoundResources, names: set[str]) -> tuple[Tombstone, ...]:
-    return tuple(
-        tombstone for tombstone in resources.tombstones if {tombstone.resource_id, tombstone.work_name} & names
-    )
+    own = [left for left in resources.tombstones if {left.resource_id, left.work_name} & names]
+    return tuple(sorted(own, key=lambda left: left.created.timestamp() if left.created else 0.0, reverse=True))
 
 
 def _mark_unreadable(statuses: _AccessStatuses, cluster: ClusterReader, error: NoAccess) -> None:

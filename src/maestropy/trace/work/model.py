@@ -154,15 +154,17 @@ class TracedResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """The status event of a confirmed deletion, until the table is purged."""
+    """The status event of a confirmed deletion or of a release, until the table is purged."""
 
     resource_id: str
     source: str
     work_name: str
     consumer: str
     created: datetime | None
-    """When the confirmation was stored."""
+    """When it was stored."""
     manifests: tuple[Json, ...] = ()
+    released: str = ""
+    """What the server said of the release, if an operator released the work: then no agent confirmed a deletion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +318,12 @@ class WorkData:
     @property
     def is_held(self) -> bool:
         return self.hold is not None or self.reported_hold is not None
+
+    @property
+    def released(self) -> Tombstone | None:
+        """How an operator released it, if that is how it ended."""
+        last = self.tombstones[0] if self.row is None and self.tombstones else None
+        return last if last is not None and last.released else None
 
     @property
     def is_searched(self) -> bool:

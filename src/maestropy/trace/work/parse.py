@@ -110,7 +110,7 @@ def texts(value: object) -> list[str]:
 
 
 def tombstone(document: Json) -> Tombstone:
-    """Read a status event that confirmed a deletion."""
+    """Read a status event that ended a work: a confirmed deletion, or a release."""
     payload = mapping(document.get("payload"))
     metadata = mapping(payload.get("metadata"))
     return Tombstone(
@@ -120,7 +120,18 @@ def tombstone(document: Json) -> Tombstone:
         consumer=text(payload.get("clustername")) or text(metadata.get("namespace")),
         created=moment(document.get("created_at")),
         manifests=mappings(mapping(payload.get("data")).get("manifests")),
+        released=_release(document),
     )
+
+
+def _release(document: Json) -> str:
+    """Return how a released work ended, as the server told its source; empty if an agent confirmed a deletion."""
+    status = mapping(document.get("status"))
+    if not (document.get("released") or status.get("released")):
+        return ""
+    conditions = document.get("conditions") or mapping(status.get("data")).get("conditions")
+    told = (text(condition.get("message")) for condition in mappings(conditions))
+    return next(filter(None, told), "an operator released it; the objects stay on its cluster")
 
 
 def applied_work(document: Json, *, cluster: str) -> AppliedWork:

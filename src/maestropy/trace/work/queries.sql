@@ -18,7 +18,8 @@ json_build_object('trace', 'row', 'id', r.id, 'source', r.source, 'consumer_name
 
 -- part: tombstone
 json_build_object('trace', 'tombstone', 'resource_id', s.resource_id, 'source', s.resource_source,
-  'created_at', s.created_at, 'payload', s.payload)::text AS document
+  'created_at', s.created_at, 'payload', s.payload, 'released', s.status ->> 'released',
+  'conditions', s.status -> 'data' -> 'conditions')::text AS document
 
 -- part: narrowed
 ($1::text = '' OR r.consumer_name = $1::text) AND ($2::text = '' OR r.source = $2::text)

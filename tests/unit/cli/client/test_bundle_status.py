@@ -29,3 +29,19 @@ ENDED = {"type": "DataSafetyHold", "status": "False"}
 def test_status(conditions: list[dict[str, Any]], is_deleting: bool, status: str) -> None:
     row = {"status": {"conditions": conditions}, "deleted_at": "2026-01-01T00:00:00Z" if is_deleting else None}
     assert output.bundle_status(row) == status
+
+
+@pytest.mark.parametrize(
+    ("condition", "observed", "status"),
+    [
+        pytest.param(APPLIED, 1, "Pending", id="applied-in-an-older-version"),
+        pytest.param(FAILED, 1, "Pending", id="failed-in-an-older-version"),
+        pytest.param(APPLIED, 3, "Applied", id="applied"),
+        pytest.param({**APPLIED, "observedGeneration": 1}, 3, "Pending", id="reported-before-it-is-applied"),
+        pytest.param({**APPLIED, "observedGeneration": 3}, 3, "Applied", id="applied-in-this-generation"),
+        pytest.param(HOLD, 1, "Held", id="held"),
+    ],
+)
+def test_status_of_an_older_version_is_pending(condition: dict[str, Any], observed: int, status: str) -> None:
+    row = {"version": 3, "status": {"ObservedVersion": observed, "conditions": [condition]}}
+    assert output.bundle_status(row) == status

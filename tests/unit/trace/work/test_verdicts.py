@@ -51,6 +51,7 @@ FAILED = status(
     manifests=(ManifestReport(key=KEY, conditions=conditions(applied="False", message="image: Required value")),),
 )
 LEFT = Tombstone(resource_id=WORK_ID, source="client", work_name="nginx-work", consumer="mgmt-1", created=NOW)
+RELEASED = replace(LEFT, released="consumer mgmt-1 was retired by ada; the objects stay on its cluster")
 OTHER_HUB = replace(APPLIED, name=f"{'0' * 64}-{WORK_ID}", hub_hash="0" * 64)
 EXTRA = AppliedResourceEntry(group="", version="v1", plural="secrets", namespace="default", name="extra", uid="u")
 CONFIG: Json = {
@@ -149,6 +150,14 @@ def verdict(found: WorkData, expectations: Expectations | None = None) -> WorkVe
             Exit.NOT_FOUND,
             id="confirmed-deletion",
         ),
+        pytest.param(
+            data(row=None, applied=(), live_objects=(), tombstones=(RELEASED,)),
+            "MW-124",
+            Exit.NOT_FOUND,
+            id="released",
+        ),
+        pytest.param(data(row=None, tombstones=(RELEASED,)), "MW-124", Exit.NOT_FOUND, id="released-and-still-applied"),
+        pytest.param(data(row=None, tombstones=(LEFT,)), "MW-009", Exit.PROBLEM, id="confirmed-and-still-applied"),
         pytest.param(
             data(clusters=(replace(CLUSTER, consumer="mgmt-2"),)),
             "MW-103",
@@ -280,6 +289,16 @@ def test_advice_names_the_log_files_of_a_system_on_this_computer() -> None:
         "tail -n 500 '/data/my logs/agent-mgmt-1.log'",
         f"maestro trace request --resource-id {WORK_ID} '/data/my logs'",
     )
+
+
+def test_executor_without_rights_needs_a_role_and_no_other_manifest() -> None:
+    denied = "not allowed to apply the resource kitchen.example.com teapots, default nginx, will try again in 1m0s"
+    advice = verdict(_missing(denied)).findings[0].advice
+    assert advice[0].startswith(
+        "The executor of the work may not write Teapot/default/nginx: on the cluster, bind a Role in namespace default "
+        "with get, create, update, patch and delete on teapots.kitchen.example.com to the service account in "
+    )
+    assert not [text for text in advice if "the manifest" in text]
 
 
 def test_apply_failure_quotes_the_api_server() -> None:

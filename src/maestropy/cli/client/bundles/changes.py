@@ -33,6 +33,8 @@ Files = Annotated[
 ]
 Wait = Annotated[bool, Parameter(help="Wait until it is done, at most --timeout.", negative=())]
 Yes = actions.Yes
+_CONFIRMATION_SECONDS = 2.0
+"""An agent that is connected mostly confirms a deletion within so much."""
 
 
 @Parameter(name="*")
@@ -103,7 +105,8 @@ def delete(
     """Delete resource bundles: by ID or name, those of files, or those with labels.
 
     All are looked up first: if one does not exist, nothing is deleted. Those of another source are deleted with its
-    --grpc-source-id; without it, a maestropy server rejects them before anything is deleted.
+    --grpc-source-id; without it, a maestropy server rejects them before anything is deleted. Agents have two seconds
+    to confirm deletions; what they have not confirmed by then is reported as requested. --wait waits longer.
     """
     flags = targets or TargetFlags()
     with open_client(rest, grpc) as client:
@@ -118,6 +121,9 @@ def delete(
         for bundle in sorted(bundles, key=lambda bundle: bundle["id"] not in foreign):
             with steps.source_advice(flags.source, count=len(foreign), source_id=client.settings.source):
                 client.resource_bundles.delete(bundle["id"])
+        if not wait:
+            new = [bundle["id"] for bundle in bundles if not bundle.get("deleted_at")]
+            steps.wait_briefly_gone(client, new, seconds=_CONFIRMATION_SECONDS)
         for bundle, name in zip(bundles, names, strict=True):
             if wait:
                 steps.wait_gone(client, bundle["id"], seconds=wait_seconds(rest))
@@ -146,7 +152,7 @@ def resend(
 
 
 def _deletion(client: "Maestro", bundle: dict[str, Any], *, waited: bool) -> str:
-    """Say what became of a deletion. Scripts match Go's words, so only a repeated deletion has others."""
+    """Say what became of a deletion: Go's words if the bundle is gone, and that its agent has to confirm it if not."""
     current = None if waited else steps.get_if_exists(client, bundle["id"])
     if current is None or current.get("created_at") != bundle.get("created_at"):
         return "deleted successfully"
@@ -156,7 +162,7 @@ def _deletion(client: "Maestro", bundle: dict[str, Any], *, waited: bool) -> str
             "shows no deletion; check that both addresses lead to the same Maestro"
         )
     if not bundle.get("deleted_at"):
-        return "deleted successfully"
+        return "deletion requested; its agent has to confirm it (--wait waits for that)"
     return f"deletion requested at {bundle['deleted_at']}; its agent has not confirmed it yet"
 
 

@@ -283,6 +283,17 @@ def wait_gone(client: "Maestro", bundle_id: str, *, seconds: float) -> None:
         raise CommandError(f"resource bundle {bundle_id} still exists after {seconds:g} seconds; {last}")
 
 
+def wait_briefly_gone(client: "Maestro", bundle_ids: Sequence[str], *, seconds: float) -> None:
+    """Give agents a moment to confirm deletions, altogether for so many seconds; return also if they do not."""
+    import time
+
+    end = time.monotonic() + seconds
+    for bundle_id in bundle_ids:
+        left = end - time.monotonic()
+        if left <= 0 or _wait_for_one(client, bundle_id, wait_conditions.WaitGoal(kind="delete"), seconds=left):
+            return
+
+
 class _Poll:
     """Polls a state; a server that is gone is reported once, and so is its return."""
 

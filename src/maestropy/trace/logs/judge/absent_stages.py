@@ -22,6 +22,8 @@ _UNTOLD = (
     "the agent reported that it has this version, with the conditions of the one before; whether it applied it since, "
     "only its log shows"
 )
+_AWAITED = frozenset({"MT-213", "MT-411"})
+"""Findings that say what a request waits for, however long the logs go on."""
 _REPEATED = "nothing to change: the same manifests were applied before"
 JudgedStage = tuple[StageResult, list[RequestFinding]]
 """A stage, and what explains its state."""
@@ -124,7 +126,8 @@ def missing_stage(stage: StageResult, finding: RequestFinding, gap: Gap) -> Judg
     if cut is not None and finding.confidence != "certain":
         return stage.absent(StageState.PENDING, cut.why), [cut.finding]
     is_early = gap.environment.end < gap.until and not (finding.code == "MT-301" and finding.confidence == "certain")
-    return stage.absent(StageState.PENDING if is_early else StageState.MISSING, finding.detail), [finding]
+    is_awaited = is_early or finding.code in _AWAITED
+    return stage.absent(StageState.PENDING if is_awaited else StageState.MISSING, finding.detail), [finding]
 
 
 def _has_stopped(number: int, context: RequestContext, proofs: StageEvidence) -> bool:

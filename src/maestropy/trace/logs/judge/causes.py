@@ -63,6 +63,10 @@ _LOST_WITHIN = 5.0
 _GOES_ON = 5.0
 _MANY_PAUSES = 40
 _TOO_SHORT = 5.0
+_DELETION_SECONDS = 3600.0
+"""A deletion that waits for longer is stuck; `trace work` uses the same limit (MW-107, MW-008)."""
+_PAUSE = "pause"
+_DELIVERY_ACTIONS = (_PAUSE, "resume")
 
 
 def of_failure(stage: int, records: Sequence[LogRecord]) -> RequestFinding:
@@ -269,16 +273,30 @@ def _unknown_consumer(gap: Gap) -> str:
     return f"{unknown} (maestro consumer list)"
 
 
+def _paused(gap: Gap) -> RequestFinding | None:
+    """Return a finding when an operator paused the delivery to the consumer before the gap, and did not resume it."""
+    consumer = gap.context.consumer
+    actions = (one for one in gap.context.components if one.kind is RecordKind.OPERATOR_ACTION)
+    switched = [one for one in actions if one.consumer == consumer and one.action in _DELIVERY_ACTIONS]
+    last = switched[-1] if consumer and switched else None
+    if last is None or last.action != _PAUSE or last.at > gap.since + _SLACK:
+        return None
+    detail = f"delivery to {consumer} was paused at {lifecycles.clock(last.at)} {last.detail}".rstrip()
+    return gap.finding("MT-213", "likely", detail, last)
+
+
 def _undeleted(gap: Gap) -> RequestFinding | None:
     remaining = undeleted_objects(gap.request, gap.environment)
+    is_old = gap.environment.end - gap.request.at >= _DELETION_SECONDS
+    code = "MT-425" if is_old else "MT-411"
     if not remaining and (reported := observability.deletion_reports(gap.request)):
         detail = "the agent reported that the work is being deleted, and not that its objects are gone"
-        return gap.finding("MT-411", "likely", detail, reported[-1])
+        return gap.finding(code, "likely", detail, reported[-1])
     if not remaining:
         return None
     names = ", ".join(dict.fromkeys(record.detail for record in remaining[:_MOST_NAMED]))
     confidence: Confidence = "certain" if remaining[-1].kind is RecordKind.PENDING_DELETION else "likely"
-    return gap.finding("MT-411", confidence, f"still there: {names}", *remaining[-3:])
+    return gap.finding(code, confidence, f"still there: {names}", *remaining[-3:])
 
 
 def _unreachable_api_server(gap: Gap) -> RequestFinding | None:
@@ -323,7 +341,7 @@ def _topic_mismatch(gap: Gap) -> RequestFinding | None:
 
 
 _CAUSES: Final[dict[int, tuple[Callable[[Gap], RequestFinding | None], ...]]] = {
-    Stage.SERVER_PUBLISHES: (_interrupted_server, _too_large, not_announced),
+    Stage.SERVER_PUBLISHES: (_paused, _interrupted_server, _too_large, not_announced),
     Stage.AGENT_RECEIVES: (
         subscribers.absent_agent,
         _topic_mismatch,

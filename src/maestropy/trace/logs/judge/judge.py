@@ -15,6 +15,7 @@ from maestropy.trace.logs.judge import (
     lifecycles,
     nearby,
     observability,
+    sent_again,
     side_findings,
     subscribers,
 )
@@ -76,6 +77,9 @@ def judge(context: RequestContext) -> Trace:
         findings = [unsure, *(finding for finding in findings if finding.entry.severity != "error")]
         stages = [replace(one, state=StageState.UNKNOWN) if one.number == failed else one for one in stages]
         verdict, failed = RequestVerdict.UNKNOWN, None
+    if verdict is RequestVerdict.INCOMPLETE and (again := sent_again.silence(request, context.environment, findings)):
+        findings = [again, *(finding for finding in findings if finding.entry.severity != "error")]
+        stages, verdict, failed = sent_again.without_gaps(stages), RequestVerdict.UNKNOWN, None
     if verdict is RequestVerdict.COMPLETE and request.is_change:
         early = _EARLY if proofs.is_doubtful and proofs[Stage.AGENT_PUBLISHES_STATUS] else ""
         if proofs.is_doubtful or not _is_applied(outcome, stages, context):

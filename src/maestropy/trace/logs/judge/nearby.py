@@ -9,14 +9,16 @@ from maestropy.trace.logs.model import RequestFinding, RequestVerdict, StageResu
 from maestropy.trace.logs.read.log_writers import LogWriter
 
 STOPPED: Final = frozenset({RequestVerdict.FAILED, RequestVerdict.INCOMPLETE, RequestVerdict.PENDING})
+_WAITS: Final = "MT-411"
 _BEFORE: Final = 5.0
 _MOST: Final = 5
 _NAMED: Final = 2
 
 
 def is_explained(findings: Iterable[RequestFinding]) -> bool:
-    """Say whether a certain error explains why the request stopped, so that nobody has to look around."""
-    return any(one.confidence == "certain" and one.entry.severity == "error" for one in findings)
+    """Say whether it is certain why the request stopped or waits, so that nobody has to look around."""
+    certain = [one for one in findings if one.confidence == "certain"]
+    return any(one.entry.severity == "error" or one.code == _WAITS for one in certain)
 
 
 def untied_objects(context: RequestContext, since: float, until: float) -> list[LogRecord]:

@@ -1,4 +1,4 @@
-"""Refine findings with what the logs do not say: a pause of the delivery to a consumer. Pure.
+"""Refine verdicts with what the logs do not say: a pause of the delivery to a consumer, the stored status. Pure.
 
 A server stores requests for a paused consumer and publishes them after the resumption, so that no record shows them
 to be published.
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from maestropy.trace.logs.judge import sent_again
 from maestropy.trace.logs.model import SETTLED, RequestFinding, RequestVerdict, Trace, timeline
 from maestropy.trace.work.model import ConsumerPause, TracedResource
 
@@ -39,7 +40,17 @@ def refined(trace: Trace, known: Known) -> Trace:
         name, consumer = key.work_name or row.work_name, key.consumer or row.consumer
         version = key.version or _version(trace, row)
         trace = replace(trace, key=key._replace(work_name=name, consumer=consumer, version=version))
+        trace = _applied(trace, row)
     return _paused(trace, known.pauses.get(trace.key.consumer), row)
+
+
+def _applied(trace: Trace, row: TracedResource) -> Trace:
+    """Return a delivery whose request is not in the logs as complete, if the stored status says so."""
+    status = row.status
+    applied = status.condition("Applied") if status is not None else None
+    if status is None or applied is None or applied.status != "True" or status.version < trace.key.version:
+        return trace
+    return sent_again.applied(trace, version=status.version) if sent_again.is_without_request(trace) else trace
 
 
 def _version(trace: Trace, row: TracedResource) -> int:

@@ -215,13 +215,16 @@ def _add_without_arrival(resource: str, requests: list[TracedRequest], records: 
         for record in records
         if record.kind in SPEC and (record.version > 0 or record.kind is RecordKind.PUBLISHING)
     ]
+    # A work that is sent again is published as an update, whatever its version, which the event that is sent names.
+    sent = {record.event for record in spec if record.event and record.version > 0}
     owners = RequestOwners(requests)
     arrived = [request.at for request in requests]
     incarnations = [1, *accumulate((request.incarnation for request in requests), max)]
     # "Publishing" does not contain the version: it may belong to a request that other records name.
     for record in sorted(spec, key=lambda record: (record.version <= 0, record.at)):
         action = "delete" if record.is_deleting or record.action == "delete" else record.action
-        if owners.matching(record, action=action, version=record.version) is not None:
+        is_named = record.version <= 0 and record.event in sent
+        if is_named or owners.matching(record, action=action, version=record.version) is not None:
             continue
         if action in ("resync", "update"):
             # An agent behind the gRPC broker that was away gets new works as updates.

@@ -243,6 +243,9 @@ def _parsed(  # noqa: PLR0913 - the parts of one record, each named
     action = event.action or phrase.action
     if kind is RecordKind.BROADCAST:
         action = "delete" if get("statusEventType") == "StatusDelete" else "update"
+    consumer = event.consumer or get("clusterName") or get("consumerName") or get("eventClusterName")
+    if kind is RecordKind.OPERATOR_ACTION:
+        action, consumer = get("action"), get("consumer")
     of_controller = _failed_controller(get) if kind is RecordKind.APPLY_FAILED else RecordKind.APPLY_FAILED
     if kind is RecordKind.APPLY_FAILED and of_controller is RecordKind.DELETING:
         action = "delete"
@@ -264,7 +267,7 @@ def _parsed(  # noqa: PLR0913 - the parts of one record, each named
         _event_id(get, kind=kind, is_whole=event.is_whole),
         event.cloudevent_id,
         event.name,
-        event.consumer or get("clusterName") or get("consumerName") or get("eventClusterName"),
+        consumer,
         event.source or get("source"),
         action,
         event.is_deleting,
@@ -330,6 +333,8 @@ def _component_detail(kind: RecordKind, get: "KlogFields | _Document") -> str:
         return f"the agent is {get('agentClusterName')}'s, the event {get('eventClusterName')}'s"
     if kind is RecordKind.PANIC:
         return get("panic")
+    if kind is RecordKind.OPERATOR_ACTION:
+        return get("reason")
     return get("err") or get("topic") or get("channel") or get("brokerHost")
 
 

@@ -21,21 +21,38 @@ def advice(facts: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in _texts(facts) if text))
 
 
-def _texts(facts: Facts) -> Iterator[str]:
+def is_manifest_right(facts: Facts) -> bool:
+    """Say whether all that fails is the rights of the executor, so that no change of the manifests helps."""
+    codes = {code for _, _, code in _rejections(facts)}
+    return codes == {_NO_RIGHTS}
+
+
+def _rejections(facts: Facts) -> Iterator[tuple[ManifestRow, str, str]]:
+    """Yield each manifest that is not applied, with the message and its code."""
     for row in facts.manifest_rows:
         for condition in row.conditions:
-            if condition.type != "Applied" or condition.status != "False":
-                continue
-            code = apply_errors.code_of_apply_error(condition.message)
-            if code == _NO_KIND:
-                yield _about_kind(facts, row, condition.message)
-            elif code == _NO_NAMESPACE:
-                yield _about_namespace(row, condition.message)
-            elif code == _NO_RIGHTS:
-                yield (
-                    f"The executor of the work may not write {row.key}: bind a Role for it on the cluster to the "
-                    "service account in spec.executor of the work, or name another one; the manifest is right."
-                )
+            if condition.type == "Applied" and condition.status == "False":
+                yield row, condition.message, apply_errors.code_of_apply_error(condition.message)
+
+
+def _texts(facts: Facts) -> Iterator[str]:
+    for row, message, code in _rejections(facts):
+        if code == _NO_KIND:
+            yield _about_kind(facts, row, message)
+        elif code == _NO_NAMESPACE:
+            yield _about_namespace(row, message)
+        elif code == _NO_RIGHTS:
+            yield _about_rights(row)
+
+
+def _about_rights(row: ManifestRow) -> str:
+    key = row.key
+    kind = ".".join(filter(None, (key.plural or key.kind, key.group)))
+    role = f"a Role in namespace {key.namespace}" if key.namespace else "a ClusterRole"
+    return (
+        f"The executor of the work may not write {key}: on the cluster, bind {role} with get, create, update, patch "
+        f"and delete on {kind} to the service account in spec.executor of the work; the agent tries again by itself."
+    )
 
 
 def _about_kind(facts: Facts, row: ManifestRow, message: str) -> str:

@@ -43,7 +43,7 @@ def steps(facts: Facts) -> tuple[DeletionStep, ...]:
     row = facts.data.row
     if row is not None and row.deleted:
         return tuple(_in_progress(facts, row))
-    if row is None and facts.data.tombstones and not facts.data.applied:
+    if row is None and facts.data.tombstones and not facts.data.applied and not facts.data.released:
         return tuple(_confirmed(facts))
     return ()
 

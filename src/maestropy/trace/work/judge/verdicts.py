@@ -5,9 +5,10 @@ as missing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maestropy.trace.findings.codes import CODES
+from maestropy.trace.findings.work_codes import FIX_MANIFEST
 from maestropy.trace.output import Evidence, Exit, Finding
 from maestropy.trace.work import identities
 from maestropy.trace.work.judge import apply_advice, cluster_checks, coverage, deletion
@@ -52,7 +53,7 @@ def judge(facts: Facts) -> WorkVerdict:
 _OF_PAUSE = {"MW-002", "MW-003", "MW-004", "MW-007", "MW-008", "MW-012", "MW-101", "MW-112"}
 """What a pause of delivery explains: the agent has not received the version or the deletion that the database has."""
 
-_FINAL = {"MW-102"}
+_FINAL = {"MW-102", "MW-124"}
 """Findings of severity `info` that are nevertheless the whole verdict."""
 
 
@@ -95,11 +96,17 @@ def _hold_evidence(facts: Facts) -> list[Evidence]:
         evidence.append(Evidence("resources.status", says))
     if data.row is None:
         evidence.append(Evidence(data.database.description, "no row: an adoption deletes its objects"))
+    evidence += _release_evidence(facts)
     evidence += [
         Evidence(f"cluster {record.cluster}", f"AppliedManifestWork {record.name}, {_origin(record.origin)}")
         for record in data.applied
     ]
     return evidence
+
+
+def _release_evidence(facts: Facts) -> list[Evidence]:
+    left = facts.data.released
+    return [Evidence(where="status_events", says=f"released at {left.created}: {left.released}")] if left else []
 
 
 def _pause_evidence(pause: ConsumerPause) -> Evidence:
@@ -120,8 +127,8 @@ def _without_row(facts: Facts) -> Iterator[Finding]:
         assert data.coverage is not None
         says = coverage.searched_text(data.coverage)
         yield finding("MW-120", facts, evidence=[Evidence(data.database.description, says)])
-    elif data.applied:
-        evidence = [Evidence(data.database.description, "no row")]
+    elif data.applied or data.released:
+        evidence = [Evidence(data.database.description, "no row"), *_release_evidence(facts)]
         evidence += [
             Evidence(
                 f"cluster {applied_work.cluster}",
@@ -129,7 +136,7 @@ def _without_row(facts: Facts) -> Iterator[Finding]:
             )
             for applied_work in data.applied
         ]
-        yield finding("MW-009", facts, evidence=evidence)
+        yield finding("MW-124" if data.released else "MW-009", facts, evidence=evidence)
     elif data.tombstones:
         left = data.tombstones[0]
         says = f"StatusDelete of {left.work_name or 'a work without a name'} at {left.created}"
@@ -202,7 +209,9 @@ def _report(facts: Facts, row: TracedResource) -> Iterator[Finding]:
         return  # Applied is False because of the hold, not of the cluster
     if applied and applied.status == "False":
         advice = apply_advice.advice(facts)
-        yield finding("MW-005", facts, evidence=_failed_conditions(facts, "Applied"), first_advice=advice)
+        found = finding("MW-005", facts, evidence=_failed_conditions(facts, "Applied"), first_advice=advice)
+        is_right = apply_advice.is_manifest_right(facts)
+        yield replace(found, advice=tuple(one for one in found.advice if not is_right or one != FIX_MANIFEST))
     elif available and available.status == "False":
         yield finding("MW-111", facts, evidence=_failed_conditions(facts, "Available"))
 

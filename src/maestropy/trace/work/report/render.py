@@ -221,7 +221,7 @@ def _status(traced: Traced) -> str:
     code, verdict = traced.verdict.code, traced.verdict
     if code == "MW-001":
         return "✓ All manifests successfully applied to cluster"
-    if code in {"MW-101", "MW-102"}:
+    if code in {"MW-101", "MW-102", "MW-124"}:
         return f"⚠ {verdict.summary} ({verdict.code})"
     mark = "✗" if any(finding.code == code and finding.severity == "error" for finding in verdict.findings) else "⚠"
     return f"{mark} {verdict.name} ({code}): {verdict.summary}"

@@ -248,7 +248,7 @@ def test_deletion_blocked_by_finalizer_is_reported(tmp_path: Path, *, pending: b
             )
         )
     *_, delete = traced(tmp_path, [CREATE, replace(DELETE, until=3)], lines)
-    assert (delete.verdict, delete.failed_stage, codes(delete)) == (RequestVerdict.INCOMPLETE, 4, ["MT-411"])
+    assert (delete.verdict, delete.failed_stage, codes(delete)) == (RequestVerdict.PENDING, 4, ["MT-411"])
     assert "default/held" in delete.findings[0].detail
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from maestropy.trace.findings.codes import CODES
 from maestropy.trace.logs import tracer
 from maestropy.trace.logs.judge import database_checks
 from maestropy.trace.logs.model import Options, RequestVerdict, Trace
@@ -561,7 +562,11 @@ def test_released_finalizer_ends_the_blame(tmp_path: Path) -> None:
         f'"Deleted resource" gvr="/v1, Resource=configmaps" resourceNamespace="default" resourceName="cm" reason="manifestwork {CREATE.resource} is terminating"',
     )
     lines = [*lines_of(CREATE, delete), deleted, *alive(SERVER, 100), *alive(AGENT, 100)]
-    assert concluded(traced(tmp_path, lines)["nginx", "delete"]) == (RequestVerdict.INCOMPLETE, 4, "MT-411")
+    assert concluded(traced(tmp_path, lines)["nginx", "delete"]) == (RequestVerdict.PENDING, 4, "MT-411")
+    stuck = traced(tmp_path, [*lines, *alive(SERVER, 4000), *alive(AGENT, 4000)])["nginx", "delete"]
+    assert concluded(stuck) == (RequestVerdict.INCOMPLETE, 4, "MT-425")
+    severities = [CODES[code].severity for code in ("MT-411", "MW-007", "MT-425", "MW-107")]
+    assert severities == ["warn", "warn", "error", "error"], "a work and its request look alike"
     removed = at(
         99,
         AGENT,
