@@ -42,7 +42,7 @@ _MAILBOX_ITEMS = 20_000
 _MAILBOX_BYTES = 64 * 2**20
 _GAUGES_EVERY = timedelta(seconds=30)
 # It reads every pending event, and those of an absent fleet are many.
-_ORPHANS_EVERY = timedelta(minutes=1)
+_ORPHANS_EVERY = timedelta(seconds=20)
 _RESUMPTIONS_EVERY = timedelta(seconds=2)
 # A stopping server releases its agents at the rate at which another one takes them, but not for longer than this.
 _RELEASED_PER_SECOND = 500
