@@ -168,6 +168,7 @@ async def test_a_resync_request_with_nothing_to_send_is_answered(
             await ours.spec_of(uid)
             await ours.resync({uid: 1})
             assert await ours.is_resync_answered()
-            assert not any(received.text(event.RESOURCE_ID) == uid for received in ours.received), (
+            # A server that takes a consumer over may also ask for statuses.
+            assert not any(received.optional_text(event.RESOURCE_ID) == uid for received in ours.received), (
                 "the agent has everything"
             )
