@@ -203,6 +203,7 @@ def desired(_: Event, cluster: Resource) -> StatusReport:
 """
 
 
+@pytest.mark.long
 def test_stop_does_not_wait_for_a_handler_that_does_not_return(hyperfleet: FakeHyperFleet, tmp_path: Path) -> None:
     adapter, entered = tmp_path / "adapter.py", tmp_path / "entered"
     adapter.write_text(STUCK)

@@ -49,4 +49,10 @@ def _cases() -> Iterator[tuple[str, Case]]:
 
 CASES: Mapping[str, Case] = dict(_cases())
 
-every_case = pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
+LONG = frozenset({"unanswered-spec-resync-evicts-nothing", "work-of-removed-kind-can-be-deleted"})
+"""Cases that wait for timeouts of the agent."""
+
+every_case = pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=name, marks=[pytest.mark.long] if name in LONG else []) for name, case in CASES.items()],
+)

@@ -240,6 +240,7 @@ async def test_interrupted_collection_goes_on_where_it_ended(tmp_path: Path) -> 
     assert {work.code for work in (await analysed(target, tmp_path / "x")).works} == {"MW-001", "MW-005"}
 
 
+@pytest.mark.long
 async def test_scope_limits_works_clusters_and_logs(tmp_path: Path) -> None:
     async with running_fleet(tmp_path, "one", "two") as running:
         for consumer in ("one", "two"):
@@ -283,6 +284,7 @@ async def test_scope_limits_works_clusters_and_logs(tmp_path: Path) -> None:
     assert all("nothing matches --consumer nope" in item.reason for item in no_consumer.missing)
 
 
+@pytest.mark.long
 async def test_collection_keeps_to_its_size_limit_and_says_so(tmp_path: Path) -> None:
     async with running_fleet(tmp_path) as running:
         await with_fault(running)
@@ -361,6 +363,7 @@ async def test_without_any_access_nothing_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_commands_reject_what_makes_no_sense(tmp_path: Path) -> None:
     (tmp_path / "there.tar.zst").touch()
     environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path)}

@@ -81,6 +81,7 @@ async def test_messages_beyond_the_limit(database: Dsn, port: str) -> None:
         await serves(server)
 
 
+@pytest.mark.long
 async def test_refused_messages_do_not_stay_in_memory(tmp_path: Path) -> None:
     """In a process of its own, where only the server's memory counts and its collector is as calm as in production."""
 

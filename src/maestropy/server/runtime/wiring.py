@@ -41,8 +41,8 @@ from maestropy.server.settings import ServerSettings
 _MAILBOX_ITEMS = 20_000
 _MAILBOX_BYTES = 64 * 2**20
 _GAUGES_EVERY = timedelta(seconds=30)
-# It reads every pending event, and those of an absent fleet are many.
-_ORPHANS_EVERY = timedelta(seconds=20)
+_SWEEPS_UNTIL_ORPHANS = 10
+"""It reads every pending event, and those of an absent fleet are many."""
 _RESUMPTIONS_EVERY = timedelta(seconds=2)
 # A stopping server releases its agents at the rate at which another one takes them, but not for longer than this.
 _RELEASED_PER_SECOND = 500
@@ -191,7 +191,7 @@ class Controllers:
             ("liveness", max(1.0, heartbeat / 3), self.membership.update_readiness),
             ("rescan", maintenance_seconds, self.maintenance.rescan),
             ("purge", maintenance_seconds, self.maintenance.purge),
-            ("orphan events", _ORPHANS_EVERY.total_seconds(), self.maintenance.retire_orphans),
+            ("orphan events", _SWEEPS_UNTIL_ORPHANS * maintenance_seconds, self.maintenance.retire_orphans),
             ("record", 1.0, self.status_dispatcher.record),
             ("queues", 1.0, self._measure_queues),
             ("detect", self.maintenance.detectors_every.total_seconds(), self.maintenance.detect),
