@@ -454,23 +454,17 @@ def test_spec_that_was_sent_again_shows_no_clock_skew(tmp_path: Path) -> None:
     assert [writer.skew for writer in read.writers] == [0.0, 0.0]
 
 
-def test_recreated_work_is_judged_by_its_own_records(tmp_path: Path) -> None:
-    delete = LoggedRequest(work="nginx", action="delete", at=BASE + 60)
-    again = LoggedRequest(work="nginx", at=BASE + 120, until=3, op_id="again")
-    read = scan.scan_all(
-        [str(write(tmp_path, [*lines_of(CREATE, delete, again), *alive(SERVER), *alive(AGENT)]))], now=BASE + 86400
-    )
-    environment = tracer.read_environment(read.records, read.writers, options=Options())
-    judged = sorted(tracer.traces(read.records, environment, options=Options()), key=lambda trace: trace.start)
-    assert [(each.key.action, each.key.incarnation, each.verdict.value, each.failed_stage) for each in judged] == [
-        ("create", 1, "complete", None), ("delete", 1, "complete", None), ("create", 2, "incomplete", 4),
-    ]  # fmt: skip
-
-
-def test_work_that_is_recreated_at_once_keeps_the_status_of_the_first(tmp_path: Path) -> None:
-    # The second create arrives half a second after the first status: one server's clock orders both without tolerance.
-    delete = LoggedRequest(work="nginx", action="delete", at=BASE + 0.2)
-    again = LoggedRequest(work="nginx", at=BASE + 0.4, until=3, op_id="again")
+@pytest.mark.parametrize(
+    ("deleted", "created"),
+    [
+        pytest.param(60, 120, id="after-a-minute"),
+        # Half a second after the first status: one server's clock orders both without tolerance.
+        pytest.param(0.2, 0.4, id="at-once"),
+    ],
+)
+def test_recreated_work_is_judged_by_its_own_records(tmp_path: Path, deleted: float, created: float) -> None:
+    delete = LoggedRequest(work="nginx", action="delete", at=BASE + deleted)
+    again = LoggedRequest(work="nginx", at=BASE + created, until=3, op_id="again")
     read = scan.scan_all(
         [str(write(tmp_path, [*lines_of(CREATE, delete, again), *alive(SERVER), *alive(AGENT)]))], now=BASE + 86400
     )
