@@ -13,7 +13,7 @@ from unittest import mock
 
 from maestropy.agent.controllers import finalizer, inbox, reconciler
 from maestropy.agent.decide import data_safety, ownership
-from maestropy.agent.state import work_cache
+from maestropy.agent.state import applied_manifest_works, work_cache
 from maestropy.aio import tasks
 from maestropy.server.controllers.agents import agent_messages, resync_queue
 from maestropy.server.controllers.spec import spec_dispatcher, spec_writer
@@ -238,6 +238,11 @@ def _late_events_are_applied() -> Any:
     return mock.patch.object(work_cache.WorkCache, "is_late", return_value=False)
 
 
+def _unanswered_record_is_not_read() -> Any:
+    """An agent that got no answer when it recorded a newer spec goes on with the record that it knew."""
+    return mock.patch.object(applied_manifest_works.AppliedWorks, "refresh", _nothing)
+
+
 async def _nothing(*_: Any) -> None:
     return None
 
@@ -258,6 +263,11 @@ def _deletion_without_history() -> Any:
 
 NO_STATUS_REQUEST_IN_RETURN = Mutation(
     name="no-status-request-in-return", found_as=("convergence",), plant=_no_status_request_in_return
+)
+"""Rare by chance: found by a schedule of its own."""
+
+UNANSWERED_RECORD_IS_NOT_READ = Mutation(
+    name="unanswered-record-is-not-read", found_as=("applied-grows",), plant=_unanswered_record_is_not_read
 )
 """Rare by chance: found by a schedule of its own."""
 

@@ -89,6 +89,7 @@ class Reconciler:
         return requeue
 
     async def _reconcile(self, key: str) -> RequeueAfter | None:
+        await self._context.applied_works.refresh(key)
         applied_work = self._context.applied_works.get(key)
         cached = self._cached_work(key)
         deferred = self._deferred.pop(key, None)

@@ -70,6 +70,8 @@ class AppliedWorks:
         """None until the first list is complete."""
         self._deleted_uids: set[str] = set()
         """UIDs of AppliedManifestWorks that are gone before the watch reported it; their later events are stale."""
+        self._unanswered: set[str] = set()
+        """Names of AppliedManifestWorks with a write whose outcome is not known: they may be newer than the cache."""
         self.synced = asyncio.Event()
         self.problem = ""
         """Why they cannot be watched; empty while they are."""
@@ -106,6 +108,16 @@ class AppliedWorks:
         """Return an AppliedManifestWork as last seen."""
         known = self._applied_works.get(name)
         return None if known is None else known.unpack()
+
+    async def refresh(self, name: str) -> None:
+        """Read an AppliedManifestWork again if a write to it got no answer.
+
+        The write may have recorded the origin of a newer spec. Until the watch shows that, a decision by the cache
+        would let an older copy of the database replace what is applied.
+        """
+        if name in self._unanswered:
+            with self._hold.during(name):
+                await self._read(name)
 
     async def run(self) -> None:
         """Watch the AppliedManifestWorks until cancelled; every change triggers a reconcile."""
@@ -187,6 +199,7 @@ class AppliedWorks:
         name = applied_work["metadata"]["name"]
         change = Patch(type=PatchType.MERGE, body=patch)
         with self._hold.during(name):
+            self._unanswered.add(name)
             try:
                 patched = await self._client.patch(
                     APPLIED_MANIFEST_WORKS, name, change=change, write=write or WriteOptions()
@@ -203,6 +216,7 @@ class AppliedWorks:
         """Delete an AppliedManifestWork; its finalizer keeps it until its objects are gone."""
         name = applied_work["metadata"]["name"]
         with self._hold.during(name):
+            self._unanswered.add(name)
             try:
                 response = await self._client.delete(
                     APPLIED_MANIFEST_WORKS, name, deletion=DeleteOptions(uid=applied_work["metadata"]["uid"])
@@ -213,6 +227,7 @@ class AppliedWorks:
             except errors.Conflict:
                 await self._read(name)
                 return
+            self._unanswered.discard(name)
             if response.get("kind") == ownership.KIND:
                 self._store(response)
 
@@ -220,6 +235,7 @@ class AppliedWorks:
         """Drop an AppliedManifestWork that is gone before the watch reports it."""
         known = self._applied_works.get(name)
         self._drop(name)
+        self._unanswered.discard(name)
         if known is not None:
             self._deleted_uids.add(known.version.uid)
 
@@ -232,6 +248,7 @@ class AppliedWorks:
     def _store(self, applied_work: Json) -> Json:
         # A response that arrives after the deletion must not restore the object.
         name, kept = applied_work["metadata"]["name"], pack(applied_work)
+        self._unanswered.discard(name)
         if not self._is_gone(name, kept.version):
             self._keep(name, applied_work, kept)
         return applied_work
