@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+import msgspec
+
 from maestropy.wire.events import stored_event
 
 
@@ -87,9 +89,8 @@ class StoredSpec:
     """Whether the agent keeps a newer version, which this database has lost, until the source publishes again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceSpec:
-    """A resource with its spec, to dispatch it to the agent."""
+class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource with its spec, to dispatch it to the agent; a resync makes one of every work of a cluster."""
 
     id: str
     version: int

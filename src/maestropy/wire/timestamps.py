@@ -66,13 +66,16 @@ def parse(text: str) -> Timestamp:
         raise errors.MalformedMessage(f"{text[:64]!r} is not an RFC 3339 timestamp such as 2006-01-02T15:04:05Z")
     date, clock, fraction, zone = match.groups()
     try:
-        if zone in "Zz":
-            whole = from_datetime(datetime.fromisoformat(f"{date}T{clock}+00:00"))
-        else:
-            whole = from_datetime(datetime.fromisoformat(f"{date}T{clock}{zone}").astimezone(UTC))
+        seconds = _seconds_at(date, clock, "+00:00" if zone in "Zz" else zone)
     except (ValueError, OverflowError) as error:
         raise errors.MalformedMessage(f"{text[:64]!r} is not a date that exists") from error
-    return Timestamp(whole.seconds, int((fraction or "0").ljust(9, "0")))
+    return Timestamp(seconds, int(fraction.ljust(9, "0")) if fraction else 0)
+
+
+# A resync parses and writes the times of all works of a cluster, many of which were published in one second.
+@lru_cache(maxsize=1024)
+def _seconds_at(date: str, clock: str, zone: str) -> int:
+    return from_datetime(datetime.fromisoformat(f"{date}T{clock}{zone}").astimezone(UTC)).seconds
 
 
 @lru_cache(maxsize=1024)

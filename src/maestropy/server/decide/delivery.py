@@ -28,9 +28,9 @@ def spec_event(
     `resync_id` names the resync request that it answers. Only a delete request needs `attributes` of its own: every
     other event keeps those of the source's event.
     """
-    stored = stored_event.from_envelope(spec.parts.envelope)
+    stored = stored_event.attributes_of(spec.parts.envelope)
     created, deleted = stored_event.event_times(spec.created_at, spec.deleted_at)
-    extensions = dict(stored.extensions)
+    extensions = stored.extensions
     extensions[event.RESOURCE_ID] = spec.id
     extensions[event.RESOURCE_VERSION] = spec.version
     extensions[event.CLUSTER_NAME] = spec.consumer

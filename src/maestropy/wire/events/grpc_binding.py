@@ -28,6 +28,8 @@ _STRUCTURED = "application/cloudevents+json"
 # Only these context attributes are in the attribute map; the others are fields of the message.
 _IN_MAP = frozenset(("time", "subject", "dataschema"))
 _MAX_CACHED_NAME_LENGTH = 64
+_SHARED = (event.CLUSTER_NAME, event.ORIGINAL_SOURCE, event.DATABASE_ID, event.RESYNC_ID)
+"""Extensions that the answers to one resync have in common."""
 
 
 class Subscription(NamedTuple):
@@ -64,8 +66,17 @@ def encode_publish(value: event.CloudEvent) -> bytes:
 
 
 def encode_event(value: event.CloudEvent) -> bytes:
-    """Return `value` as a serialised CloudEvent."""
-    return to_message(value).SerializeToString()
+    """Return `value` as a serialised CloudEvent.
+
+    The answer to a resync has an event for every work of a cluster. What these have in common is serialised once: parts
+    of a message that are serialised one after the other are one message.
+    """
+    if event.RESYNC_ID not in value.extensions:
+        return to_message(value).SerializeToString()
+    own = pb.CloudEvent()
+    _write_own(own, value)
+    shared = map(value.extensions.get, _SHARED)
+    return _shared_part(value.source, value.type, value.content_type, *shared) + own.SerializeToString()
 
 
 def heartbeat(heartbeat_id: str) -> bytes:
@@ -126,9 +137,19 @@ def from_message(message: pb.CloudEvent) -> event.CloudEvent:
 
 def to_message(value: event.CloudEvent) -> pb.CloudEvent:
     """Convert an event to a CloudEvent message."""
-    message = pb.CloudEvent(id=value.id, source=value.source, spec_version=event.SPEC_VERSION, type=value.type)
+    message = pb.CloudEvent(source=value.source, spec_version=event.SPEC_VERSION, type=value.type)
+    message.attributes[_CONTENT_TYPE].ce_string = value.content_type
+    for name in _SHARED:
+        if name in value.extensions:
+            _write(message.attributes[_PREFIX + name], value.extensions[name], name=name)
+    _write_own(message, value)
+    return message
+
+
+def _write_own(message: pb.CloudEvent, value: event.CloudEvent) -> None:
+    """Write what events do not have in common."""
+    message.id = value.id
     attributes = message.attributes
-    attributes[_CONTENT_TYPE].ce_string = value.content_type
     if value.time is not None:
         stamp = attributes[_TIME].ce_timestamp
         stamp.seconds, stamp.nanos = value.time
@@ -138,10 +159,22 @@ def to_message(value: event.CloudEvent) -> pb.CloudEvent:
         # Go decoders reject a value of the type URI here.
         attributes[_DATA_SCHEMA].ce_string = value.data_schema
     for name, attribute in value.extensions.items():
-        _write(attributes[_PREFIX + name], attribute, name=name)
+        if name in _SHARED:
+            continue
+        if type(attribute) is str:
+            attributes[_PREFIX + name].ce_string = attribute
+        else:
+            _write(attributes[_PREFIX + name], attribute, name=name)
     if value.data:
         message.binary_data = value.data
-    return message
+
+
+# Few, since an agent chooses the ID of its resync. Typed: True and 1 are equal, and different attributes.
+@lru_cache(maxsize=64, typed=True)
+def _shared_part(source: str, type_: str, content_type: str, *values: event.Attribute | None) -> bytes:
+    extensions = {name: value for name, value in zip(_SHARED, values, strict=True) if value is not None}
+    shared = event.CloudEvent(id="", source=source, type=type_, content_type=content_type, extensions=extensions)
+    return to_message(shared).SerializeToString()
 
 
 def _bare_name(name: str) -> str:

@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -17,6 +17,20 @@ from maestropy.wire.events import attribute_limits, event
 
 RawMembers = dict[str, msgspec.Raw]
 """The members of a JSON object, not parsed."""
+
+
+class PlainAttributes(NamedTuple):
+    """The attributes of an event; quicker to make than the event."""
+
+    id: str
+    source: str
+    type: str
+    time: timestamps.Timestamp | None
+    content_type: str
+    subject: str
+    data_schema: str
+    extensions: dict[str, event.Attribute]
+
 
 _members = msgspec.json.Decoder(RawMembers)
 _text = msgspec.json.Decoder(str)
@@ -79,7 +93,7 @@ def from_members(members: RawMembers, **more: event.Attribute) -> event.CloudEve
     )
 
 
-def from_plain(document: bytes) -> event.CloudEvent | None:
+def plain_attributes(document: bytes) -> PlainAttributes | None:
     """Parse an event of the usual form in one step: no data, and every attribute a string, a boolean or a small number.
 
     Return None for every other document: `split` and `from_members` parse it, or say what is wrong with it.
@@ -90,28 +104,26 @@ def from_plain(document: bytes) -> event.CloudEvent | None:
         return None
     if len(members) > attribute_limits.MAX_ATTRIBUTES or "data" in members or "data_base64" in members:
         return None
-    strings = [members.pop(name, "") for name in _CONTEXT_STRINGS]
     members.pop("specversion", None)
+    strings = [members.pop(name, "") for name in _CONTEXT_STRINGS]
     for value in strings:
         if type(value) is not str:
             return None
-    extensions: dict[str, event.Attribute] = {}
     for name, value in members.items():
         if type(value) is int and not event.INT32_MIN <= value <= event.INT32_MAX:
             return None
         if len(name) > attribute_limits.MAX_NAME_LENGTH:
             return None
-        extensions[_plain_name(name)] = value
-    id_, source, type_, time, content_type, subject, data_schema = map(str, strings)
-    return event.CloudEvent(
-        id=id_,
-        source=source,
-        type=type_,
-        time=_timestamp(time) if time else None,
-        content_type=content_type or event.JSON_CONTENT_TYPE,
-        subject=subject,
-        data_schema=data_schema,
-        extensions=extensions,
+    id_, source, type_, time, content_type, subject, data_schema = cast("list[str]", strings)
+    return PlainAttributes(
+        id_,
+        source,
+        type_,
+        _timestamp(time) if time else None,
+        content_type or event.JSON_CONTENT_TYPE,
+        subject,
+        data_schema,
+        {_plain_name(name): value for name, value in members.items()},
     )
 
 

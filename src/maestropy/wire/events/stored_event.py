@@ -5,7 +5,7 @@ The store also keeps the event in parts (`StoredParts`), so that dispatching it 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 import msgspec
@@ -15,8 +15,7 @@ from maestropy.wire import timestamps as instant
 from maestropy.wire.events import attribute_limits, event, json_format
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredParts:
+class StoredParts(msgspec.Struct, frozen=True, kw_only=True):
     """A stored event in three JSON documents; absent ones are empty."""
 
     envelope: bytes
@@ -64,15 +63,26 @@ def from_parts(parts: StoredParts) -> event.CloudEvent:
 
 def from_envelope(envelope: bytes) -> event.CloudEvent:
     """Return the attributes of a stored event, without its metadata and data."""
-    # Parsed for every resource that a resync sends, so the usual form has a shorter way.
-    plain = json_format.from_plain(envelope)
+    plain = json_format.plain_attributes(envelope)
+    return _parsed(envelope) if plain is None else event.CloudEvent(**plain._asdict())
+
+
+def attributes_of(envelope: bytes) -> json_format.PlainAttributes:
+    """Return the attributes of a stored event for a resync, which needs those of all works of a cluster."""
+    plain = json_format.plain_attributes(envelope)
     if plain is not None:
         return plain
-    try:
-        members = json_format.split(envelope, label="the stored event")
-    except errors.MalformedMessage as error:
-        raise errors.MalformedMessage(f"{error}; publish the spec of the work again") from error
-    return json_format.from_members(attribute_limits.bounded(members))
+    parsed = _parsed(envelope)
+    return json_format.PlainAttributes(
+        id=parsed.id,
+        source=parsed.source,
+        type=parsed.type,
+        time=parsed.time,
+        content_type=parsed.content_type,
+        subject=parsed.subject,
+        data_schema=parsed.data_schema,
+        extensions=dict(parsed.extensions),
+    )
 
 
 def from_document(stored: bytes | str) -> event.CloudEvent:
@@ -102,6 +112,15 @@ def timestamp_members(created: instant.Timestamp, deleted: instant.Timestamp | N
     if deleted is not None:
         members["deletionTimestamp"] = deleted.rfc3339_seconds()
     return members
+
+
+def _parsed(envelope: bytes) -> event.CloudEvent:
+    """Parse an envelope that has not the usual form, or say what is wrong with it."""
+    try:
+        members = json_format.split(envelope, label="the stored event")
+    except errors.MalformedMessage as error:
+        raise errors.MalformedMessage(f"{error}; publish the spec of the work again") from error
+    return json_format.from_members(attribute_limits.bounded(members))
 
 
 def _text(metadata: bytes) -> str:

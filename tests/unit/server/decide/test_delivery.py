@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from maestropy.server.decide import delivery
 from maestropy.store import rows
@@ -65,7 +66,7 @@ def test_spec_event_has_our_source_and_the_resource_id() -> None:
 
 
 def test_delete_request_gets_a_new_event_id_each_time() -> None:
-    outgoing = sent(replace(SPEC, deleted_at=DELETED), event.EventAction.DELETE_REQUEST)
+    outgoing = sent(structs.replace(SPEC, deleted_at=DELETED), event.EventAction.DELETE_REQUEST)
     assert (outgoing.id, outgoing.time, outgoing.type) == ("fresh", NOW, event.SPEC_DELETE)
     assert outgoing.extensions[event.DELETION_TIMESTAMP] == timestamps.from_datetime(DELETED)
     assert json.loads(str(outgoing.extensions[event.METADATA]))["deletionTimestamp"] == "2026-08-21T10:11:12Z"
@@ -74,7 +75,7 @@ def test_delete_request_gets_a_new_event_id_each_time() -> None:
 
 def test_spec_without_metadata_gets_no_metadata() -> None:
     bare = replace(STORED, extensions={event.RESOURCE_ID: "w1"})
-    assert event.METADATA not in sent(replace(SPEC, parts=stored_event.to_parts(bare))).extensions
+    assert event.METADATA not in sent(structs.replace(SPEC, parts=stored_event.to_parts(bare))).extensions
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_status_resync_request_is_addressed_to_the_consumer() -> None:
 
 @pytest.mark.parametrize("metadata", [b'{"name":"work","labels":{"a":"b"}}', b""], ids=["with-metadata", "without"])
 def test_replacement_deletion_has_another_id_and_the_same_name(metadata: bytes) -> None:
-    spec = replace(SPEC, deleted_at=DELETED, parts=replace(SPEC.parts, metadata=metadata))
+    spec = structs.replace(SPEC, deleted_at=DELETED, parts=structs.replace(SPEC.parts, metadata=metadata))
     plain = sent(spec, event.EventAction.DELETE_REQUEST)
     outgoing = delivery.replacement_deletion(plain)
     assert outgoing.extensions[event.RESOURCE_ID] == "w1-forgotten"

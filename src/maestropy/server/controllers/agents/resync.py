@@ -5,6 +5,7 @@ the next read, so a thousand agents cost some dozens of transactions. `dispatch.
 that failed is repeated by the caller: the agent over gRPC, `resync_queue` behind a message broker.
 """
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -190,14 +191,15 @@ class Resync:
     async def _resend(self, consumer: str, ids: Sequence[str], *, resync_id: str = "") -> set[Outcome]:
         """Send resources as fast as the consumer takes them; stop when it is not reached, or the broker fails."""
         outcomes: set[Outcome] = set()
-        while ids and self._broker.reaches(consumer):
+        left = deque(ids)
+        while left and self._broker.reaches(consumer):
             await self._broker.wait_for_room(consumer)
-            part = _Part(consumer=consumer, ids=ids[:RESOURCES_AT_ONCE], resync_id=resync_id)
-            results = await self._send_part(part)
+            ids_at_once = [left.popleft() for _ in range(min(RESOURCES_AT_ONCE, len(left)))]
+            results = await self._send_part(_Part(consumer=consumer, ids=ids_at_once, resync_id=resync_id))
             waiting = [id_ for id_, result in results.items() if result.outcome is Outcome.NO_ROOM]
             outcomes.update(result.outcome for result in results.values())
             _raise_if_undelivered(outcomes)
-            ids = (*waiting, *ids[RESOURCES_AT_ONCE:])
+            left.extendleft(reversed(waiting))
         return outcomes
 
     async def _request(
