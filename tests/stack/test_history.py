@@ -104,6 +104,15 @@ def test_everything_is_exported_page_by_page(shell: Shell, tmp_path: Path, monke
         assert head.split()[:3] == ["TIME", "KIND", "CONSUMER"]
         assert {line.split()[2] for line in lines} == {"c1"}
     assert "CONSUMER" not in shell("history c1")
+    # Which work: the entries of a consumer are those of several subjects, those of a work of one.
+    work_id = next(entry["resource_id"] for entry in found if entry["kind"] == "work.created")
+    for key in ("c1", "--all"):
+        head, *lines = shell(f"history {key}").splitlines()
+        column = head.split().index("WORK")
+        subjects = {line.split()[1]: line.split()[column] for line in lines}
+        assert (subjects["work.created"], subjects["consumer.created"]) == (work_id, "-")
+    assert "WORK" not in shell(f"history {work_id}").splitlines()[0]
+    assert "WORK" not in shell("history c1 --kind consumer,agent").splitlines()[0]
 
 
 def test_deleted_consumer_keeps_its_history_by_name_and_id(shell: Shell) -> None:

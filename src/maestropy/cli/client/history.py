@@ -30,7 +30,6 @@ Output = Literal["table", "wide", "json", "yaml", "jsonl"]
 
 _HEADS = ("TIME", "KIND", "CONSUMER", "WORK", "VERSION", "BY", "FROM", "WHAT", "OPERATION")
 _NARROW = ("TIME", "KIND", "VERSION", "BY", "FROM", "WHAT")
-_EVERYTHING = ("TIME", "KIND", "CONSUMER", "VERSION", "BY", "FROM", "WHAT")
 _AGE = re.compile(r"([0-9]{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SHOWN = 3
@@ -214,8 +213,10 @@ def _rendered(entries: "list[HistoryEntry]", *, output: Output, headers: bool, i
         case "yaml":
             yield rendering.as_yaml({"items": [_document(entry) for entry in entries], "kind": "HistoryList"})
         case "table" | "wide":
-            shown = _HEADS if output == "wide" else _EVERYTHING if is_everything else _NARROW
-            columns = [_HEADS.index(head) for head in shown]
+            more = {"CONSUMER"} if is_everything else set()
+            if len({entry.resource_id for entry in entries}) > 1:
+                more.add("WORK")
+            columns = [index for index, head in enumerate(_HEADS) if output == "wide" or head in {*_NARROW, *more}]
             lines = [*([_HEADS] if headers else []), *(_cells(entry, is_wide=output == "wide") for entry in entries)]
             yield rendering.table([[line[index] for index in columns] for line in lines])
 
@@ -233,7 +234,7 @@ def _cells(entry: "HistoryEntry", *, is_wide: bool) -> tuple[str, ...]:
         rendering.moment(entry.time),
         entry.kind,
         entry.consumer or "-",
-        entry.resource_id or entry.consumer_id or "-",
+        entry.resource_id or "-",
         str(entry.version or "-"),
         entry.requester or "-",
         entry.address or "-",

@@ -20,7 +20,7 @@ from maestropy.server.api.rest import continuation, representations
 from maestropy.server.api.rest.dependencies import ListReads
 from maestropy.server.api.rest.http import error_catalogue
 from maestropy.server.api.rest.http import errors as rest_errors
-from maestropy.server.api.rest.stream_slots import StreamSlots
+from maestropy.server.api.rest.stream_slots import NoSlot, StreamSlots
 from maestropy.store import errors
 from maestropy.store.lists import resource_lists
 from maestropy.store.lists.query import ListQuery
@@ -35,6 +35,10 @@ _SPEC_KEYS: Final = frozenset({"delete_option", "manifest_configs", "manifests"}
 BATCH_BYTES: Final = 1024 * 1024
 # A client that takes longer for one batch, so less than 35 KiB a second, must not hold a database connection.
 STALL_SECONDS: Final = 30.0
+_BUSY: Final = (
+    "Other long lists, of this client or of others, left no room for this one; try again later, use shorter pages, or "
+    "search by what an index serves (docs/search.md)"
+)
 # Renditions of resources that a Go server wrote are filled for the next reader, up to this number.
 _STALE_ROWS: Final = 500
 
@@ -104,6 +108,8 @@ class ResourceBundleList:
             if not self._list_request.query.unserved:
                 raise
             raise _unserved(self._list_request.query) from error
+        except NoSlot:
+            raise rest_errors.RestError(error_catalogue.GENERAL, _BUSY, status=503) from None
         if self._stale:
             await self._on_stale(self._stale)
 
