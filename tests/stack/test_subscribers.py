@@ -142,3 +142,32 @@ async def test_resync_larger_than_the_mailbox_arrives_completely(database: Dsn) 
             for name in names:
                 await told.spec_of(name)
                 await got.spec_of(name)
+
+
+async def test_call_that_asks_for_a_resync_ends_before_the_client_reads(database: Dsn) -> None:
+    """Go clients hold a lock during that call, and begin to read their stream after it."""
+
+    async with (
+        harness.in_process(database) as server,
+        source(server.sources) as a,
+        agent(server.agents, "cluster1") as one,
+    ):
+        await server.add_consumer("cluster1")
+        names = [f"w{number}" for number in range(COUNT)]
+        for name in names:
+            await a.create(name, "cluster1", data=bundle_data("x" * LARGE))
+            await one.tell(name, 1)
+        for subscribers, answers in (
+            (server.server.source_subscribers, server.server.source_answers),
+            (server.server.agent_subscribers, server.server.agent_answers),
+        ):
+            shrink(subscribers)
+            answers._call_seconds = 0.2
+        async with a.subscribe(reads=False) as told, one.subscribe(reads=False) as got:
+            await asyncio.wait_for(asyncio.gather(a.resync({}), one.resync({})), waiting.TIMEOUT)
+            reading = [asyncio.create_task(stream.read()) for stream in (told, got)]
+            for name in names:
+                await told.spec_of(name)
+                await got.spec_of(name)
+            for task in reading:
+                task.cancel()

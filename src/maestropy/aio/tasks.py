@@ -93,6 +93,22 @@ async def run_while(work: Coroutine[Any, Any, _Result], *, ending: Coroutine[Any
     return working.result()
 
 
+async def run_for(seconds: float | None, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None] | None:
+    """Run `work`; return None at its end, or after `seconds` its task, which belongs to the caller then."""
+    task, is_left = asyncio.create_task(work, name=name), False
+    try:
+        await asyncio.wait([task], timeout=seconds)
+        is_left = not task.done()
+    finally:
+        if not is_left:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    if is_left:
+        return task
+    task.result()
+    return None
+
+
 async def run_periodically(
     seconds: float, run: Callable[[], Awaitable[None]], *, on_error: Callable[[Exception], None]
 ) -> None:

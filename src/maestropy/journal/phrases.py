@@ -114,6 +114,7 @@ class ResyncPhrase:
     CONSUMERS_UNKNOWN: Final = "failed to get all consumers"
 
     # Our own messages.
+    ANSWER_FAILED: Final = "the rest of the answer to a resync failed; the streams end, so that the client resyncs"
     HOLD: Final = "data-safety hold: the agent keeps works that this database does not ask for"
     HOLD_ADOPTED: Final = "data-safety hold: the adoption is sent to the agent"
     HOLD_ENDED: Final = "data-safety hold ended: the agent keeps no works any more"

@@ -6,13 +6,15 @@ It opens no port and listens to no notification: `main` does, and a simulation d
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 
 from maestropy.aio import tasks
 from maestropy.journal.fields import Logger, LogKey
-from maestropy.journal.phrases import MaintenancePhrase
+from maestropy.journal.phrases import MaintenancePhrase, ResyncPhrase
 from maestropy.server.brokers import port
 from maestropy.server.brokers.grpc_streams import GrpcStreams
 from maestropy.server.brokers.subscribers import Subscribers
+from maestropy.server.brokers.unfinished_answers import UnfinishedAnswers
 from maestropy.server.context import Context
 from maestropy.server.controllers.agents.agent_presence import EVERY as PRESENCE_EVERY
 from maestropy.server.controllers.agents.agent_presence import AgentPresence
@@ -71,6 +73,12 @@ class Controllers:
         self.spec_writer = SpecWriter(context, problem_with=broker.problem_with, keeps_history=keeps_history)
         self.spec_dispatcher = SpecDispatcher(context, broker, sender)
         self.resync = Resync(context, broker, sender, wake_dispatcher=self.spec_dispatcher.wake_ups.request_rescan)
+        self.agent_answers = UnfinishedAnswers(
+            self.agent_subscribers, on_failure=partial(self._log_failed_answer, LogKey.CONSUMER)
+        )
+        self.source_answers = UnfinishedAnswers(
+            self.source_subscribers, on_failure=partial(self._log_failed_answer, LogKey.SOURCE)
+        )
         self.operator_actions = OperatorActions(
             context,
             keeps_history=keeps_history,
@@ -159,6 +167,9 @@ class Controllers:
         if self.message_broker is not None:
             self.message_broker.request_statuses(consumer)
 
+    def _log_failed_answer(self, key: str, topic: str, error: BaseException) -> None:
+        self._journal.error(ResyncPhrase.ANSWER_FAILED, {key: topic}, err=error)
+
     async def _resync_clients(self) -> None:
         """Let agents and sources resync: the database may lack what it had acknowledged."""
         self.agent_subscribers.close_all()
@@ -173,10 +184,12 @@ class Controllers:
             task_owner.start("status writer", self.status_writer.run()),
         ]
         task_owner.start("status dispatcher", self.status_dispatcher.run())
+        task_owner.start("answers to sources", self.source_answers.run())
         task_owner.start("history writer", self.history.run())
         if self._has_broker:
             task_owner.start("spec dispatcher", self.spec_dispatcher.run())
             self.resync.start(task_owner)
+            task_owner.start("answers to agents", self.agent_answers.run())
             task_owner.start("status recheck", self.status_recheck.run())
 
     async def join(self, task_owner: tasks.TaskOwner) -> None:

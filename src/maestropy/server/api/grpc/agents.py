@@ -13,6 +13,7 @@ from maestropy.server.auth.denied import Denied
 from maestropy.server.auth.expiry import check_certificate
 from maestropy.server.brokers import port
 from maestropy.server.brokers.subscribers import Subscribers
+from maestropy.server.brokers.unfinished_answers import UnfinishedAnswers
 from maestropy.server.context import Context
 from maestropy.server.controllers.agents.resync import Resync
 from maestropy.server.controllers.history.history_writer import HistoryWriter
@@ -39,6 +40,7 @@ class AgentService:
     context: Context
     intake: StatusIntake
     resync: Resync
+    answers: UnfinishedAnswers
     subscribers: Subscribers
     policy: AgentIdentityPolicy
     history: HistoryWriter
@@ -203,7 +205,8 @@ class AgentService:
                 "instance; subscribe first",
             )
         try:
-            await self.resync.answer(consumer, received.data, source=received.source)
+            answer = self.resync.answer(consumer, received.data, source=received.source)
+            await self.answers.send(consumer, answer)
         except port.Paused:
             return  # the agent is told to resync when the consumer is resumed
         except errors.WireError as error:

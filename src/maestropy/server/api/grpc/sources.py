@@ -12,6 +12,7 @@ from maestropy.server.auth.denied import Denied
 from maestropy.server.auth.expiry import check_certificate
 from maestropy.server.auth.sources import SourceAccessControl
 from maestropy.server.brokers.subscribers import Subscribers
+from maestropy.server.brokers.unfinished_answers import UnfinishedAnswers
 from maestropy.server.context import Context
 from maestropy.server.controllers.history.history_writer import HistoryWriter
 from maestropy.server.controllers.spec.spec_writer import SpecWriter
@@ -44,6 +45,7 @@ class SourceService:
     context: Context
     spec_writer: SpecWriter
     status_dispatcher: StatusDispatcher
+    answers: UnfinishedAnswers
     subscribers: Subscribers
     access_control: SourceAccessControl
     history: HistoryWriter
@@ -218,7 +220,9 @@ class SourceService:
     async def _resync(self, received: event.CloudEvent) -> None:
         try:
             event.check_name(received.source, label="source")
-            await self.status_dispatcher.answer_resync(received.source, received.data)
+            await self.answers.send(
+                received.source, self.status_dispatcher.answer_resync(received.source, received.data)
+            )
         except errors.WireError as error:
             raise CallRejected(StatusCode.UNKNOWN, f"failed to respond resync status request: {error}") from error
         except rejections.FAILURES as error:

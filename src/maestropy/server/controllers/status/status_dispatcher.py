@@ -5,7 +5,7 @@ status of a resource replaces one that a slow subscriber has not read yet.
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
@@ -158,11 +158,11 @@ class StatusDispatcher:
         reported = resync.decode_hashes(body)
         async with self._context.database.connection() as connection:
             stored = await resources.status_hashes_of_source(connection, source)
-        ids = resync.status_resync_response(stored.items(), reported)
-        while ids and source in self._subscribers:
+        left = deque(resync.status_resync_response(stored.items(), reported))
+        while left and source in self._subscribers:
             await self._subscribers.wait_for_room(source)
-            waiting = await self._send_current(ids[:_ROWS_AT_ONCE], can_wait=True)
-            ids = waiting + ids[_ROWS_AT_ONCE:]
+            ids = [left.popleft() for _ in range(min(_ROWS_AT_ONCE, len(left)))]
+            left.extendleft(reversed(await self._send_current(ids, can_wait=True)))
 
     async def record(self) -> None:
         """Record which status events this instance has broadcast; they are purged when every instance has."""
