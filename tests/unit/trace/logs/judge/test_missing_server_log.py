@@ -190,6 +190,22 @@ TABLE = [
     pytest.param(Life(stored_by="1000", late=0.06), (SECOND,), COMPLETE, id="first-server-late"),
     pytest.param(Life(stored_by="0001"), (SECOND, AGENT), COMPLETE, id="deletion-confirmed-by-the-missing-server"),
     pytest.param(Life(stored_by="1011", merged="updated"), (SECOND,), COMPLETE, id="status-of-update-merged"),
+    pytest.param(Life(stored_by="1011", merged="updated"), (), COMPLETE, id="status-of-update-merged-all-logs"),
+    pytest.param(Life(stored_by="0000", merged="created"), (), COMPLETE, id="status-of-create-merged-all-logs"),
+    pytest.param(Life(stored_by="0000", merged="created"), (AGENT,), COMPLETE, id="status-of-create-merged-no-agent"),
+    # That the first server was late shows that another one had been faster; which one stored the status, no log shows.
+    pytest.param(
+        Life(stored_by="1000", late=0.12, merged="created"), (SECOND,), COMPLETE | {"create": "unknown"},
+        id="status-of-create-stale-on-the-first-server",
+    ),
+    pytest.param(
+        Life(stored_by="0000", is_export=True), (FIRST,), dict.fromkeys(COMPLETE, "unknown"),
+        id="export-without-the-server-that-stored-all",
+    ),
+    pytest.param(
+        Life(stored_by="1001", is_export=True), (FIRST,), COMPLETE | {"update": "unknown"},
+        id="export-without-the-server-that-stored-the-update",
+    ),
     pytest.param(Life(stored_by="0001", is_export=True), (AGENT,), COMPLETE, id="export-without-the-agent"),
 ]  # fmt: skip
 
