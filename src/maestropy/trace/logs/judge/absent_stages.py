@@ -17,6 +17,9 @@ from maestropy.wire import source_ids
 KNOWN = "the status was known"
 """The note of a stage that a status which the server had already makes unnecessary."""
 _COMMAND_LINE = "the command line does not subscribe"
+_MERGED = "clients got a later status in its place"
+_MOST_MERGED = 100
+"""Among so many later requests the one is searched whose status clients got."""
 _NO_OBJECT = "no line of an applied object and no error is tied to it"
 _UNTOLD = (
     "the agent reported that it has this version, with the conditions of the one before; whether it applied it since, "
@@ -38,8 +41,9 @@ def absent_stage(stage: StageResult, context: RequestContext, proofs: StageEvide
         return _rejected_or_no_op(stage, request)
     if request.is_surely_rejected or proofs.last_proven > number or (number <= 3 and proofs.is_on_agent):
         return _proven_later(stage, context, proofs, not_observable)
-    is_hidden = not_observable is not None and _may_be_hidden(number, request, not_observable)
-    excuse = None if is_hidden else _legitimate_absence(stage, context, proofs, moment=moment)
+    is_hidden = not_observable is not None and _may_be_hidden(number, context, not_observable)
+    is_observable = not_observable is None or not_observable.why == subscribers.UNSEEN
+    excuse = None if is_hidden else _legitimate_absence(stage, context, proofs, moment=moment, is_shown=is_observable)
     if excuse is None and number > Stage.AGENT_PUBLISHES_STATUS:
         excuse = _untold(stage, context, proofs)
     if excuse is not None:
@@ -107,13 +111,17 @@ def _cause_of_absence(gap: Gap, proofs: StageEvidence) -> RequestFinding:
     return finding
 
 
-def _may_be_hidden(number: int, request: TracedRequest, not_observable: observability.NotObservable) -> bool:
+def _may_be_hidden(number: int, context: RequestContext, not_observable: observability.NotObservable) -> bool:
     """Say whether a stage may well have a record that is not given, so that nothing excuses its absence."""
+    request, servers = context.request, context.environment.servers
     if not_observable.why == subscribers.UNSEEN:
         return False  # nothing has to be told where nobody is known to listen
     # A later request supersedes what was not done; a status that is stored is sent to clients all the same.
-    is_stored = any(update.result in ("sent", "nochange") for update in request.status_updates)
-    is_elsewhere = not_observable.code == "MT-004" and number in (8, 9) and is_stored
+    results = {update.result for update in request.status_updates}
+    is_stored = bool(results & {"sent", "nochange"}) and number in (8, 9)
+    # Each server of this project handles each status: the one that is late finds it stale, and another has stored it.
+    is_late = bool(results & {"stale", "duplicate"}) and all(server.is_ours for server in servers)
+    is_elsewhere = not_observable.code == "MT-004" and (is_stored or is_late)
     is_sent = number > Stage.AGENT_PUBLISHES_STATUS and any(
         record.kind is RecordKind.SENDING_STATUS for record in request.stage(Stage.AGENT_PUBLISHES_STATUS)
     )
@@ -221,9 +229,12 @@ def _proven_later(
 
 
 def _legitimate_absence(
-    stage: StageResult, context: RequestContext, proofs: StageEvidence, *, moment: float
+    stage: StageResult, context: RequestContext, proofs: StageEvidence, *, moment: float, is_shown: bool
 ) -> JudgedStage | None:
-    """Return the state of a stage that is legitimately absent; None otherwise."""
+    """Return the state of a stage that is legitimately absent; None otherwise.
+
+    A later request takes the place of a stage only where these logs would show the stage (`is_shown`).
+    """
     request, number, following = context.request, stage.number, context.request.next_request
     if number == Stage.AGENT_HANDLES and proofs.failures(Stage.AGENT_PUBLISHES_STATUS):
         # It had a status only after handling the request.
@@ -234,7 +245,9 @@ def _legitimate_absence(
         alone = _without_clients(stage, context, moment=moment)
         if alone is not None:
             return alone
-    if following is not None and request.action != "delete":
+    if number in (8, 9) and _is_merged(context, proofs):
+        return stage.absent(StageState.LEGIT_ABSENT, _MERGED), []
+    if following is not None and request.action != "delete" and is_shown:
         finding = RequestFinding("MT-206", "certain", evidence=skipped)
         note = f"superseded by {following.action} v{following.version}"
         is_explained = following.action == "delete" and number == 2
@@ -245,6 +258,24 @@ def _legitimate_absence(
         finding = RequestFinding(code, "certain", evidence=skipped)
         return stage.absent(StageState.SKIPPED, note), [finding] if number == 2 else []
     return _settled_by_status(stage, request, proofs) if number >= 7 else None
+
+
+def _is_merged(context: RequestContext, proofs: StageEvidence) -> bool:
+    """Say whether clients got the status of a later request instead of one that a server had stored.
+
+    A server of this project sends what is stored by the time it sends: the request was done, and nobody missed it.
+    """
+    servers = context.environment.servers
+    if not any(update.result == "sent" for update in proofs.reports) or not all(server.is_ours for server in servers):
+        return False
+    following = context.request.next_request
+    for _ in range(_MOST_MERGED):
+        if following is None:
+            return False
+        if any(record.kind is RecordKind.SENT_TO_CLIENTS for record in following.stage(Stage.SERVER_SENDS_STATUS)):
+            return True
+        following = following.next_request
+    return False
 
 
 def _settled_by_status(stage: StageResult, request: TracedRequest, proofs: StageEvidence) -> JudgedStage | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from maestropy.trace.logs.log_records import LogRecord, RecordKind
-from maestropy.trace.logs.match.status_updates import StatusUpdateRecords
+from maestropy.trace.logs.match.status_updates import OF_STATUS_EVENTS, StatusUpdateRecords
 from maestropy.trace.logs.match.traced_request import TracedRequest
 
 SLACK: Final = 0.5
@@ -169,10 +169,11 @@ class RequestOwners:
     def of_update(self, update: StatusUpdateRecords, *, consumer: str) -> TracedRequest | None:
         """Return the request that a status reports on."""
         of_consumer, at = self._of_consumer(consumer), update.at
+        named = [record for record in update.records if record.kind not in OF_STATUS_EVENTS]
 
         def fits(request: TracedRequest) -> bool:
             is_own = _is_accepted(request) and of_consumer(request)
-            return is_own and not any(_is_later(request, record) for record in update.records)
+            return is_own and not any(_is_later(request, record) for record in named)
 
         if update.is_deleting or update.confirms_deletion:
             return self._by_action["delete"].latest(at, fits) or self._all.latest(at, fits)
