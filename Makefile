@@ -58,7 +58,7 @@ shells:
 			&& DEBIAN_FRONTEND=noninteractive timeout 60 apt-get install -y -qq --no-install-recommends zsh fish > /dev/null 2>&1; } \
 		|| echo "==> zsh and fish cannot be installed here; completion in the missing ones is not tested"
 
-test-long: setup  ## the tests that need no outside service either, but ten seconds and more each
+test-long: setup  ## the tests that need no outside service either, but some seconds each
 	@echo "==> test-long: whole fleets, planted bugs, long pages"
 	@$(BIN)/pytest -q -m 'long and not peers' -n 4 --dist loadfile
 

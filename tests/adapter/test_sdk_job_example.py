@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from maestropy.testing import Cluster, RunningFleet
 from tests.adapter.runs import EXAMPLES, GROUP
 
@@ -27,6 +29,7 @@ def conditions(results: Path) -> dict[str, tuple[str, str]]:
     return {condition["type"]: (condition["status"], condition["reason"]) for condition in reported}
 
 
+@pytest.mark.long
 def test_job_creates_the_work_and_reports_its_endpoint(
     fleet: RunningFleet, hypershift: Cluster, tmp_path: Path
 ) -> None:
@@ -53,6 +56,7 @@ def test_job_creates_the_work_and_reports_its_endpoint(
         works.delete("hostedcluster-abc123", wait=True, timeout=60)
 
 
+@pytest.mark.long
 def test_failure_is_a_one_line_error(fleet: RunningFleet, tmp_path: Path) -> None:
     results = tmp_path / "report.json"
     failures = {

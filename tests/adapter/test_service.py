@@ -223,6 +223,7 @@ def test_stop_does_not_wait_for_a_handler_that_does_not_return(hyperfleet: FakeH
     assert [(response.status_code, response.headers["Retry-After"]) for response in responses] == [(503, "5")]
 
 
+@pytest.mark.long
 def test_handler_that_does_not_return_stops_neither_probes_nor_other_events_nor_the_end(
     hyperfleet: FakeHyperFleet, tmp_path: Path
 ) -> None:

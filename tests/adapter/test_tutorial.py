@@ -91,6 +91,7 @@ async def test_inbox_of_the_page_is_served() -> None:
     assert handled == ["abc"]
 
 
+@pytest.mark.long
 def test_fleet_examples_of_the_page_run() -> None:
     _, fleet, operator = _programs()
     assert "works" in _run(fleet)

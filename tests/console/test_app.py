@@ -171,6 +171,7 @@ async def test_bad_sign_in_is_refused(headers: dict[str, str], body: bytes, stat
         assert "set-cookie" not in response.headers
 
 
+@pytest.mark.long
 async def test_role_is_not_known_before_something_was_read_with_the_token() -> None:
     api = FakeApi([bundle(1)])
     api.is_down = True

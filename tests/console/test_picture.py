@@ -376,6 +376,7 @@ async def test_silent_server_is_named_within_seconds_with_the_time_of_the_last_r
         await owner.stop()
 
 
+@pytest.mark.long
 async def test_read_that_is_cancelled_is_a_problem_and_does_not_end_the_collector() -> None:
     api = FakeApi([bundle(1)])
     picture = Picture("test")

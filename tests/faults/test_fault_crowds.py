@@ -53,6 +53,7 @@ def p99(seconds: Sequence[float]) -> float:
     return sorted(seconds)[int(len(seconds) * 0.99)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [pytest.param(3, id="3s"), pytest.param(15, id="15s", marks=pytest.mark.peers)])
 async def test_a_storm_of_retried_deletions(database: Dsn, ledger: Ledger, seconds: int) -> None:
     """A thousand bundles of an agent that is gone are deleted over and over; others are created meanwhile."""

@@ -131,6 +131,7 @@ async def test_partition_from_the_database(
         print(f"all was well {time.monotonic() - began:.1f} s after the partition")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["killed", pytest.param("stranded", marks=pytest.mark.peers)])
 async def test_the_listener_is_lost(
     kind: str, reached: fault_programs.Postgres, tmp_path: Path, ledger: Ledger
@@ -151,6 +152,7 @@ async def test_the_listener_is_lost(
         assert ListenerPhrase.CONNECTION_LOST in here.server.log.read_text()
 
 
+@pytest.mark.long
 async def test_kill_9_of_postgresql_under_load(
     postgres: fault_programs.Postgres, tmp_path: Path, ledger: Ledger
 ) -> None:

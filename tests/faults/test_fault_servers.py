@@ -139,6 +139,7 @@ async def test_a_frozen_lock_holder_holds_up_its_own_bundles_only(
         await settles(ledger, address=database, objects=objects_of([agent]), listeners=[listener])
 
 
+@pytest.mark.long
 async def test_kill_9_with_a_lock_and_another_takes_over(database: Dsn, tmp_path: Path, ledger: Ledger) -> None:
     killed, other = (fault_programs.server(tmp_path, database, *FLAGS, name=name) for name in ("killed", "other"))
     agent = light_agent(other.agents, "cluster1", ledger)

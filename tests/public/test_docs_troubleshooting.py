@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,13 @@ def templates(path: Path) -> Iterator[str]:
             yield node.value
 
 
-TEMPLATES = [text for path in SOURCES for text in templates(path)]
 TEXTS = _ROW.findall(PAGE[PAGE.index("## By error text") : PAGE.index("## Codes")])
+
+
+@cache
+def all_templates() -> list[str]:
+    """Return the texts of all modules; not at import, which every worker of a test run does."""
+    return [text for path in SOURCES for text in templates(path)]
 
 
 def is_of(text: str, template: str) -> bool:
@@ -51,7 +57,7 @@ def test_page_has_error_texts_of_every_component() -> None:
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:60])
 def test_error_text_is_one_of_the_code(text: str) -> None:
     assert max(map(len, text.split("…"))) >= _LEAST_CHARACTERS, "too short to tell it from other texts"
-    assert any(is_of(text, template) for template in TEMPLATES), "no module has this text: correct the page"
+    assert any(is_of(text, template) for template in all_templates()), "no module has this text: correct the page"
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)

@@ -40,6 +40,7 @@ def schedule(point: Point, victim: str, *, seed: int = 1, at: float = 2.0) -> Sc
     )
 
 
+@pytest.mark.long
 def test_nothing_is_lost_or_deleted_by_a_move() -> None:
     for point in Point:
         victim = VICTIMS[point % len(VICTIMS)]

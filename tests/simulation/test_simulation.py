@@ -41,6 +41,7 @@ def simulate(*arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.long
 def test_no_rule_is_broken() -> None:
     done = simulate("--schedules", str(SCHEDULES))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -57,6 +58,7 @@ def test_fresh_seeds_are_printed_with_the_command_that_plays_them_again(tmp_path
     assert result.commit
 
 
+@pytest.mark.long
 def test_interrupted_campaign_writes_what_it_played(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     command = [sys.executable, "-m", "tests.simulation", "--fresh", "--schedules", "100000", "--jobs", "2"]
@@ -154,6 +156,7 @@ def test_status_lost_with_a_killed_server_is_requested_when_the_agent_resyncs() 
     assert violation.rule in NO_STATUS_REQUEST_IN_RETURN.found_as
 
 
+@pytest.mark.long
 def test_spec_whose_record_got_no_answer_is_not_replaced_by_an_older_one() -> None:
     """An agent records a version; the answer is lost, and a backup without that version is restored."""
 
@@ -218,6 +221,7 @@ def test_failing_schedule_shrinks_to_the_steps_it_needs() -> None:
     assert not still_fails(smallest), "without the planted bug nothing is wrong with it"
 
 
+@pytest.mark.long
 def test_command_prints_the_shrunk_schedule() -> None:
     one = simulate("--seed", "0", "--plant", "answers-before-commit")
     assert one.returncode == 1, one.stderr
@@ -225,6 +229,7 @@ def test_command_prints_the_shrunk_schedule() -> None:
     assert "to 1 steps:\n" in one.stdout
 
 
+@pytest.mark.long
 def test_seed_is_played_the_same_way_in_every_process() -> None:
     one, other = (simulate("--seed", "6", "--follow") for _ in range(2))
     assert one.returncode == 0, one.stdout[-2000:] + one.stderr

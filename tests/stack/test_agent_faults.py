@@ -124,6 +124,7 @@ async def test_forbidden_deletion_is_reported_with_object_and_reason() -> None:
         await env.wait_until_deleted("w")
 
 
+@pytest.mark.long
 async def test_slow_api_server() -> None:
     async with faulty_sandbox() as (sandbox, env):
         sandbox.faults.delay(0.3)
@@ -136,6 +137,7 @@ async def test_slow_api_server() -> None:
             await env.wait_until_deleted(f"w{number}")
 
 
+@pytest.mark.long
 async def test_slow_kind_does_not_delay_others() -> None:
     async with faulty_sandbox() as (sandbox, env):
         sandbox.faults.delay(3600, matches=lambda call: call.resource == "secrets" and writes(call))
@@ -148,6 +150,7 @@ async def test_slow_kind_does_not_delay_others() -> None:
             await env.wait_until_applied(f"w{number}")
 
 
+@pytest.mark.long
 async def test_expired_watch_history_is_listed_again() -> None:
     async with faulty_sandbox() as (sandbox, env):
         env.publish("w", CM)
@@ -194,6 +197,7 @@ async def test_api_server_restarts() -> None:
             await proxied.stop()
 
 
+@pytest.mark.long
 async def test_api_server_stalls_longer_than_timeouts() -> None:
     """The API server accepts connections without answering, then answers everything, also writes already timed out."""
 
@@ -254,6 +258,7 @@ async def test_agent_starts_before_its_api_server() -> None:
             await proxied.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["create", "patch", "update", "delete"])
 @pytest.mark.parametrize("resource", ["configmaps", "appliedmanifestworks"])
 async def test_agent_killed_at_every_write(verb: str, resource: str) -> None:
@@ -287,6 +292,7 @@ async def test_agent_killed_at_every_write(verb: str, resource: str) -> None:
         await asyncio.gather(*deaths)
 
 
+@pytest.mark.long
 async def test_status_update_never_undoes_deletion() -> None:
     """Status updates and the deletion of one work race, with late acknowledgements."""
 
@@ -318,6 +324,7 @@ async def test_status_updates_survive_disconnect() -> None:
             await env.wait_until_applied(f"w{number}")
 
 
+@pytest.mark.long
 async def test_rejected_spec_resync_is_retried() -> None:
     async with faulty_sandbox() as (_, env):
         env.server.accepts_resyncs = False
@@ -328,6 +335,7 @@ async def test_rejected_spec_resync_is_retried() -> None:
         await env.wait_until_applied("w")
 
 
+@pytest.mark.long
 async def test_works_in_many_namespaces_share_watches() -> None:
     async with faulty_sandbox() as (sandbox, env):
         spaces = [f"{NAME}-{number}" for number in range(20)]
@@ -344,6 +352,7 @@ async def test_works_in_many_namespaces_share_watches() -> None:
         assert sandbox.request_counts["watch", "configmaps"] < 40
 
 
+@pytest.mark.long
 async def test_api_requests_per_work() -> None:
     """API requests per work: no limit, but a change should be noticed."""
 

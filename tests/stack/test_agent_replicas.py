@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from maestropy import AsyncMaestro
 from maestropy.kube.config import load as config
 from maestropy.sandbox.kubeapi.cluster import SandboxCluster
@@ -11,6 +13,7 @@ from tests.conformance.agent_environment import Cluster
 from tests.stack import harness
 
 
+@pytest.mark.long
 async def test_one_agent_leads_and_others_take_over(database: Dsn, tmp_path: Path) -> None:
     async with (
         harness.in_process(database) as server,

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from maestropy import AsyncMaestro, Work
 from maestropy.journal import emit
 from maestropy.kube.config import load as config
@@ -30,6 +32,7 @@ def agent(sandbox: SandboxCluster, server: harness.Running) -> Any:
     return run_agent(sandbox.kubeconfig, consumer=CONSUMER, broker=server.agents, journal=journal)
 
 
+@pytest.mark.long
 async def test_work_is_applied_updated_deleted_and_recreated(database: Dsn) -> None:
     async with (
         harness.in_process(database) as server,
@@ -81,6 +84,7 @@ async def test_requests_while_agent_is_down_are_applied(database: Dsn) -> None:
             assert await cluster.get(samples.config_map("default", "deleted")) is None
 
 
+@pytest.mark.long
 async def test_server_restart_delivers_missed_status(tmp_path: Path) -> None:
     process = harness.Place(folder=tmp_path)
     async with (

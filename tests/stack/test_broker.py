@@ -119,6 +119,7 @@ def is_cut(server: harness.InProcess) -> bool:
     return bool(server.lines("the cloudevents client is disconnected"))
 
 
+@pytest.mark.long
 async def test_consumer_whose_topic_is_rejected_does_not_delay_the_others(
     database: Dsn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ COPIES = """
 """
 
 
+@pytest.mark.long
 async def test_consumer_that_cannot_have_a_topic_does_not_delay_the_others(database: Dsn, tmp_path: Path) -> None:
     async with memory_broker() as broker, served(database, broker, tmp_path) as server:
         await server.add_consumer("cluster1")
@@ -172,6 +174,7 @@ async def test_consumer_that_cannot_have_a_topic_does_not_delay_the_others(datab
             assert all("cannot stand in a topic" in reason for reason in reasons)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("payload", "found"),
     [(None, "null"), ("null", "null"), ("[]", "array"), ('"x"', "str")],

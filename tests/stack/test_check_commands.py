@@ -389,6 +389,7 @@ async def test_handshake_with_a_server_that_says_nothing_ends(
     assert remedy in found.remedy
 
 
+@pytest.mark.long
 async def test_status_of_a_server_names_the_reason(database: Dsn, postgres: harness.Postgres) -> None:
     async with harness.in_process(database) as server:
         code, out, _ = await maestro("server", "status", "--url", server.health)

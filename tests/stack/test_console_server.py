@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from maestropy.sdk.client import AsyncMaestro
 from maestropy.sdk.work import Work
@@ -16,6 +17,7 @@ from tests.stack.test_secure_tokens import public_jwk, signed
 _CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hello", "namespace": "default"}}
 
 
+@pytest.mark.long
 async def test_console_shows_what_the_server_stores(tmp_path: Path) -> None:
     place = harness.Place(folder=tmp_path)
     async with (
@@ -48,6 +50,7 @@ async def test_console_shows_what_the_server_stores(tmp_path: Path) -> None:
             assert (await browser.get(path)).status_code == 404, path
 
 
+@pytest.mark.long
 async def test_console_has_the_login_and_the_roles_of_rest(tmp_path: Path) -> None:
     keys = tmp_path / "jwks.json"
     keys.write_text(json.dumps({"keys": [public_jwk()]}))
@@ -95,6 +98,7 @@ async def test_console_has_the_login_and_the_roles_of_rest(tmp_path: Path) -> No
         assert (await browser.get("/console/api/fleet")).status_code == 401
 
 
+@pytest.mark.long
 async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp_path: Path) -> None:
     keys = tmp_path / "jwks.json"
     keys.write_text(json.dumps({"keys": [public_jwk()]}))
@@ -149,6 +153,7 @@ async def test_action_is_that_of_the_viewer_and_the_history_names_the_person(tmp
         assert (again["isChange"], again["entry"]) == (False, None)
 
 
+@pytest.mark.long
 async def test_console_checks_the_host_as_rest_does(tmp_path: Path) -> None:
     async with harness.Place(folder=tmp_path).run("--enable-console") as server:
         port = int(server.rest.rpartition(":")[2])
@@ -172,6 +177,7 @@ async def test_console_checks_the_host_as_rest_does(tmp_path: Path) -> None:
             assert await status(f"http://127.0.0.1:{port}{path}", b"Host: evil.example\r\n") == 200, path
 
 
+@pytest.mark.long
 async def test_server_without_the_flag_has_no_console(tmp_path: Path) -> None:
     async with (
         harness.Place(folder=tmp_path).run() as server,

@@ -225,6 +225,7 @@ async def test_without_sessions_every_transaction_has_its_settings(database: Dsn
         await opened.close()
 
 
+@pytest.mark.long
 async def test_instances_that_migrate_at_once_share_the_work(postgres: harness.Postgres) -> None:
     await postgres._run("DROP DATABASE IF EXISTS empty_for_migration")
     await postgres._run("CREATE DATABASE empty_for_migration TEMPLATE template0")

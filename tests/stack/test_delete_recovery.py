@@ -79,6 +79,7 @@ async def serving(database: Dsn, **flags: str) -> AsyncIterator[harness.InProces
         yield server
 
 
+@pytest.mark.long
 async def test_server_sends_unconfirmed_deletions_again_by_itself(database: Dsn) -> None:
     async with (
         harness.in_process(database, sweep_interval="1h", delete_event_republish_interval="1") as server,
@@ -260,6 +261,7 @@ async def test_retired_event_gives_way_to_a_new_one_with_its_own_time(database: 
         assert await repeated(server) == ["w1"]
 
 
+@pytest.mark.long
 async def test_go_and_python_replicas_send_each_deletion_once(database: Dsn) -> None:
     """Both run rounds as fast as they can; the pause ends at once. Nothing is queued twice, nothing is left out."""
     ids = [f"w{number:03}" for number in range(120)]

@@ -106,6 +106,7 @@ async def has_verdicts(running: Fleet, **codes: str) -> None:
     await waiting.until(is_so, what=f"the verdicts {codes}")
 
 
+@pytest.mark.long
 async def test_archive_gives_the_verdicts_of_live_traces_where_nothing_can_be_reached(tmp_path: Path) -> None:
     target = tmp_path / "incident.tar.zst"
     async with running_fleet(tmp_path) as running:
@@ -156,6 +157,7 @@ async def console_agrees(path: Path, folder: Path, *, codes: dict[str, str], req
             assert {row.code for row in running.picture.works.values()} == set(codes.values())
 
 
+@pytest.mark.long
 async def test_anonymised_archive_has_the_same_verdicts_and_no_name(tmp_path: Path) -> None:
     target, key = tmp_path / "a.tar.zst", tmp_path / "a.key"
     async with running_fleet(tmp_path, "us-east-mgmt-01") as running:
@@ -183,6 +185,7 @@ async def test_anonymised_archive_has_the_same_verdicts_and_no_name(tmp_path: Pa
     assert b"work payroll-backend of us-east-mgmt-01" in back
 
 
+@pytest.mark.long
 async def test_cluster_without_access_is_named_and_the_others_are_collected(tmp_path: Path) -> None:
     target = tmp_path / "a.tar.zst"
     async with running_fleet(tmp_path, "one", "two", "three") as running:
@@ -210,6 +213,7 @@ async def test_cluster_without_access_is_named_and_the_others_are_collected(tmp_
     assert any(sentence.startswith("cluster three (failed): ") for sentence in analysis.unknown)
 
 
+@pytest.mark.long
 async def test_interrupted_collection_goes_on_where_it_ended(tmp_path: Path) -> None:
     target = tmp_path / "a.tar.zst"
     steps: list[str] = []
@@ -306,6 +310,7 @@ async def test_collection_keeps_to_its_size_limit_and_says_so(tmp_path: Path) ->
     }
 
 
+@pytest.mark.long
 async def test_ports_and_logs_of_pods_are_read_through_the_cluster(tmp_path: Path) -> None:
     target = tmp_path / "a.tar.zst"
     async with running_fleet(tmp_path) as running:
@@ -344,6 +349,7 @@ async def create_server_pod(running: Fleet, forward: str) -> None:
         await kube.create(PODS, pod)
 
 
+@pytest.mark.long
 async def test_broker_that_rejects_the_connection_is_found(tmp_path: Path) -> None:
     file = tmp_path / "mqtt.yaml"
     topics = "sourceEvents: sources/s/consumers/+/sourceevents, agentEvents: sources/s/consumers/+/agentevents"

@@ -36,6 +36,7 @@ def opened(path: Path, folder: Path) -> Iterator[tuple[str, subprocess.Popen[byt
         process.wait(30)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)], ids=["ctrl-c", "term"])
 def test_serves_the_archive_until_a_signal_and_removes_what_it_unpacked(
     tmp_path: Path, number: signal.Signals, code: int

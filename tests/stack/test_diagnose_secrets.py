@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from maestropy import Work
 from maestropy.diagnose import archive
 from maestropy.diagnose.redaction import detectors
@@ -233,6 +235,7 @@ def test_detected_texts_are_no_words_of_this_project() -> None:
     assert len(hidden) < len(tokens) / 200
 
 
+@pytest.mark.long
 async def test_none_of_200_planted_secrets_is_in_the_archive(tmp_path: Path) -> None:
     every = planted.secrets(200)
     secrets = iter(every)
@@ -272,6 +275,7 @@ async def visible(running: Fleet, secrets: list[str]) -> int:
     return sum(secret in whole or encoded(secret) in whole for secret in secrets)
 
 
+@pytest.mark.long
 async def test_collecting_writes_nothing_on_the_cluster(tmp_path: Path) -> None:
     async with test_diagnose.running_fleet(tmp_path) as running:
         await test_diagnose.with_fault(running)

@@ -268,6 +268,7 @@ async def test_repeated_statuses_are_no_entries_and_transitions_are(database: Ds
         assert len(await history_of(server, "kind = 'work.status'")) == 3
 
 
+@pytest.mark.long
 async def test_killed_server_leaves_no_change_without_its_entry(database: Dsn, tmp_path: Path) -> None:
     server = ServerProcess(database, log=tmp_path / "server.log")
     await server.start()

@@ -66,6 +66,7 @@ async def serves(server: Running, name: str = "afterwards") -> None:
             assert (await client.get(path)).status_code == 200
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("port", ["sources", "agents"])
 async def test_messages_beyond_the_limit(database: Dsn, port: str) -> None:
     await add_consumers(database, CONSUMER)
@@ -296,6 +297,7 @@ class _Bridge:
         await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
 
 
+@pytest.mark.long
 async def test_500_subscriptions_leave_nothing_behind(database: Dsn) -> None:
     await add_consumers(database, CONSUMER)
     async with running(database, verbosity=0) as server, server.sources() as sources, server.agents() as agents:

@@ -21,6 +21,7 @@ from tests.stack.secure_server import (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("port", "cases"),
     [

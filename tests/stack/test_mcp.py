@@ -174,6 +174,7 @@ async def test_action_needs_its_dry_run_and_unreachable_parts_are_named(tmp_path
         await session.wrong("history")
 
 
+@pytest.mark.long
 async def test_stdio_server_ends_on_a_signal_and_on_the_end_of_input() -> None:
     command = [sys.executable, "-m", "maestropy", "mcp", "--rest-url", "http://127.0.0.1:1"]
     pipe = asyncio.subprocess.PIPE

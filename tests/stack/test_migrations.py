@@ -119,6 +119,7 @@ async def test_invalid_index_of_an_interrupted_migration_is_built_again(database
         assert before == after, "valid indexes stay"
 
 
+@pytest.mark.long
 async def test_migration_waits_for_a_go_server_that_migrates(database: Dsn) -> None:
     async with connected(database) as connection, connected(database) as go:
         await connection.execute(BEFORE_SEPTEMBER)

@@ -60,6 +60,7 @@ def is_release(name: str, received: event.CloudEvent) -> bool:
     return is_about(received, name) and b"Released" in received.data
 
 
+@pytest.mark.long
 async def test_paused_consumer_gets_nothing_until_it_is_resumed(database: Dsn) -> None:
     async with harness.in_process(database) as server, source(server.sources) as a:
         await server.add_consumer("c1")
@@ -111,6 +112,7 @@ async def test_paused_consumer_gets_nothing_until_it_is_resumed(database: Dsn) -
         assert len(await history(server, "consumer.resumed")) == 1
 
 
+@pytest.mark.long
 async def test_pause_survives_the_kill_of_the_server(database: Dsn, tmp_path: Path) -> None:
     place = harness.Place(folder=tmp_path)
     flag = f"--db-dsn={database}"
@@ -165,6 +167,7 @@ async def test_pause_ends_with_its_consumer(database: Dsn) -> None:
         assert (await client.get("/delivery-pauses")).json()["items"] == []
 
 
+@pytest.mark.long
 async def test_resent_work_survives_the_kill_of_the_server(database: Dsn, tmp_path: Path) -> None:
     place, flag = harness.Place(folder=tmp_path), f"--db-dsn={database}"
     async with place.run(flag) as server:

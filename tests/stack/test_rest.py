@@ -392,6 +392,7 @@ def test_a_list_that_breaks_off_is_seen_to_be_incomplete(api: httpx.Client, serv
     assert api.get(BUNDLES, params={"size": 1}).json()["total"] == 800, "and the next one is whole"
 
 
+@pytest.mark.long
 def test_slow_readers_cannot_take_every_connection(server: Live) -> None:
     server.clear()
     long_list(server, 800)
@@ -414,6 +415,7 @@ def test_slow_readers_cannot_take_every_connection(server: Live) -> None:
             assert [read.result() for read in reads] == [800] * 3
 
 
+@pytest.mark.long
 def test_slow_readers_of_one_client_leave_room_for_others(server: Live) -> None:
     server.clear()
     long_list(server, 800)

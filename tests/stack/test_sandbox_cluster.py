@@ -206,6 +206,7 @@ def test_objects_are_persisted_in_directory(tmp_path: Path) -> None:
         assert int(version) >= int(created["metadata"]["resourceVersion"])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
 def test_kubectl_works_with_it(running: Running, kube: Kube, tmp_path: Path) -> None:
     def kubectl(*arguments: str, text: str | None = None) -> str:

@@ -164,6 +164,7 @@ async def test_consumers_are_managed_by_name_and_id(database: Dsn) -> None:
             await consumers.get("c1")
 
 
+@pytest.mark.long
 async def test_wait_timeout_names_what_is_missing(database: Dsn) -> None:
     async with harness.in_process(database) as server, client_of(server) as client:
         await client.consumers.create("c1")
@@ -232,6 +233,7 @@ async def test_many_works_are_applied_with_few_reads(database: Dsn) -> None:
         assert sum(float(line.rpartition(" ")[2]) for line in absent) <= len(twice), absent
 
 
+@pytest.mark.long
 async def test_list_is_stable_while_works_are_created_and_deleted(database: Dsn) -> None:
     async with harness.in_process(database) as server, client_of(server, timeout=120.0) as client:
         await client.consumers.create("c1")

@@ -56,6 +56,7 @@ async def test_rotated_client_certificate_is_used(database: Dsn, tmp_path: Path)
                 assert (await anext(works.watch())).work.name == "one"
 
 
+@pytest.mark.long
 async def test_error_without_the_client_certificate_that_a_server_demands_says_so(
     database: Dsn, tmp_path: Path
 ) -> None:

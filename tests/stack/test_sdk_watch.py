@@ -167,6 +167,7 @@ async def test_watch_survives_killed_server_without_loss_or_duplicate(database: 
                 assert received == ["cycle 0 after", "cycle 1 after", "cycle 2 after"]
 
 
+@pytest.mark.long
 async def test_works_deleted_and_recreated_during_an_interruption_are_sent(database: Dsn, tmp_path: Path) -> None:
     server = ServerProcess(database, log=tmp_path / "server.log")
     ports = server.ports

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import grpc
+import pytest
 
 from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.store.dsn import Dsn
@@ -28,6 +29,7 @@ async def reason_of(stalled: Stream) -> grpc.aio.AioRpcError:
     return stalled.error
 
 
+@pytest.mark.long
 async def test_source_that_does_not_read_is_disconnected_and_delays_no_other(database: Dsn) -> None:
     async with harness.in_process(database) as server, agent(server.agents, "cluster1") as one:
         shrink(server.server.source_subscribers)
@@ -50,6 +52,7 @@ async def test_source_that_does_not_read_is_disconnected_and_delays_no_other(dat
             assert stalled.seen < COUNT
 
 
+@pytest.mark.long
 async def test_agent_that_does_not_read_is_disconnected_and_delays_no_other(database: Dsn) -> None:
     """The other subscription may be the new connection of the same agent."""
 
@@ -71,6 +74,7 @@ async def test_agent_that_does_not_read_is_disconnected_and_delays_no_other(data
             assert (await reason_of(stalled)).code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+@pytest.mark.long
 async def test_only_agent_of_a_consumer_that_does_not_read_loses_nothing(database: Dsn) -> None:
     """Its events stay pending in the database, not in memory, and come when it reads again."""
 
@@ -122,6 +126,7 @@ async def test_cancelled_stream_is_removed(database: Dsn) -> None:
                 await waiting.until(lambda: not streams.topics(), what="an empty list")
 
 
+@pytest.mark.long
 async def test_resync_larger_than_the_mailbox_arrives_completely(database: Dsn) -> None:
     """Neither agents nor sources are disconnected because of a resync they requested."""
 
@@ -144,6 +149,7 @@ async def test_resync_larger_than_the_mailbox_arrives_completely(database: Dsn) 
                 await got.spec_of(name)
 
 
+@pytest.mark.long
 async def test_call_that_asks_for_a_resync_ends_before_the_client_reads(database: Dsn) -> None:
     """Go clients hold a lock during that call, and begin to read their stream after it."""
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
 
+import pytest
 import yaml
 
 from maestropy import Work
@@ -122,6 +123,7 @@ def codes(found: report.WorkReport) -> list[str]:
     return [work.verdict.code for work in found.works]
 
 
+@pytest.mark.long
 async def test_nested_works_are_followed_down_and_up(database: Dsn) -> None:
     async with nested_stage(database) as fleet:
         works = fleet.client.works(CONSUMER)

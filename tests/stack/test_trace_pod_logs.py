@@ -148,6 +148,7 @@ async def test_endless_and_broken_logs_are_problems(
     assert not list(home.glob("*.part"))
 
 
+@pytest.mark.long
 async def test_missing_pods_are_reported_with_the_flags_to_change(tmp_path: Path, api: LogApi) -> None:
     async with serving(api):
         environ = {"KUBECONFIG": str(kubeconfig(tmp_path / "config", api))}
@@ -199,6 +200,7 @@ async def read_until(stream: asyncio.StreamReader, word: str) -> str:
     return text
 
 
+@pytest.mark.long
 async def test_following_pods_prints_each_request_and_ends_with_ctrl_c(tmp_path: Path, api: LogApi) -> None:
     async with serving(api):
         environ = {"KUBECONFIG": str(kubeconfig(tmp_path / "config", api))}
@@ -219,6 +221,7 @@ async def test_following_pods_prints_each_request_and_ends_with_ctrl_c(tmp_path:
         assert b"Traceback" not in out + err
 
 
+@pytest.mark.long
 async def test_following_files_writes_json_lines(tmp_path: Path, api: LogApi) -> None:
     def write(count: int) -> None:
         for pod, lines in api.written.items():

@@ -106,6 +106,7 @@ def save(folder: Path, name: str, server: harness.InProcess) -> None:
     (folder / name).write_bytes(server.log.getvalue())
 
 
+@pytest.mark.long
 async def test_create_update_delete_on_a_server_process_are_complete(
     database: Dsn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

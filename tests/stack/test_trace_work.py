@@ -54,6 +54,7 @@ def namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
+@pytest.mark.long
 async def test_all_identifiers_lead_to_the_same_work(database: Dsn) -> None:
     async with trace_fleet.fleet(database) as fleet:
         work_id = await applied(fleet, "nginx-work", config_map("nginx-cm"), namespace("team-a"), labels={"team": "a"})
@@ -87,6 +88,7 @@ async def test_all_identifiers_lead_to_the_same_work(database: Dsn) -> None:
             assert report.exit == Exit.HEALTHY
 
 
+@pytest.mark.long
 async def test_one_statement_and_one_list_for_many_works(database: Dsn) -> None:
     async with trace_fleet.fleet(database) as fleet:
         ids = [await applied(fleet, f"work-{n}", config_map(f"cm-{n}")) for n in range(5)]

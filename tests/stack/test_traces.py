@@ -34,6 +34,7 @@ async def spans_counted(server: ServerProcess) -> dict[str, float]:
     return {found[1]: float(found[2]) for found in re.finditer(r'maestropy_spans_total\{result="(\w+)"\} (\S+)', text)}
 
 
+@pytest.mark.long
 async def test_a_server_exports_spans_counts_them_and_names_traces_in_its_log(
     database: Dsn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ async def test_a_server_exports_spans_counts_them_and_names_traces_in_its_log(
     assert all(f'trace_id="{TRACE}"' in line for line in records)
 
 
+@pytest.mark.long
 async def test_a_server_works_and_ends_without_its_collector(
     database: Dsn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

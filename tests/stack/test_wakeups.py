@@ -126,6 +126,7 @@ async def listeners(server: harness.InProcess, killed: set[int]) -> set[int]:
     return {row["pid"] for row in await server.sql(harness.LISTENERS)} - killed
 
 
+@pytest.mark.long
 async def test_events_without_a_resource_and_reconciled_events_are_not_read_again(database: Dsn) -> None:
     async with harness.in_process(database, event_retention="1h", sweep_interval="200ms") as server:
         await server.add_consumer("cluster1")
@@ -209,6 +210,7 @@ async def test_row_that_cannot_be_encoded_does_not_stop_the_others(database: Dsn
         await got.spec_of("no-event", version=2)
 
 
+@pytest.mark.long
 async def test_resource_without_a_status_is_sent_again(database: Dsn) -> None:
     """Whether its status is an SQL NULL or a JSON null; and not any more once it has one."""
 
@@ -238,6 +240,7 @@ async def test_resource_without_a_status_is_sent_again(database: Dsn) -> None:
         assert left == 1  # the one that is being deleted
 
 
+@pytest.mark.long
 async def test_deletions_that_no_agent_takes_are_given_up(database: Dsn) -> None:
     flags = {"stale_delete_event_threshold": "1", "sweep_interval": "300ms"}
     async with harness.in_process(database, **flags) as server, source(server.sources) as a:
@@ -275,6 +278,7 @@ async def test_dispatched_status_events_do_not_hide_one_that_is_not(
         assert (await told.take(lambda e: e.id == STATUS["id"])).source == STATUS["source"]
 
 
+@pytest.mark.long
 async def test_finished_events_are_purged(database: Dsn) -> None:
     async with (
         harness.in_process(database, sweep_interval="200ms") as server,

@@ -102,6 +102,7 @@ def found(database: Run, condition: search.SqlCondition) -> list[str]:
     return [row["id"] for row in database(lambda connection: connection.fetch(statement, *condition.params))]
 
 
+@pytest.mark.long
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=searches.filter(lambda text: "->>" in text or "@>" in text))
 def test_rewritten_search_finds_what_was_written(database: Run, text: str) -> None:
@@ -141,6 +142,7 @@ def whole(database: Run, parameters: ListParameters) -> list[str]:
     return [row["id"] for row in database(lambda connection: connection.fetch(statement, *query.params))]
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     text=conditions,
@@ -183,6 +185,7 @@ def test_pages_contain_the_list_and_the_total_says_whether_there_is_more(
             assert collected == ids
 
 
+@pytest.mark.long
 def test_continued_page_reads_one_range_of_the_index(database: Run) -> None:
     async def plans(connection: asyncpg.Connection) -> list[str]:
         await connection.execute(list_database.FILL)

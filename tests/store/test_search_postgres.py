@@ -264,6 +264,7 @@ path_comparisons = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=comparisons | path_comparisons | st.lists(comparisons, min_size=2, max_size=4).map(" or ".join))
 def test_every_compiled_search_runs(database: Database, text: str) -> None:

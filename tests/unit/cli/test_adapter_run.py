@@ -268,6 +268,7 @@ def test_a_conversion_does_not_overwrite_its_task(tmp_path: Path, capsys: pytest
     assert task.read_text() == 'schema_version: "2.0"\n'
 
 
+@pytest.mark.long
 def test_code_that_keeps_the_interpreter_is_ended(tmp_path: Path) -> None:
     adapter = ADAPTER.replace("    return", '    import re\n    re.match(r"(a+)+$", "a" * 60 + "b")\n    return')
     for name, text in (("adapter.py", adapter), ("event.json", json.dumps(EVENT)), ("c.json", json.dumps(RESOURCE))):

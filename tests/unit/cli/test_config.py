@@ -164,6 +164,7 @@ def test_unwritable_config_file(tmp_path: Path) -> None:
         environments.write(environments.Environments(path=tmp_path / "file" / "config.yaml"))
 
 
+@pytest.mark.long
 def test_environments_that_are_stored_at_once_are_all_kept(config: Path, tmp_path: Path) -> None:
     names = [f"e{number}" for number in range(8)]
     script = "import sys; from maestropy.cli import main; sys.exit(main.call(sys.argv[1:]))"
@@ -211,6 +212,7 @@ def test_unreachable_server_is_reported_quickly(capsys: pytest.CaptureFixture[st
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.long
 def test_variable_that_overrides_the_named_environment_is_warned_about(
     config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

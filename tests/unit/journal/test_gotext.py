@@ -54,6 +54,7 @@ def test_json_is_written_as_in_go(value: object, text: str) -> None:
     assert go_quoting.json_text(value) == text
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

@@ -83,6 +83,7 @@ def test_long_list_is_paged_without_loss() -> None:
     assert seen == [item["work"] for item in items]
 
 
+@pytest.mark.long
 @given(
     st.recursive(
         st.text(max_size=40).map(lambda text: text * 20) | st.integers() | st.floats() | st.none(),

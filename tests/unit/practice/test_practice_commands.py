@@ -45,6 +45,7 @@ def test_archives_are_small_and_name_no_computer() -> None:
                 assert b"BEGIN PRIVATE KEY" not in text
 
 
+@pytest.mark.long
 def test_our_engine_is_right_about_all(capsys: pytest.CaptureFixture[str]) -> None:
     code = main.call(["practice", "grade", "--engine", "-o", "json"])
     report = json.loads(capsys.readouterr().out)

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from maestropy.sdk import blocking
 
 
@@ -45,6 +47,7 @@ def is_interrupted(call: Callable[[], object], *, at: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_interrupt_at_any_instruction_keeps_the_loop_running() -> None:
     loop = blocking.BackgroundLoop.acquire()
     try:

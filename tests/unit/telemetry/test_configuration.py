@@ -133,6 +133,7 @@ def test_a_process_runs_without_traces_and_is_told_why() -> None:
     assert configuration.trace_ids(tracer) is None
 
 
+@pytest.mark.long
 def test_no_process_imports_opentelemetry_before_a_variable_asks_for_it() -> None:
     program = """
 import sys

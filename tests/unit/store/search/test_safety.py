@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 from decimal import Decimal
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,7 @@ def is_plain(parameter: object) -> bool:
     return isinstance(parameter, str | int | Decimal | datetime)
 
 
+@pytest.mark.long
 @settings(max_examples=600, deadline=None)
 @given(text=hostile, collection=collections)
 @example(text="name in ('1')--'", collection=search.RESOURCES)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def directory(told: dict[str, Any]) -> offline.DocumentDirectory:
     return offline.DocumentDirectory(entries=entries, unused=(), unreadable=())
 
 
+@pytest.mark.long
 @settings(max_examples=30, deadline=None)
 @given(
     changes=st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(JUNK)), min_size=1, max_size=3),

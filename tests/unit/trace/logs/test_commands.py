@@ -270,6 +270,7 @@ def failing(folder: Path) -> LoggedRequest:
     return bad
 
 
+@pytest.mark.long
 def test_live_prints_stages_from_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path / "good", [CREATE, LoggedRequest(work="other", at=BASE + 60)])
     code, out, _ = run(capsys, "request", "--live", "nginx", str(tmp_path / "good"))

@@ -112,6 +112,7 @@ _PIECES = st.one_of(
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.sampled_from(["maestro-a.log", "maestro-agent-b.log"]), _PIECES), max_size=40))
 def test_any_bytes_are_tolerated(pieces: list[tuple[str, bytes]]) -> None:
     watching = Watching()

@@ -84,6 +84,7 @@ def test_twice_the_repetitions_and_requests_take_twice_the_work() -> None:
     assert double < 2.4 * single
 
 
+@pytest.mark.long
 def test_repetitions_are_counted_and_not_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     count = 12_000
     stopped = LoggedRequest(work="nginx", until=3)
