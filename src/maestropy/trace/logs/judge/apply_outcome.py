@@ -111,7 +111,7 @@ def statements(request: TracedRequest) -> list[LogRecord]:
 
 def _statements(request: TracedRequest) -> list[tuple[float, LogRecord]]:
     """Return when each status was sent that says whether the version was applied, and the record that shows it."""
-    if not request.is_change:
+    if request.action == "delete":
         return []
     said: list[tuple[float, LogRecord]] = []
     for update in sorted(request.status_updates, key=lambda update: (update.sequence or 0, update.at)):

@@ -45,7 +45,9 @@ _EARLY = (
     "version before it has applied it"
 )
 _BY_TIMES = frozenset({RequestVerdict.INCOMPLETE, RequestVerdict.SUPERSEDED})
+_WAITS = frozenset({RequestVerdict.INCOMPLETE, RequestVerdict.PENDING})
 _MOST_NAMED = 5
+_OLDER = "the request is older than these logs"
 _NOT_SHOWN = "a status came back; what it says is not in these logs, nor does an agent's log show it"
 
 
@@ -80,7 +82,11 @@ def judge(context: RequestContext) -> Trace:
     if verdict is RequestVerdict.INCOMPLETE and (again := sent_again.silence(request, context.environment, findings)):
         findings = [again, *(finding for finding in findings if finding.entry.severity != "error")]
         stages, verdict, failed = sent_again.without_gaps(stages), RequestVerdict.UNKNOWN, None
-    if verdict is RequestVerdict.COMPLETE and request.is_change:
+    if request.action == "unknown" and verdict in _WAITS and (failed or 0) <= Stage.AGENT_RECEIVES:
+        # It is known only by what followed it: a server has received and sent it before these logs begin.
+        findings = [finding for finding in findings if finding.entry.severity != "error"]
+        stages, verdict, failed = sent_again.without_gaps(stages, note=_OLDER), RequestVerdict.UNKNOWN, None
+    if verdict is RequestVerdict.COMPLETE and request.action != "delete":
         early = _EARLY if proofs.is_doubtful and proofs[Stage.AGENT_PUBLISHES_STATUS] else ""
         if proofs.is_doubtful or not _is_applied(outcome, stages, context):
             verdict = RequestVerdict.UNKNOWN

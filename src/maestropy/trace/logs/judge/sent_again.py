@@ -74,6 +74,8 @@ def _settled(trace: Trace, verdict: RequestVerdict, *, detail: str, state: Stage
     return replace(trace, verdict=verdict, failed_stage=None, findings=(found, *others), details=LazyDetails(details))
 
 
-def without_gaps(stages: Iterable[StageResult], state: StageState = StageState.UNKNOWN) -> list[StageResult]:
+def without_gaps(
+    stages: Iterable[StageResult], state: StageState = StageState.UNKNOWN, *, note: str = "sent again"
+) -> list[StageResult]:
     """Return the stages with a state in the place of those that are missing or awaited."""
-    return [replace(one, state=state, note="sent again") if one.state in _WAITING else one for one in stages]
+    return [replace(one, state=state, note=note) if one.state in _WAITING else one for one in stages]
