@@ -291,10 +291,7 @@ class SubscriptionPeriod:
         return self.since > -math.inf
 
 
-_OF_GRPC_BROKER = (
-    RecordKind.GRPC_BROKER, RecordKind.AGENT_SUBSCRIBED, RecordKind.AGENT_UNSUBSCRIBED, RecordKind.SENT_TO_AGENTS,
-    RecordKind.NO_AGENT_HERE,
-)  # fmt: skip
+_OF_AGENTS_STREAMS = (RecordKind.AGENT_SUBSCRIBED, RecordKind.AGENT_UNSUBSCRIBED, RecordKind.SENT_TO_AGENTS)
 """Only servers that agents connect to write these."""
 
 
@@ -303,12 +300,15 @@ def broker_of(writers: tuple[LogWriter, ...]) -> str:
     kinds: Counter[RecordKind] = Counter()
     for writer in writers:
         kinds.update(writer.kinds)
-    if any(kinds[kind] for kind in _OF_GRPC_BROKER):
+    if kinds[RecordKind.GRPC_BROKER] or any(kinds[kind] for kind in _OF_AGENTS_STREAMS):
         return "grpc"
     is_on_topic = any(writer.subscribes_to_topic for writer in writers)
-    if kinds[RecordKind.MESSAGE_BROKER] or kinds[RecordKind.PUBLISHING] or is_on_topic:
+    if kinds[RecordKind.MESSAGE_BROKER] or is_on_topic:
         return "mqtt"
-    return "unknown"
+    # Behind MQTT too, a Go server says that another instance handles an event.
+    if kinds[RecordKind.NO_AGENT_HERE]:
+        return "grpc"
+    return "mqtt" if kinds[RecordKind.PUBLISHING] else "unknown"
 
 
 def subscription_of(writers: tuple[LogWriter, ...]) -> str:
