@@ -26,7 +26,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import agents, brokers, figures, measures, show, systems
+from bench import agents, brokers, figures, measures, show, sizing, systems
 from bench.rig import Report, Rig
 from tests.peers import peer_build, peer_postgres
 
@@ -253,9 +253,10 @@ def _write(document: Mapping[str, Any], console: Console) -> None:
 def _publish(document: Mapping[str, Any], console: Console) -> int:
     PUBLISHED.write_text(json.dumps(document, indent=1) + "\n")
     show.write_page(document)
+    sizing.main()
     if not show.draw(document):
         console.print("no picture was drawn: `pip install --group bench` brings matplotlib")
-    console.print("published in bench/peers.json and docs/performance.md")
+    console.print("published in bench/peers.json, docs/performance.md and docs/sizing.md")
     return 0
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import asyncpg
 
-from bench import growth, usage
+from bench import growth, sizing, usage
 from tests.peers import peer_build, peer_postgres, peer_servers
 from tests.peers.peer_processes import mortal
 
@@ -330,6 +330,7 @@ def main() -> int:
     if given.publish:
         PUBLISHED.write_text(json.dumps(document, indent=1) + "\n")
         write_page(document)
+        sizing.main()
     return 0
 
 
