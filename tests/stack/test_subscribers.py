@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 
 import grpc
 import pytest
@@ -10,7 +11,7 @@ from maestropy.server.brokers.subscribers import Subscribers
 from maestropy.store.dsn import Dsn
 from tests import waiting
 from tests.stack import harness
-from tests.stack.clients import Client, Stream, agent, bundle_data, source
+from tests.stack.clients import Agent, Client, Source, Stream, agent, bundle_data, source
 
 LARGE = 100_000
 SMALL_BOX = 2 * 2**20
@@ -20,6 +21,22 @@ COUNT = 120
 def shrink(streams: Subscribers) -> None:
     """Let mailboxes overflow after a few megabytes."""
     streams._max_bytes = SMALL_BOX
+
+
+@contextlib.asynccontextmanager
+async def large_works(database: Dsn) -> AsyncIterator[tuple[harness.InProcess, Source, Agent, list[str]]]:
+    """Run a server with works and statuses that fill a small mailbox; the source and the agent have no stream yet."""
+    async with (
+        harness.in_process(database) as server,
+        source(server.sources) as a,
+        agent(server.agents, "cluster1") as one,
+    ):
+        await server.add_consumer("cluster1")
+        names = [f"w{number}" for number in range(COUNT)]
+        for name in names:
+            await a.create(name, "cluster1", data=bundle_data("x" * LARGE))
+            await one.tell(name, 1)
+        yield server, a, one, names
 
 
 async def reason_of(stalled: Stream) -> grpc.aio.AioRpcError:
@@ -130,16 +147,7 @@ async def test_cancelled_stream_is_removed(database: Dsn) -> None:
 async def test_resync_larger_than_the_mailbox_arrives_completely(database: Dsn) -> None:
     """Neither agents nor sources are disconnected because of a resync they requested."""
 
-    async with (
-        harness.in_process(database) as server,
-        source(server.sources) as a,
-        agent(server.agents, "cluster1") as one,
-    ):
-        await server.add_consumer("cluster1")
-        names = [f"w{number}" for number in range(COUNT)]
-        for name in names:
-            await a.create(name, "cluster1", data=bundle_data("x" * LARGE))
-            await one.tell(name, 1)
+    async with large_works(database) as (server, a, one, names):
         shrink(server.server.source_subscribers)
         shrink(server.server.agent_subscribers)
         async with a.subscribe() as told, one.subscribe() as got:
@@ -153,16 +161,7 @@ async def test_resync_larger_than_the_mailbox_arrives_completely(database: Dsn) 
 async def test_call_that_asks_for_a_resync_ends_before_the_client_reads(database: Dsn) -> None:
     """Go clients hold a lock during that call, and begin to read their stream after it."""
 
-    async with (
-        harness.in_process(database) as server,
-        source(server.sources) as a,
-        agent(server.agents, "cluster1") as one,
-    ):
-        await server.add_consumer("cluster1")
-        names = [f"w{number}" for number in range(COUNT)]
-        for name in names:
-            await a.create(name, "cluster1", data=bundle_data("x" * LARGE))
-            await one.tell(name, 1)
+    async with large_works(database) as (server, a, one, names):
         for subscribers, answers in (
             (server.server.source_subscribers, server.server.source_answers),
             (server.server.agent_subscribers, server.server.agent_answers),
