@@ -1,7 +1,8 @@
 """Answer resyncs over the streams of agents or sources, without making their calls wait for their streams.
 
-A Go client begins to read its stream when the call with its resync request has ended: it holds a lock during the call.
-An answer that is larger than the queue of the stream waits for the client, and the client would wait for the answer.
+A Go client holds a lock during the call with its resync request, and needs the lock once before it reads its stream:
+if the call comes first, it reads only afterwards. An answer that is larger than the queue of the stream waits for the
+client, and the client would wait for the answer.
 So a call ends after some seconds, and the rest of the answer follows. If that fails, the streams of the topic are
 ended, so that its clients resync again: their calls can no longer tell them.
 """

@@ -9,7 +9,7 @@ from typing import Final
 _SHARE: Final = 4
 """A client has at most this fraction of the slots: others find room, and their lists finish."""
 WAIT_SECONDS: Final = 60.0
-"""As long as a few searches that no index serves may take, and shorter than clients wait."""
+"""As long as a few searches that no index serves may take, one after the other."""
 
 
 class NoSlot(Exception):
